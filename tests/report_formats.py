@@ -1,14 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every face of one audit: each as its schema or shape says, all of them with the same findings. What they look like: tests/browser."""
+"""Every face of one audit: each as its schema or shape says, all of them with the same findings.
+
+What they look like: tests/browser.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import xml.etree.ElementTree as xml
-
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -33,14 +35,19 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         named = dict(attrs)
         self.asks += [f"<{tag}>"] * (tag in LOADS)
-        self.asks += [f"{name} of <{tag}>" for name, value in attrs if name in ("src", "srcset", "style", "background", "action", "data")
-                      or name == "href" and tag != "a" or name.startswith("on")]
+        self.asks += [
+            f"{name} of <{tag}>"
+            for name, value in attrs
+            if name in ("src", "srcset", "style", "background", "action", "data")
+            or (name == "href" and tag != "a")
+            or name.startswith("on")
+        ]
         if named.get("http-equiv") == "Content-Security-Policy":
             self.policy = named["content"]
         if tag == "article":
             self.inside = "finding" in named.get("class", "").split()
             self.findings += [""] * self.inside
-        self.head = self.head or tag == "h4" and self.inside
+        self.head = self.head or (tag == "h4" and self.inside)
         self.style = tag == "style"
 
     def handle_endtag(self, tag):
@@ -56,34 +63,55 @@ class Page(HTMLParser):
 
 def faces(folder: Path, printed: str) -> dict[str, set[tuple[str, str]]]:
     """{format: (code, host or "") of each finding}, every file checked on the way."""
-    report = schemas.checked("report", json.loads((folder / "report.json").read_text(encoding="utf-8")))
+    report = schemas.checked(
+        "report", json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    )
     junit = (folder / "junit.xml").read_text(encoding="utf-8")
     assert not schemas.junit_complaints(junit)
     page = Page((folder / "report.html").read_text(encoding="utf-8"))
-    assert not page.asks and page.policy.startswith("default-src 'none'")
+    assert not page.asks
+    assert page.policy.startswith("default-src 'none'")
     text = (folder / "report.txt").read_text(encoding="utf-8")
     assert text.rstrip("\n") in printed
     told = [(one["code"], one["host"], one["component"]) for one in report["findings"]]
-    return {"json": {(code, host or "") for code, host, _component in told}, "junit": _of_junit(junit),
-            "html": _headed(page.findings, told), "terminal": _headed(re.findall(r"(?m)^(?:CRITICAL|WARNING|INFO) (KM.*)$", text), told)}
+    return {
+        "json": {(code, host or "") for code, host, _component in told},
+        "junit": _of_junit(junit),
+        "html": _headed(page.findings, told),
+        "terminal": _headed(re.findall(r"(?m)^(?:CRITICAL|WARNING|INFO) (KM.*)$", text), told),
+    }
 
 
 def _of_junit(text: str) -> set[tuple[str, str]]:
-    """A fault of a cluster fails in its suite too: of one that is some host's, only that host's suite counts."""
+    """A fault of a cluster fails in its suite too.
+
+    Of one that is some host's, only that host's suite counts.
+    """
     found = set()
     for suite in xml.fromstring(text).iter("testsuite"):
         for case in suite.iter("testcase"):
             if case.find("failure") is not None or case.find("system-out") is not None:
                 found.add((case.get("name", "").split()[0], suite.get("hostname") or ""))
-    return {(code, host) for code, host in found if host or not any(one == code and other for one, other in found)}
+    return {
+        (code, host)
+        for code, host in found
+        if host or not any(one == code and other for one, other in found)
+    }
 
 
 def _headed(heads, told) -> set[tuple[str, str]]:
-    """What heads of findings name, of what is known to be there; a head that names none of it is an error."""
+    """What heads of findings name, of what is known to be there.
+
+    A head that names none of it is an error.
+    """
     found = set()
     for head in heads:
         words = re.split(r"[\s:,]+", head)
-        named = {(code, host or "") for code, host, _component in told if code in words and (host is None or host in words)}
+        named = {
+            (code, host or "")
+            for code, host, _component in told
+            if code in words and (host is None or host in words)
+        }
         assert named, head
         found |= named
     return found

@@ -1,13 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a report and a file of evidence are held against: the schemas that the collection publishes."""
+"""What a report and a file of evidence are held against.
+
+The schemas that the collection publishes.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
-
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
 
 @functools.cache
 def schema(name: str) -> dict[str, Any]:
-    """report or evidence."""
+    """Report or evidence."""
     return json.loads((FOLDER / f"{name}-1.json").read_text(encoding="utf-8"))
 
 

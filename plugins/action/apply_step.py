@@ -1,40 +1,51 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: does one step of a run's plan on its host, after every step before it was done."""
+"""Does one step of a run's plan on its host, after every step before it was done."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..module_utils.steps.handlers import api_steps as apply_api
 from ..module_utils.steps import executor as apply_step
+from ..module_utils.steps.handlers import api_steps as apply_api
 from ..plugin_utils.evidence import document as evidence
-from ..plugin_utils.run import cluster_lock as locking, run_files as run_folder, console as terminal
 from ..plugin_utils.planning import check_mode as looks
-from ..plugin_utils.transport.node_action import NodeAction, orphaned
 from ..plugin_utils.planning.plan import Step
+from ..plugin_utils.run import cluster_lock as locking
+from ..plugin_utils.run import console as terminal
+from ..plugin_utils.run import run_files as run_folder
+from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
-STATES = (apply_step.DONE, apply_step.ROLLED_BACK, apply_step.REFUSED, apply_step.FAILED, apply_step.SKIPPED)
+STATES = (
+    apply_step.DONE,
+    apply_step.ROLLED_BACK,
+    apply_step.REFUSED,
+    apply_step.FAILED,
+    apply_step.SKIPPED,
+)
 PATIENCE = 10  # seconds between two words about a step that takes long
 NODE_SECONDS = 30  # that the node may take beside it
 BROKEN = 6  # connections in a row after which the node is given up
 # Remedies that wait for nothing: what is written is proven as soon as it is read again.
 SHORT = (*apply_step.SHORT, apply_api.KUBEADM_CONFIG, apply_api.UNCORDON)
-VANISHED = ("{host} was lost while the step was under way ({reason}): the node may still be finishing it or putting the former bytes "
-            "back, and the next run finds out which")
+VANISHED = (
+    "{host} was lost while the step was under way ({reason}): the node may still be finishing it or"
+    " putting the former bytes back, and the next run finds out which"
+)
 
 
 class ActionModule(NodeAction):
-    """The plan's step goes to the node, one line of what became of it into steps.jsonl, and its state into the result."""
+    """The plan's step goes to the node, one line of what became of it into steps.jsonl, and its
+    state into the result.
+    """
 
     ENTRY = "plugins.module_utils.steps.executor:run"
     SHIP = ("plugins.module_utils.collectors.node",)
@@ -49,7 +60,9 @@ class ActionModule(NodeAction):
         "kubectl": {"type": "path"},
     }
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         folder, identity = args["report_dir"], args["id"]
         if self._task.check_mode:
@@ -57,14 +70,27 @@ class ActionModule(NodeAction):
             return result
         if orphaned():  # nothing is noted either: the next run may have taken the folder over
             reason = "ansible-playbook was ended"
-            result.update(changed=False, failed=True, host=host, id=identity, state=apply_step.REFUSED, reason=reason, msg=f"{host} is not begun: {reason}")
+            result.update(
+                changed=False,
+                failed=True,
+                host=host,
+                id=identity,
+                state=apply_step.REFUSED,
+                reason=reason,
+                msg=f"{host} is not begun: {reason}",
+            )
             return result
         try:
             run_id = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
-            step = next((step for step in run_folder.read_plan(folder) if step.id == identity), None)
+            step = next(
+                (step for step in run_folder.read_plan(folder) if step.id == identity), None
+            )
             refusal = _refusal(folder, run_id, step, identity, host, args["locked"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            refusal, step = f"the plan in {folder} cannot be read ({evidence.one_line(error)})", None
+            refusal, step = (
+                f"the plan in {folder} cannot be read ({evidence.one_line(error)})",
+                None,
+            )
         if refusal or step is None:
             record = {"state": apply_step.REFUSED, "reason": refusal, "changed": False}
         else:
@@ -74,54 +100,138 @@ class ActionModule(NodeAction):
             _append(folder, record)
         except OSError as error:
             state = apply_step.FAILED if record["state"] == apply_step.DONE else record["state"]
-            record.update(state=state, reason=f"{record['reason'] or record['state']}; {folder}/steps.jsonl cannot be written: {error.strerror}")
+            record.update(
+                state=state,
+                reason=(
+                    f"{record['reason'] or record['state']}; {folder}/steps.jsonl cannot be"
+                    f" written: {error.strerror}"
+                ),
+            )
         result.update({name: record[name] for name in ("changed", "host", "id", "state", "reason")})
         if record["state"] != apply_step.DONE:
-            result.update(failed=True, msg=f"step {identity} on {host} is {record['state']}: {record['reason']}")
+            result.update(
+                failed=True,
+                msg=f"step {identity} on {host} is {record['state']}: {record['reason']}",
+            )
         return result
 
-    def _look(self, folder: str, identity: str, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Check mode: what the step looks at last is asked of its host, where that can be answered now; nothing is changed. Never a failed task."""
-        not_asked = {"changed": False, "skipped": True, "host": host, "id": identity, "state": apply_step.SKIPPED, "reason": "check mode"}
+    def _look(
+        self,
+        folder: str,
+        identity: str,
+        host: str,
+        args: Mapping[str, Any],
+        task_vars: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Check mode: what the step looks at last is asked of its host, where that can be
+        answered now; nothing is changed. Never a failed task.
+        """
+        not_asked = {
+            "changed": False,
+            "skipped": True,
+            "host": host,
+            "id": identity,
+            "state": apply_step.SKIPPED,
+            "reason": "check mode",
+        }
         try:
             run_id = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
-            step = next((step for step in looks.asked(run_folder.read_plan(folder)) if step.id == identity and step.host == host), None)
+            step = next(
+                (
+                    step
+                    for step in looks.asked(run_folder.read_plan(folder))
+                    if step.id == identity and step.host == host
+                ),
+                None,
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return not_asked
         if step is None or orphaned():
             return not_asked
-        params = {"run_id": run_id, "step": _plain(step), "lock": None, "check": True,
-                  "timeout": apply_step.LOOK + int((step.change or {}).get("ready_seconds") or 0), "kubeconfig": args["kubeconfig"],
-                  "kubectl": args["kubectl"], "id": step.id, "report_dir": folder, "patience": None}
+        params = {
+            "run_id": run_id,
+            "step": _plain(step),
+            "lock": None,
+            "check": True,
+            "timeout": apply_step.LOOK + int((step.change or {}).get("ready_seconds") or 0),
+            "kubeconfig": args["kubeconfig"],
+            "kubectl": args["kubectl"],
+            "id": step.id,
+            "report_dir": folder,
+            "patience": None,
+        }
         status, reason, answer = self._ask(host, params, task_vars)
         if status == "ok":
             record = checked(answer)
             record["reason"] = looks.said(record["reason"])
             if record["state"] in (apply_step.DONE, apply_step.ROLLED_BACK):
-                record.update(state=apply_step.FAILED, reason=f"{host} does not answer as a node in check mode does; find out what runs there")
+                record.update(
+                    state=apply_step.FAILED,
+                    reason=(
+                        f"{host} does not answer as a node in check mode does; find out what runs"
+                        " there"
+                    ),
+                )
         else:  # the repair would not begin it either
-            record = {"state": apply_step.REFUSED, "reason": f"{host} could not be asked: {reason}", "changed": False}
-        record = {"id": identity, "host": host, "state": record["state"], "reason": record["reason"]}
+            record = {
+                "state": apply_step.REFUSED,
+                "reason": f"{host} could not be asked: {reason}",
+                "changed": False,
+            }
+        record = {
+            "id": identity,
+            "host": host,
+            "state": record["state"],
+            "reason": record["reason"],
+        }
         with suppress(OSError):  # then the report says that nobody was asked
             run_folder.note_look(folder, record)
         return {"changed": False, **record}
 
-    def _apply(self, folder: str, run_id: str, step: Step, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def _apply(
+        self,
+        folder: str,
+        run_id: str,
+        step: Step,
+        host: str,
+        args: Mapping[str, Any],
+        task_vars: dict[str, Any],
+    ) -> dict[str, Any]:
         """Send it. From here on nothing but its own end makes room for the next one."""
         plain = _plain(step)
         budget = int(apply_step.budget(plain)) + 1
         lock = {"controller": None, "seconds": args["ttl"] + budget} if args["locked"] else None
-        params = {"run_id": run_id, "step": plain, "lock": lock, "check": False, "timeout": budget, "kubeconfig": args["kubeconfig"],
-                  "kubectl": args["kubectl"], "id": step.id, "report_dir": folder, "patience": PATIENCE if step.remedy == apply_api.DRAIN else None}
+        params = {
+            "run_id": run_id,
+            "step": plain,
+            "lock": lock,
+            "check": False,
+            "timeout": budget,
+            "kubeconfig": args["kubeconfig"],
+            "kubectl": args["kubectl"],
+            "id": step.id,
+            "report_dir": folder,
+            "patience": PATIENCE if step.remedy == apply_api.DRAIN else None,
+        }
         _sync(Path(folder) / run_folder.BEGUN, step.id + "\n")
         started = time.monotonic()
         tell = terminal.tell if args["terminal"] else _silent
         if step.remedy not in SHORT:
             tell(begun(step, budget))
-        status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params, tell)
-        if status == "unreachable" or status == "error" and "python" not in answer and not _never_ran(reason):
-            return {"state": apply_step.FAILED, "reason": VANISHED.format(host=host, reason=reason), "changed": True,
-                    "seconds": round(time.monotonic() - started, 2), "seen": {}, "lost": True}
+        status, reason, answer = patiently(
+            lambda asked: self._ask(host, asked, task_vars), params, tell
+        )
+        if status == "unreachable" or (
+            status == "error" and "python" not in answer and not _never_ran(reason)
+        ):
+            return {
+                "state": apply_step.FAILED,
+                "reason": VANISHED.format(host=host, reason=reason),
+                "changed": True,
+                "seconds": round(time.monotonic() - started, 2),
+                "seen": {},
+                "lost": True,
+            }
         if status == "error":
             return {"state": apply_step.REFUSED, "reason": reason, "changed": False}
         return checked(answer)
@@ -129,28 +239,56 @@ class ActionModule(NodeAction):
 
 def _plain(step: Step) -> dict[str, Any]:
     """The step as its node takes it."""
-    return {**asdict(step), "code": [step.code], "expect": {**(step.expect or {}), "component": step.component}}
+    return {
+        **asdict(step),
+        "code": [step.code],
+        "expect": {**(step.expect or {}), "component": step.component},
+    }
 
 
 def begun(step: Step, seconds: int) -> str:
-    """What is waited for now, how long at most, and what it means to interrupt it: Ansible says nothing until the step has ended."""
+    """What is waited for now, how long at most, and what it means to interrupt it.
+
+    Ansible says nothing until the step has ended.
+    """
     if step.remedy == apply_api.DRAIN:
-        what, left = f"drains {step.node}", (f"{step.host} goes on with it, and {step.node} may stay cordoned until the next run, which goes on from "
-                                             "there or lets it take pods again")
+        what, left = (
+            f"drains {step.node}",
+            (
+                f"{step.host} goes on with it, and {step.node} may stay cordoned until the next"
+                " run, which goes on from there or lets it take pods again"
+            ),
+        )
     else:
-        what, left = "waits for its proof", f"{step.host} goes on by itself, and the next run finds out what became of the step and finishes or undoes it"
-    return evidence.one_line(f"kubemend: {step.id}: {step.host} {what}, at most {seconds} s. Interrupted (Ctrl-C), {left}.", 600)
+        what, left = (
+            "waits for its proof",
+            (
+                f"{step.host} goes on by itself, and the next run finds out what became of the step"
+                " and finishes or undoes it"
+            ),
+        )
+    return evidence.one_line(
+        f"kubemend: {step.id}: {step.host} {what}, at most {seconds} s. Interrupted (Ctrl-C),"
+        f" {left}.",
+        600,
+    )
 
 
 def _silent(_text: str) -> None:
     """For an operator who wants nothing on the terminal."""
 
 
-def patiently(ask: Callable[[dict[str, Any]], tuple[str, str, dict[str, Any]]], params: dict[str, Any],
-              tell: Callable[[str], None] = terminal.tell) -> tuple[str, str, dict[str, Any]]:
-    """The answer to a step, and where it takes long, how far it is every PATIENCE seconds: whoever asks again for the same step waits on.
+def patiently(
+    ask: Callable[[dict[str, Any]], tuple[str, str, dict[str, Any]]],
+    params: dict[str, Any],
+    tell: Callable[[str], None] = terminal.tell,
+) -> tuple[str, str, dict[str, Any]]:
+    """The answer to a step, and where it takes long, how far it is every PATIENCE seconds.
 
-    A connection that breaks while the step is at work costs nothing: the node goes on, and is asked again.
+    Whoever asks again for the same step waits on.
+
+    A connection that breaks while the step is at work costs nothing: the node goes on, and is asked
+    again.
     """
     if not params["patience"]:
         return ask(params)
@@ -170,7 +308,9 @@ def patiently(ask: Callable[[dict[str, Any]], tuple[str, str, dict[str, Any]]], 
         told = progress
 
 
-def _refusal(folder: str, run_id: str, step: Step | None, identity: str, host: str, locked: bool) -> str:
+def _refusal(
+    folder: str, run_id: str, step: Step | None, identity: str, host: str, locked: bool
+) -> str:
     """Why nothing is sent, or an empty text."""
     if step is None:
         return f"the plan of run {run_id} has no step {identity}"
@@ -180,7 +320,10 @@ def _refusal(folder: str, run_id: str, step: Step | None, identity: str, host: s
         return f"the plan has it for {step.host}, not for {host}"
     begun = Path(folder) / run_folder.BEGUN
     if begun.exists():
-        return f"step {evidence.one_line(begun.read_text(encoding='utf-8'), 80)} was begun before it and never ended"
+        return (
+            f"step {evidence.one_line(begun.read_text(encoding='utf-8'), 80)} was begun before it"
+            " and never ended"
+        )
     path = Path(folder) / "steps.jsonl"
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
@@ -200,10 +343,18 @@ def _refusal(folder: str, run_id: str, step: Step | None, identity: str, host: s
 
 
 def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
-    """Whether a node that was drained in vain takes pods again: its reset was refused, or it has its former configuration."""
+    """Whether a node that was drained in vain takes pods again.
+
+    Its reset was refused, or it has its former configuration.
+    """
     before = next((one for one in run_folder.read_plan(folder) if one.id == which), None)
-    return (step.remedy == apply_api.UNCORDON and state in (apply_step.REFUSED, apply_step.ROLLED_BACK) and before is not None
-            and before.remedy == apply_step.MANAGERS[1] and before.node == step.node)
+    return (
+        step.remedy == apply_api.UNCORDON
+        and state in (apply_step.REFUSED, apply_step.ROLLED_BACK)
+        and before is not None
+        and before.remedy == apply_step.MANAGERS[1]
+        and before.node == step.node
+    )
 
 
 def _never_ran(reason: str) -> bool:
@@ -215,20 +366,40 @@ def checked(answer: Mapping[str, Any]) -> dict[str, Any]:
     """A node's answer, its shape not believed."""
     state, seconds = answer.get("state"), answer.get("seconds")
     if state not in STATES:
-        return {"state": apply_step.FAILED, "reason": "the node's answer names no state; the next run finds out what became of the step", "changed": True}
+        return {
+            "state": apply_step.FAILED,
+            "reason": (
+                "the node's answer names no state; the next run finds out what became of the step"
+            ),
+            "changed": True,
+        }
     notes = [evidence.one_line(note) for note in answer.get("notes") or [] if isinstance(note, str)]
     seen: dict[str, Any] = dict(answer["seen"]) if isinstance(answer.get("seen"), dict) else {}
-    return {"state": state, "reason": evidence.one_line(answer.get("reason") or "", 1000), "changed": bool(answer.get("changed")),
-            "seconds": seconds if isinstance(seconds, (int, float)) else None,
-            "seen": {name: seen.get(name) for name in ("pid", "started_at", "elect", "healthz", "configz", "proof_seconds")
-                     if isinstance(seen.get(name), (int, float, bool))},
-            "journal": evidence.one_line(answer["journal"], 300) if isinstance(answer.get("journal"), str) else None, "notes": notes}
+    return {
+        "state": state,
+        "reason": evidence.one_line(answer.get("reason") or "", 1000),
+        "changed": bool(answer.get("changed")),
+        "seconds": seconds if isinstance(seconds, (int, float)) else None,
+        "seen": {
+            name: seen.get(name)
+            for name in ("pid", "started_at", "elect", "healthz", "configz", "proof_seconds")
+            if isinstance(seen.get(name), (int, float, bool))
+        },
+        "journal": (
+            evidence.one_line(answer["journal"], 300)
+            if isinstance(answer.get("journal"), str)
+            else None
+        ),
+        "notes": notes,
+    }
 
 
 def _append(folder: str, record: Mapping[str, Any]) -> None:
     """One line, on the disk, before anybody may begin the next step."""
     path = Path(folder) / "steps.jsonl"
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
+    ) as file:
         file.write(json.dumps(record) + "\n")
         file.flush()
         os.fsync(file.fileno())
@@ -239,7 +410,9 @@ def _append(folder: str, record: Mapping[str, Any]) -> None:
 
 
 def _sync(path: Path, text: str) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+    ) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -1,32 +1,43 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: takes, keeps and gives back the lock of a cluster on one node, and says whether a run holds it."""
+"""Takes, keeps and gives back the lock of a cluster on one node, and says whether a run holds
+it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-
 from pathlib import Path
 from typing import Any
 
-from ..module_utils.steps import executor as apply_step
 from ..module_utils.state import lock
+from ..module_utils.steps import executor as apply_step
 from ..plugin_utils.evidence import document as evidence
-from ..plugin_utils.run import cluster_lock as locking, run_files as run_folder
+from ..plugin_utils.run import cluster_lock as locking
+from ..plugin_utils.run import run_files as run_folder
 from ..plugin_utils.transport.node_action import NodeAction
 
-NOT_ASKED = "it was not asked, because Ansible could not begin with it or with one before it, as it says above: put right what the inventory says of that one"
+NOT_ASKED = (
+    "it was not asked, because Ansible could not begin with it or with one before it, as it says"
+    " above: put right what the inventory says of that one"
+)
 
 
 class ActionModule(NodeAction):
-    """One node at a time; what it said goes into the report folder, and nothing of it into a variable but whose lock it is."""
+    """One node at a time; what it said goes into the report folder, and nothing of it into a
+    variable but whose lock it is.
+    """
 
     ENTRY = "plugins.module_utils.state.cluster_lock:run"
     MODULE = "kubemend.remediation.cluster_lock"
     SPEC = {
-        "state": {"type": "str", "choices": ["acquired", "renewed", "released", "decided"], "default": "acquired"},
+        "state": {
+            "type": "str",
+            "choices": ["acquired", "renewed", "released", "decided"],
+            "default": "acquired",
+        },
         "report_dir": {"type": "path", "required": True},
         "run_id": {"type": "str"},
         "ttl": {"type": "int", "default": 900},
@@ -38,19 +49,33 @@ class ActionModule(NodeAction):
         "timeout": {"type": "int", "default": 40},
     }
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         folder, state = args["report_dir"], args["state"]
         try:
-            run_id = args["run_id"] or json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
+            run_id = (
+                args["run_id"]
+                or json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
+            )
             if state == "decided":
                 result.update(_decided(folder, run_id, args["cluster"]))
                 return result
             seconds = min(args["ttl"] + _seconds(folder, args["step"]), lock.MAX_SECONDS)
-            params = {"state": state, "run_id": run_id, "controller": locking.controller(os.getppid()), "take": args["take"], "seconds": seconds,
-                      "timeout": args["timeout"], "check": self._task.check_mode, "report_dir": folder}
+            params = {
+                "state": state,
+                "run_id": run_id,
+                "controller": locking.controller(os.getppid()),
+                "take": args["take"],
+                "seconds": seconds,
+                "timeout": args["timeout"],
+                "check": self._task.check_mode,
+                "report_dir": folder,
+            }
             if state == "released" and run_folder.unsettled(folder):
-                # Nobody knows whether that step still works: the lock's own time, or the next run of this controller, ends it.
+                # Nobody knows whether that step still works: the lock's own time, or the next run
+                # of this controller, ends it.
                 result.update(changed=False, host=host, held=True, by=run_id, status="ok")
                 return result
             self._member = args["members"] is None or host in args["members"]
@@ -60,21 +85,41 @@ class ActionModule(NodeAction):
             if state != "released":
                 locking.note(folder, answer)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            result.update(failed=True, changed=False, msg=f"{folder} cannot be used: {evidence.one_line(error)}")
+            result.update(
+                failed=True,
+                changed=False,
+                msg=f"{folder} cannot be used: {evidence.one_line(error)}",
+            )
             return result
-        result.update(changed=self._changed, host=host, held=answer.held, by=answer.by, status=answer.status)
-        if state == "released" and answer.status != "ok":  # no reason to fail, and nothing to call well
-            result.update(skipped=True, warnings=[f"The lock of run {run_id} on {host} was not given back ({answer.reason or answer.status}): "
-                                                  "it ends with its time, and the next run of this controller takes it over."])
+        result.update(
+            changed=self._changed, host=host, held=answer.held, by=answer.by, status=answer.status
+        )
+        # no reason to fail, and nothing to call well
+        if state == "released" and answer.status != "ok":
+            result.update(
+                skipped=True,
+                warnings=[
+                    f"The lock of run {run_id} on {host} was not given back"
+                    f" ({answer.reason or answer.status}): it ends with its time, and the next run"
+                    " of this controller takes it over."
+                ],
+            )
         return result
 
     _changed = False
 
-    def _lock(self, host: str, params: dict[str, Any], folder: str, task_vars: dict[str, Any]) -> locking.Held:
+    def _lock(
+        self, host: str, params: dict[str, Any], folder: str, task_vars: dict[str, Any]
+    ) -> locking.Held:
         cluster = _cluster_of(folder, host)
         found = self._once(host, cluster, params, task_vars)
         owner = self._owner
-        if params["state"] == "acquired" and not found.held and found.by and locking.gone(owner, params["controller"]):
+        if (
+            params["state"] == "acquired"
+            and not found.held
+            and found.by
+            and locking.gone(owner, params["controller"])
+        ):
             # its process was one of this very machine and is no more: nobody waits for it
             found = self._once(host, cluster, {**params, "take": found.by}, task_vars)
         return found
@@ -82,7 +127,9 @@ class ActionModule(NodeAction):
     _owner: dict[str, Any] = {}
     _member = True
 
-    def _once(self, host: str, cluster: str | None, params: dict[str, Any], task_vars: dict[str, Any]) -> locking.Held:
+    def _once(
+        self, host: str, cluster: str | None, params: dict[str, Any], task_vars: dict[str, Any]
+    ) -> locking.Held:
         status, reason, answer = self._ask(host, params, task_vars)
         lock = answer.get("lock")
         owner = lock.get("controller") if isinstance(lock, dict) else None
@@ -92,33 +139,66 @@ class ActionModule(NodeAction):
 
 
 def _expect(folder: str, members: list[str], unable: list[str]) -> None:
-    """Let each member count from the first on: the loop may end at one with which Ansible cannot begin, and never come to those behind it."""
+    """Let each member count from the first on.
+
+    The loop may end at one with which Ansible cannot begin, and never come to those behind it.
+    """
     known = {item.host for item in locking.noted(folder)}
     for host in members:
         if host not in known:
             status = "unreachable" if host in unable else "error"
-            locking.note(folder, locking.Held(host, _cluster_of(folder, host), status, reason=evidence.NEVER_BEGAN if host in unable else NOT_ASKED))
+            locking.note(
+                folder,
+                locking.Held(
+                    host,
+                    _cluster_of(folder, host),
+                    status,
+                    reason=evidence.NEVER_BEGAN if host in unable else NOT_ASKED,
+                ),
+            )
 
 
 def _decided(folder: str, run_id: str, cluster: str | None) -> dict[str, Any]:
     """One verdict over every cluster that was asked, or one of them."""
     answers = locking.noted(folder)
-    clusters = [cluster] if cluster else sorted({item.cluster for item in answers if item.cluster}) or [None]
+    clusters = (
+        [cluster]
+        if cluster
+        else sorted({item.cluster for item in answers if item.cluster}) or [None]
+    )
     verdicts = [locking.decide(answers, run_id, name) for name in clusters]
     refused = [sentence for held, sentence in verdicts if not held]
     notes = [sentence for held, sentence in verdicts if held and sentence]
     found: dict[str, Any] = {"changed": False, "held": not refused, "notes": notes}
-    return {**found, "failed": True, "exit_reason": "locked", "msg": refused[0]} if refused else found
+    return (
+        {**found, "failed": True, "exit_reason": "locked", "msg": refused[0]} if refused else found
+    )
 
 
 def _seconds(folder: str, step: str | None) -> int:
-    """How long this step may last, or without one all that the plan allows, one after the other; each renews its own node's lock besides."""
+    """How long this step may last, or without one all that the plan allows, one after the other.
+
+    Each renews its own node's lock besides.
+    """
     try:
         steps = run_folder.read_plan(folder)
     except FileNotFoundError:
         return 0
     chosen = [item for item in steps if (item.id == step if step else item.allowed)]
-    return sum(int(apply_step.budget({"remedy": item.remedy, "limit": item.limit, "expect": item.expect, "change": item.change})) + 1 for item in chosen)
+    return sum(
+        int(
+            apply_step.budget(
+                {
+                    "remedy": item.remedy,
+                    "limit": item.limit,
+                    "expect": item.expect,
+                    "change": item.change,
+                }
+            )
+        )
+        + 1
+        for item in chosen
+    )
 
 
 def _cluster_of(folder: str, host: str) -> str | None:
@@ -128,9 +208,10 @@ def _cluster_of(folder: str, host: str) -> str | None:
         key = json.loads(path.read_text(encoding="utf-8")).get("cluster_key")
     except (OSError, ValueError, AttributeError):
         return None
-    return key[:_digits()] if isinstance(key, str) else None
+    return key[: _digits()] if isinstance(key, str) else None
 
 
 def _digits() -> int:
     from ..plugin_utils.faults import engine as judge
+
     return judge.KEY_DIGITS

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: plans which log levels are raised, raises them, puts them back, and reports the capture."""
+"""Plans which log levels are raised, raises them, puts them back, and reports the capture."""
 
 from __future__ import annotations
 
@@ -12,14 +12,25 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..module_utils.capture import level_window as log_level
-from ..plugin_utils.capture import plan as capture, restart_steps as capture_restart, outcome as capturing
-from ..plugin_utils.evidence import document as evidence, sources as evidence_sources
-from ..plugin_utils.run import cluster_lock as locking, inventory as run_hosts, console as terminal
-from ..plugin_utils.transport import node_program
+from ..plugin_utils.capture import (
+    outcome as capturing,
+)
+from ..plugin_utils.capture import (
+    plan as capture,
+)
+from ..plugin_utils.capture import (
+    restart_steps as capture_restart,
+)
 from ..plugin_utils.capture.plan import Plan, Target
-from ..plugin_utils.transport.node_action import NodeAction, orphaned
+from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.evidence import sources as evidence_sources
 from ..plugin_utils.reports import capture as report
+from ..plugin_utils.run import cluster_lock as locking
+from ..plugin_utils.run import console as terminal
+from ..plugin_utils.run import inventory as run_hosts
 from ..plugin_utils.run.settings import FORMATS
+from ..plugin_utils.transport import node_program
+from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
 
 def _plain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
@@ -27,21 +38,30 @@ def _plain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
 
 
 EACH_HOST, EACH_RESTART = 10, 45  # seconds that raising one host's usually takes, at most
-# By the service, what was raised by restarts goes back after the controller would have done it: the lines are to be read before, since the
+# By the service, what was raised by restarts goes back after the controller would have done it: the
+# lines are to be read before, since the
 # logs of a pod go with it, and one host is to be restarted after the other.
 READING, APART = 60, 75
 
 
 def _seconds(plan: Plan, host: str) -> int:
-    """After how long the host's own service puts everything back. Its clock begins when it has raised its own; the hosts behind need some time too."""
+    """After how long the host's own service puts everything back.
+
+    Its clock begins when it has raised its own; the hosts behind need some time too.
+    """
     restarted = [name for name in plan.raising if any(target.step for target in plan.of(name))]
-    behind = plan.raising[plan.raising.index(host) + 1:]
-    seconds = plan.seconds + sum(EACH_RESTART if name in restarted else EACH_HOST for name in behind)
+    behind = plan.raising[plan.raising.index(host) + 1 :]
+    seconds = plan.seconds + sum(
+        EACH_RESTART if name in restarted else EACH_HOST for name in behind
+    )
     return seconds + READING + APART * restarted.index(host) if host in restarted else seconds
 
 
 def _back_at(plan: Plan) -> float:
-    """About when everything is back by itself, should nobody do it before: seconds since the epoch."""
+    """About when everything is back by itself, should nobody do it before.
+
+    Seconds since the epoch.
+    """
     raising, latest = 0, 0
     for host in plan.raising:
         raising += EACH_RESTART if any(target.step for target in plan.of(host)) else EACH_HOST
@@ -51,10 +71,20 @@ def _back_at(plan: Plan) -> float:
 
 def _halted(folder: str, plan: Plan, host: str) -> str | None:
     """Why nothing else is restarted: a host before this one, whose restart was not proven."""
-    for name in plan.raising[:plan.raising.index(host)]:
-        said, steps = capturing.noted(folder, name, capturing.RAISED), [target for target in plan.of(name) if target.step]
-        if steps and (said is None or said.problem or any(said.targets.get(target.real, ("",))[0] == "unsure" for target in steps)):
-            return f"nothing more is restarted, because what was restarted on {name} is not proven to run"
+    for name in plan.raising[: plan.raising.index(host)]:
+        said, steps = (
+            capturing.noted(folder, name, capturing.RAISED),
+            [target for target in plan.of(name) if target.step],
+        )
+        if steps and (
+            said is None
+            or said.problem
+            or any(said.targets.get(target.real, ("",))[0] == "unsure" for target in steps)
+        ):
+            return (
+                f"nothing more is restarted, because what was restarted on {name} is not proven"
+                " to run"
+            )
     return None
 
 
@@ -66,10 +96,18 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.log_level"
     SPEC = {
-        "state": {"type": "str", "choices": ["planned", "probed", "shown", "raised", "restored", "reported"], "required": True},
+        "state": {
+            "type": "str",
+            "choices": ["planned", "probed", "shown", "raised", "restored", "reported"],
+            "required": True,
+        },
         "report_dir": {"type": "path", "required": True},
         "run_id": {"type": "str", "required": True},
-        "components": {"type": "list", "elements": "str", "default": ["kubelet", "kube-scheduler", "kube-controller-manager"]},
+        "components": {
+            "type": "list",
+            "elements": "str",
+            "default": ["kubelet", "kube-scheduler", "kube-controller-manager"],
+        },
         "level": {"type": "int", "default": 4},
         "seconds": {"type": "int", "default": 60},
         "pod": {"type": "str"},
@@ -85,24 +123,43 @@ class ActionModule(NodeAction):
         "api_hosts": {"type": "list", "elements": "str", "default": []},
     }
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "planned":
-                run_hosts.note_unheard(f"{args['report_dir']}/evidence", args["hosts"], args["api_hosts"], task_vars.get("hostvars"))
+                run_hosts.note_unheard(
+                    f"{args['report_dir']}/evidence",
+                    args["hosts"],
+                    args["api_hosts"],
+                    task_vars.get("hostvars"),
+                )
                 found = self._plan(args)
             elif args["state"] == "shown":
                 found = self._show(args)
             elif args["state"] == "reported":
                 found = self._report(args)
             else:
-                found = getattr(self, "_" + args["state"])(host, args, task_vars, capturing.read_plan(args["report_dir"]))
+                found = getattr(self, "_" + args["state"])(
+                    host, args, task_vars, capturing.read_plan(args["report_dir"])
+                )
         except capture.CaptureError as error:
             found = {"failed": True, "exit_reason": error.reason, "msg": str(error)}
         except OSError as error:
-            found = {"failed": True, "exit_reason": "input", "msg": f"{error.filename or args['report_dir']} cannot be used: {error.strerror}."}
+            found = {
+                "failed": True,
+                "exit_reason": "input",
+                "msg": f"{error.filename or args['report_dir']} cannot be used: {error.strerror}.",
+            }
         except (ValueError, KeyError, TypeError) as error:
-            found = {"failed": True, "exit_reason": "input", "msg": f"{args['report_dir']} holds no plan of a capture: {evidence.one_line(error)}."}
+            found = {
+                "failed": True,
+                "exit_reason": "input",
+                "msg": (
+                    f"{args['report_dir']} holds no plan of a capture: {evidence.one_line(error)}."
+                ),
+            }
         result.update({"changed": False, "state": args["state"], **found})
         return result
 
@@ -110,81 +167,163 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         documents = evidence_sources.stream([f"{folder}/evidence"])
         try:
-            made = capture.plan(args["run_id"], documents, tuple(args["components"]), args["level"], args["seconds"], args["pod"])
+            made = capture.plan(
+                args["run_id"],
+                documents,
+                tuple(args["components"]),
+                args["level"],
+                args["seconds"],
+                args["pod"],
+            )
         except capture.CaptureError as error:
-            nothing = Plan(args["run_id"], args["seconds"], args["level"], tuple(args["components"]), notes=tuple(args["notices"]), begun=time.time())
+            nothing = Plan(
+                args["run_id"],
+                args["seconds"],
+                args["level"],
+                tuple(args["components"]),
+                notes=tuple(args["notices"]),
+                begun=time.time(),
+            )
             report.refused(folder, nothing, str(error), error.reason, args["formats"])
             raise
         made = replace(made, notes=made.notes + tuple(args["notices"]))
         capturing.write(folder, capturing.PLAN, capture.dumped(made))
         return {"hosts": list(made.raising)}
 
-    def _probed(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan) -> dict[str, Any]:
-        params = self._params("probed", args, plan.of(host), args["timeout"] + log_level.budget(_plain(plan.of(host))))
-        said = capturing.note(args["report_dir"], host, capturing.PROBED, *self._ask(host, params, task_vars))
-        return {"host": host, "offered": sum(state == "offered" for state, _why in said.targets.values())}
+    def _probed(
+        self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan
+    ) -> dict[str, Any]:
+        params = self._params(
+            "probed", args, plan.of(host), args["timeout"] + log_level.budget(_plain(plan.of(host)))
+        )
+        said = capturing.note(
+            args["report_dir"], host, capturing.PROBED, *self._ask(host, params, task_vars)
+        )
+        return {
+            "host": host,
+            "offered": sum(state == "offered" for state, _why in said.targets.values()),
+        }
 
     def _show(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """What will be raised, on the terminal; in check mode that is all. Nothing is done where nothing could be raised."""
+        """What will be raised, on the terminal; in check mode that is all.
+
+        Nothing is done where nothing could be raised.
+        """
         folder = args["report_dir"]
         plan = capturing.read_plan(folder)
         offered, without, refused = capturing.offered(folder, plan)
-        by_restart, why = capture_restart.add(without, evidence_sources.stream([f"{folder}/evidence"]), args["allow"], args["run_id"])
+        by_restart, why = capture_restart.add(
+            without, evidence_sources.stream([f"{folder}/evidence"]), args["allow"], args["run_id"]
+        )
         offered += by_restart
-        plan = replace(plan, targets=offered, refused=plan.refused + refused + why, begun=time.time())
+        plan = replace(
+            plan, targets=offered, refused=plan.refused + refused + why, begun=time.time()
+        )
         capturing.write(folder, capturing.PLAN, capture.dumped(plan))
         if plan.refused and not offered:
-            sentence = (f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with "
-                        f"-e kubemend_capture_level={min(self._present(folder, plan), default=0)}.")
+            sentence = (
+                f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with"
+                f" -e kubemend_capture_level={min(self._present(folder, plan), default=0)}."
+            )
             report.refused(folder, plan, sentence, formats=args["formats"])
             raise capture.CaptureRefused(sentence)
-        self._tell(args, report.planned(plan, self._task.check_mode, _back_at(plan), terminal.width()))
+        self._tell(
+            args, report.planned(plan, self._task.check_mode, _back_at(plan), terminal.width())
+        )
         go = not self._task.check_mode
-        return {"go": go, "hosts": list(plan.raising) if go else [], "seconds": plan.seconds, "begun": plan.begun,
-                "needles": list(plan.needles), "logging": {host: list(names) for host, names in plan.logging.items() if names},
-                "lock_seconds": max((_seconds(plan, host) for host in plan.raising), default=0) + sum(
-                    log_level.budget(_plain(plan.of(host))) for host in plan.raising)}
+        return {
+            "go": go,
+            "hosts": list(plan.raising) if go else [],
+            "seconds": plan.seconds,
+            "begun": plan.begun,
+            "needles": list(plan.needles),
+            "logging": {host: list(names) for host, names in plan.logging.items() if names},
+            "lock_seconds": (
+                max((_seconds(plan, host) for host in plan.raising), default=0)
+                + sum(log_level.budget(_plain(plan.of(host))) for host in plan.raising)
+            ),
+        }
 
     @staticmethod
     def _present(folder: str, plan: Plan) -> list[int]:
-        return [level for document in evidence_sources.stream([f"{folder}/evidence"]) if document.get("kind") != "cluster"
-                for name, level in capture.look(document).levels.items() if name in plan.components]
+        return [
+            level
+            for document in evidence_sources.stream([f"{folder}/evidence"])
+            if document.get("kind") != "cluster"
+            for name, level in capture.look(document).levels.items()
+            if name in plan.components
+        ]
 
-    def _raised(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan) -> dict[str, Any]:
+    def _raised(
+        self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan
+    ) -> dict[str, Any]:
         folder, targets = args["report_dir"], plan.of(host)
         if self._task.check_mode:
             return {"skipped": True, "host": host}
-        held, sentence = (False, "ansible-playbook was ended: nothing more is raised") if orphaned() else locking.holds(
-            folder, args["run_id"], host)
+        held, sentence = (
+            (False, "ansible-playbook was ended: nothing more is raised")
+            if orphaned()
+            else locking.holds(folder, args["run_id"], host)
+        )
         if not held:
             capturing.note(folder, host, capturing.RAISED, "refused", sentence, {})
             return {"host": host, "failed": True, "exit_reason": "refused", "msg": sentence}
-        program = node_program.build(self.EXPIRE, self.SHIP, {"run_id": args["run_id"]}, node_program.mark())
+        program = node_program.build(
+            self.EXPIRE, self.SHIP, {"run_id": args["run_id"]}, node_program.mark()
+        )
         budget = log_level.budget(_plain(targets))
         params = self._params("raised", args, targets, budget)
         seconds = _seconds(plan, host)
-        params.update(program=base64.b64encode(program).decode("ascii"), seconds=seconds, halt=_halted(folder, plan, host),
-                      lock={"seconds": args["ttl"] + seconds + budget})
+        params.update(
+            program=base64.b64encode(program).decode("ascii"),
+            seconds=seconds,
+            halt=_halted(folder, plan, host),
+            lock={"seconds": args["ttl"] + seconds + budget},
+        )
         said = capturing.note(folder, host, capturing.RAISED, *self._ask(host, params, task_vars))
         count = sum(state == "raised" for state, _why in said.targets.values())
         # what nobody heard of, or not for sure, may be raised too: its lines are waited for
-        return {"host": host, "changed": count > 0, "raised": count, "waits": any(
-            said.targets.get(target.real, ("unsure",))[0] != "refused" for target in targets)}
+        return {
+            "host": host,
+            "changed": count > 0,
+            "raised": count,
+            "waits": any(
+                said.targets.get(target.real, ("unsure",))[0] != "refused" for target in targets
+            ),
+        }
 
-    def _restored(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan) -> dict[str, Any]:
-        """Always, also when the raising was never heard of again. What fails is said in the report, and tried again by the host itself."""
+    def _restored(
+        self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan
+    ) -> dict[str, Any]:
+        """Always, also when the raising was never heard of again.
+
+        What fails is said in the report, and tried again by the host itself.
+        """
         folder = args["report_dir"]
         if self._task.check_mode:
             return {"skipped": True, "host": host}
-        params = self._params("restored", args, plan.of(host), log_level.budget(_plain(plan.of(host))))
+        params = self._params(
+            "restored", args, plan.of(host), log_level.budget(_plain(plan.of(host)))
+        )
         said = capturing.note(folder, host, capturing.RESTORED, *self._ask(host, params, task_vars))
         count = sum(state == "restored" for state, _why in said.targets.values())
         return {"host": host, "changed": count > 0, "restored": count}
 
-    def _params(self, state: str, args: Mapping[str, Any], targets: tuple[Target, ...], timeout: int) -> dict[str, Any]:
-        return {"state": state, "run_id": args["run_id"], "targets": _plain(targets), "timeout": timeout,
-                "kubeconfig": args["kubeconfig"], "kubectl": args["kubectl"], "report_dir": args["report_dir"],
-                "cluster_uid": next((target.cluster_uid for target in targets if target.cluster_uid), None)}
+    def _params(
+        self, state: str, args: Mapping[str, Any], targets: tuple[Target, ...], timeout: int
+    ) -> dict[str, Any]:
+        return {
+            "state": state,
+            "run_id": args["run_id"],
+            "targets": _plain(targets),
+            "timeout": timeout,
+            "kubeconfig": args["kubeconfig"],
+            "kubectl": args["kubectl"],
+            "report_dir": args["report_dir"],
+            "cluster_uid": next(
+                (target.cluster_uid for target in targets if target.cluster_uid), None
+            ),
+        }
 
     def _report(self, args: Mapping[str, Any]) -> dict[str, Any]:
         folder = args["report_dir"]
@@ -192,8 +331,16 @@ class ActionModule(NodeAction):
             return {"exit_reason": "ok"}
         made = report.make(folder, capturing.read_plan(folder), terminal.width(), args["formats"])
         self._tell(args, made.text)
-        found: dict[str, Any] = {"exit_reason": made.reason, "report_dir": folder, "lines": made.lines}
-        return {**found, "failed": True, "msg": evidence.one_line(made.sentence, 1000)} if made.sentence else found
+        found: dict[str, Any] = {
+            "exit_reason": made.reason,
+            "report_dir": folder,
+            "lines": made.lines,
+        }
+        return (
+            {**found, "failed": True, "msg": evidence.one_line(made.sentence, 1000)}
+            if made.sentence
+            else found
+        )
 
     @staticmethod
     def _tell(args: Mapping[str, Any], text: str) -> None:

@@ -1,27 +1,32 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a drain for whoever asks for one: the step of a repair that is called drain, without a plan around it."""
+"""A drain for whoever asks for one.
+
+The step of a repair that is called drain, without a plan around it.
+"""
 
 from __future__ import annotations
 
 import secrets
 import time
-
 from collections.abc import Mapping
 from typing import Any
 
-from .apply_step import PATIENCE, checked, patiently
-from ..module_utils.steps.handlers import api_steps as apply_api
 from ..module_utils.steps import executor as apply_step
 from ..module_utils.steps.drain import eviction as drain
+from ..module_utils.steps.handlers import api_steps as apply_api
 from ..plugin_utils.transport.node_action import NodeAction
+from .apply_step import PATIENCE, checked, patiently
 
 REMEDIES = {"drained": apply_api.DRAIN, "uncordoned": apply_api.UNCORDON}
 
 
 class ActionModule(NodeAction):
-    """The same program on the same kind of host: guarded, journalled, and going on when the connection is lost."""
+    """The same program on the same kind of host.
+
+    Guarded, journalled, and going on when the connection is lost.
+    """
 
     ENTRY = "plugins.module_utils.steps.executor:run"
     SHIP = ("plugins.module_utils.collectors.node",)
@@ -31,23 +36,42 @@ class ActionModule(NodeAction):
         "state": {"type": "str", "choices": sorted(REMEDIES), "default": "drained"},
         "drain_timeout": {"type": "int", "default": drain.TIMEOUT},
         "max_unavailable": {"type": "int", "default": 1},
-        "allow": {"type": "list", "elements": "str", "choices": ["drain_bare_pods", "drain_local_storage", "fenced", "keep_cordon"], "default": []},
+        "allow": {
+            "type": "list",
+            "elements": "str",
+            "choices": ["drain_bare_pods", "drain_local_storage", "fenced", "keep_cordon"],
+            "default": [],
+        },
         "reason": {"type": "str", "default": "node_drain"},
         "kubeconfig": {"type": "path"},
         "kubectl": {"type": "path"},
     }
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         low = [name for name in ("drain_timeout", "max_unavailable") if args[name] < 1]
         if low:
-            result.update(failed=True, changed=False, msg=f"{low[0]} is {args[low[0]]}; it must be 1 or more.")
+            result.update(
+                failed=True, changed=False, msg=f"{low[0]} is {args[low[0]]}; it must be 1 or more."
+            )
             return result
         params = _params(args, host, bool(self._task.check_mode))
         status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params)
-        record = checked(answer) if status == "ok" else {"state": apply_step.FAILED, "reason": reason, "changed": status == "unreachable"}
+        record = (
+            checked(answer)
+            if status == "ok"
+            else {"state": apply_step.FAILED, "reason": reason, "changed": status == "unreachable"}
+        )
         reason = _as_options(record["reason"])
-        result.update(host=host, run_id=params["run_id"], changed=record["changed"], reason=reason, name=args["name"])
+        result.update(
+            host=host,
+            run_id=params["run_id"],
+            changed=record["changed"],
+            reason=reason,
+            name=args["name"],
+        )
         if record["state"] not in (apply_step.DONE, apply_step.SKIPPED):
             lead = f"{args['name']} is not {args['state']}"
             result.update(failed=True, msg=reason if lead in reason else f"{lead}: {reason}")
@@ -55,15 +79,46 @@ class ActionModule(NodeAction):
 
 
 def _as_options(reason: str) -> str:
-    """What lifts a refusal, by the names of this module's options: the step calls it as playbooks do."""
-    return reason.replace("kubemend_allow: [", "allow: [").replace("kubemend_max_unavailable", "max_unavailable")
+    """What lifts a refusal, by the names of this module's options.
+
+    The step calls it as playbooks do.
+    """
+    return reason.replace("kubemend_allow: [", "allow: [").replace(
+        "kubemend_max_unavailable", "max_unavailable"
+    )
 
 
 def _params(args: Mapping[str, Any], host: str, check: bool) -> dict[str, Any]:
     """What the node gets: a run of one step, that nobody else's lock may stand against."""
-    run_id, remedy = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}", REMEDIES[args["state"]]
-    change = {"kind": remedy, "node": args["name"], "timeout": args["drain_timeout"], "max_unavailable": args["max_unavailable"], "allow": args["allow"],
-              "reason": args["reason"], "held": True}
-    step = {"id": f"01-{remedy}-{args['name']}", "host": host, "code": [], "remedy": remedy, "target": args["name"], "change": change}
-    return {"run_id": run_id, "step": step, "lock": None, "check": check, "timeout": int(apply_step.budget(step)) + 1, "name": args["name"],
-            "patience": None if check or remedy != apply_api.DRAIN else PATIENCE, "kubeconfig": args["kubeconfig"], "kubectl": args["kubectl"]}
+    run_id, remedy = (
+        f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}",
+        REMEDIES[args["state"]],
+    )
+    change = {
+        "kind": remedy,
+        "node": args["name"],
+        "timeout": args["drain_timeout"],
+        "max_unavailable": args["max_unavailable"],
+        "allow": args["allow"],
+        "reason": args["reason"],
+        "held": True,
+    }
+    step = {
+        "id": f"01-{remedy}-{args['name']}",
+        "host": host,
+        "code": [],
+        "remedy": remedy,
+        "target": args["name"],
+        "change": change,
+    }
+    return {
+        "run_id": run_id,
+        "step": step,
+        "lock": None,
+        "check": check,
+        "timeout": int(apply_step.budget(step)) + 1,
+        "name": args["name"],
+        "patience": None if check or remedy != apply_api.DRAIN else PATIENCE,
+        "kubeconfig": args["kubeconfig"],
+        "kubectl": args["kubectl"],
+    }

@@ -1,20 +1,19 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: asks one host what its components logged and writes that into a file of the controller."""
+"""Asks one host what its components logged and writes that into a file of the controller."""
 
 from __future__ import annotations
 
 import time
-
 from collections import Counter
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
 from ..module_utils.logs import components as pod_logs
-from ..plugin_utils.evidence import document as evidence
 from ..plugin_utils.capture import log_merge
+from ..plugin_utils.evidence import document as evidence
 from ..plugin_utils.transport.node_action import NodeAction
 
 # What the node tells; everything else of the document is this side's.
@@ -23,13 +22,21 @@ OURS = ("tool_version", "host", "status", "reason", "address", "asked_at", "rece
 
 
 class ActionModule(NodeAction):
-    """One round trip a host. The times of question and answer are kept beside the node's own: they bound how far its clock is off."""
+    """One round trip a host. The times of question and answer are kept beside the node's own.
+
+    They bound how far its clock is off.
+    """
 
     ENTRY = "plugins.module_utils.logs.components:collect"
     MODULE = "kubemend.remediation.pod_logs_info"
     SAID = ("status", "reason", *TOLD)
     SPEC = {
-        "components": {"type": "list", "elements": "str", "choices": list(pod_logs.COMPONENTS), "default": list(pod_logs.COMPONENTS)},
+        "components": {
+            "type": "list",
+            "elements": "str",
+            "choices": list(pod_logs.COMPONENTS),
+            "default": list(pod_logs.COMPONENTS),
+        },
         "seconds_back": {"type": "float", "default": pod_logs.DEFAULTS["seconds_back"]},
         "needles": {"type": "list", "elements": "str", "default": []},
         "match": {"type": "str"},
@@ -37,7 +44,9 @@ class ActionModule(NodeAction):
         "max_line": {"type": "int", "default": pod_logs.DEFAULTS["max_line"]},
     }
 
-    def _ask(self, host: str, params: dict[str, Any], task_vars: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    def _ask(
+        self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
+    ) -> tuple[str, str, dict[str, Any]]:
         sentence = pod_logs.refusal(params)
         if sentence:
             raise AnsibleActionFail(sentence)
@@ -46,13 +55,29 @@ class ActionModule(NodeAction):
         return status, reason, {**answer, "asked_at": begin, "received_at": time.time()}
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
-        """A document of its own schema: nobody can take it for evidence and judge that there is none in it."""
+        """A document of its own schema.
+
+        Nobody can take it for evidence and judge that there is none in it.
+        """
         empty = {"started": {}, "sources": [], "lines": []}
-        return {"schema": log_merge.SCHEMA, "collected_at": evidence.now(), **{name: document[name] for name in OURS},
-                **{name: document.get(name, empty.get(name)) for name in TOLD}}
+        return {
+            "schema": log_merge.SCHEMA,
+            "collected_at": evidence.now(),
+            **{name: document[name] for name in OURS},
+            **{name: document.get(name, empty.get(name)) for name in TOLD},
+        }
 
     def summary(self, document: dict[str, Any]) -> dict[str, Any]:
-        sources = [item for item in document["sources"] if isinstance(item, dict)] if isinstance(document["sources"], list) else []
-        statuses = Counter(item["status"] for item in sources if item.get("status") in log_merge.STATUSES)
-        return {"lines": len(document["lines"]) if isinstance(document["lines"], list) else 0, "sources": dict(sorted(statuses.items())),
-                "truncated": any(item.get("truncated") is True for item in sources)}
+        sources = (
+            [item for item in document["sources"] if isinstance(item, dict)]
+            if isinstance(document["sources"], list)
+            else []
+        )
+        statuses = Counter(
+            item["status"] for item in sources if item.get("status") in log_merge.STATUSES
+        )
+        return {
+            "lines": len(document["lines"]) if isinstance(document["lines"], list) else 0,
+            "sources": dict(sorted(statuses.items())),
+            "truncated": any(item.get("truncated") is True for item in sources),
+        }

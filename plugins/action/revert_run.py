@@ -1,12 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: lists what can be undone on a host, decides what is meant, undoes it there, reports."""
+"""Lists what can be undone on a host, decides what is meant, undoes it there, reports."""
 
 from __future__ import annotations
 
 import json
-
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -14,24 +13,42 @@ from typing import Any
 
 from ..module_utils.steps.revert import run as revert_run
 from ..plugin_utils.evidence import document as evidence
-from ..plugin_utils.run import cluster_lock as locking, revert as reverting, inventory as run_hosts, console as terminal
-from ..plugin_utils.safe_io import atomic_file as private_files
 from ..plugin_utils.models.result import Result
-from ..plugin_utils.transport.node_action import NodeAction, orphaned
+from ..plugin_utils.reports import actions as unjudged
 from ..plugin_utils.reports import json_report as report_json
-from ..plugin_utils.reports import revert, actions as unjudged
+from ..plugin_utils.reports import revert
 from ..plugin_utils.reports.run_info import Run
+from ..plugin_utils.run import (
+    cluster_lock as locking,
+)
+from ..plugin_utils.run import (
+    console as terminal,
+)
+from ..plugin_utils.run import (
+    inventory as run_hosts,
+)
+from ..plugin_utils.run import (
+    revert as reverting,
+)
 from ..plugin_utils.run.settings import FORMATS
+from ..plugin_utils.safe_io import atomic_file as private_files
+from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
 
 class ActionModule(NodeAction):
-    """One host at a time; what it says goes into the report folder, and only states and counts into the result."""
+    """One host at a time; what it says goes into the report folder, and only states and counts
+    into the result.
+    """
 
     ENTRY = "plugins.module_utils.steps.revert.run:run"
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.revert_run"
     SPEC = {
-        "state": {"type": "str", "choices": ["listed", "chosen", "reverted", "reported"], "default": "listed"},
+        "state": {
+            "type": "str",
+            "choices": ["listed", "chosen", "reverted", "reported"],
+            "default": "listed",
+        },
         "report_dir": {"type": "path", "required": True},
         "run_id": {"type": "str", "required": True},
         "reverts": {"type": "str"},
@@ -46,7 +63,9 @@ class ActionModule(NodeAction):
         "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": []},
     }
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "listed":
@@ -58,34 +77,77 @@ class ActionModule(NodeAction):
             else:
                 found = self._report(args)
         except OSError as error:
-            found = {"failed": True, "changed": False, "exit_reason": "input",
-                     "msg": f"{error.filename or args['report_dir']} cannot be used: {error.strerror}."}
+            found = {
+                "failed": True,
+                "changed": False,
+                "exit_reason": "input",
+                "msg": f"{error.filename or args['report_dir']} cannot be used: {error.strerror}.",
+            }
         result.update(found)
         return result
 
-    def _list(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        params = {"state": "listed", "timeout": args["timeout"], "report_dir": args["report_dir"], "run_id": args["run_id"]}
-        if self._task.check_mode and args["reverts"]:  # what the guards would say is told without doing anything
-            params.update(reverts=args["reverts"], allow=args["allow"], host=host, kubeconfig=args["kubeconfig"])
+    def _list(
+        self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]
+    ) -> dict[str, Any]:
+        params = {
+            "state": "listed",
+            "timeout": args["timeout"],
+            "report_dir": args["report_dir"],
+            "run_id": args["run_id"],
+        }
+        # what the guards would say is told without doing anything
+        if self._task.check_mode and args["reverts"]:
+            params.update(
+                reverts=args["reverts"],
+                allow=args["allow"],
+                host=host,
+                kubeconfig=args["kubeconfig"],
+            )
         status, reason, answer = self._ask(host, params, task_vars)
-        reverting.write(args["report_dir"], host, reverting.LISTED, {"host": host, "status": status, "reason": reason, "answer": answer})
+        reverting.write(
+            args["report_dir"],
+            host,
+            reverting.LISTED,
+            {"host": host, "status": status, "reason": reason, "answer": answer},
+        )
         said = reverting.listing(host, status, reason, answer)
-        return {"changed": False, "host": host, "state": "listed", "status": said.status, "runs": len(said.runs),
-                "files": sum(len(run.files) for run in said.runs)}
+        return {
+            "changed": False,
+            "host": host,
+            "state": "listed",
+            "status": said.status,
+            "runs": len(said.runs),
+            "files": sum(len(run.files) for run in said.runs),
+        }
 
     def _choose(self, args: Mapping[str, Any], hostvars: Any) -> dict[str, Any]:
-        """Which hosts there is something to do on; none in check mode. Who was asked and has no list never began: it is not left out, but silent."""
+        """Which hosts there is something to do on; none in check mode.
+
+        Who was asked and has no list never began: it is not left out, but silent.
+        """
         for host in reverting.listings(args["report_dir"], args["asked"])[1]:
-            never = {"host": host, "status": "error", "reason": run_hosts.unheard(hostvars, host), "answer": {}}
+            never = {
+                "host": host,
+                "status": "error",
+                "reason": run_hosts.unheard(hostvars, host),
+                "answer": {},
+            }
             reverting.write(args["report_dir"], host, reverting.LISTED, never)
         said = reverting.listings(args["report_dir"], args["hosts"])[0]
         choice = reverting.choose(said, args["reverts"])
         count = reverting.components(said, choice.run_id)
         hosts = [] if self._task.check_mode else list(choice.hosts)
-        return {"changed": False, "state": "chosen", "run": choice.run_id if hosts else None, "hosts": hosts,
-                "seconds": sum(int(revert_run.budget(count[host])) + 1 for host in hosts)}
+        return {
+            "changed": False,
+            "state": "chosen",
+            "run": choice.run_id if hosts else None,
+            "hosts": hosts,
+            "seconds": sum(int(revert_run.budget(count[host])) + 1 for host in hosts),
+        }
 
-    def _revert(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def _revert(
+        self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]
+    ) -> dict[str, Any]:
         folder = args["report_dir"]
         if self._task.check_mode:
             return {"changed": False, "skipped": True, "host": host, "state": "skipped"}
@@ -93,18 +155,50 @@ class ActionModule(NodeAction):
         choice = reverting.choose(said, args["reverts"])
         refusal = self._refusal(host, args, choice)
         if refusal:
-            return {"changed": False, "failed": True, "host": host, "state": "refused", "msg": f"{host} is not begun: {refusal}"}
+            return {
+                "changed": False,
+                "failed": True,
+                "host": host,
+                "state": "refused",
+                "msg": f"{host} is not begun: {refusal}",
+            }
         budget = int(revert_run.budget(reverting.components(said, choice.run_id)[host])) + 1
-        params = {"state": "reverted", "run_id": args["run_id"], "reverts": choice.run_id, "host": host, "allow": args["allow"], "timeout": budget,
-                  "kubeconfig": args["kubeconfig"], "lock": {"seconds": args["ttl"] + budget} if args["locked"] else None, "report_dir": folder}
+        params = {
+            "state": "reverted",
+            "run_id": args["run_id"],
+            "reverts": choice.run_id,
+            "host": host,
+            "allow": args["allow"],
+            "timeout": budget,
+            "kubeconfig": args["kubeconfig"],
+            "lock": {"seconds": args["ttl"] + budget} if args["locked"] else None,
+            "report_dir": folder,
+        }
         reverting.write(folder, host, reverting.BEGUN, {"run_id": args["run_id"]})
         status, reason, answer = self._ask(host, params, task_vars)
-        reverting.write(folder, host, reverting.DONE, {"host": host, "status": status, "reason": reason, "answer": answer})
+        reverting.write(
+            folder,
+            host,
+            reverting.DONE,
+            {"host": host, "status": status, "reason": reason, "answer": answer},
+        )
         done = reverting.outcome(host, status, reason, answer)
-        result: dict[str, Any] = {"changed": answer.get("changed") is True, "host": host, "state": done.state}
-        result.update({name: sum(file.state == name for file in done.files) for name in reverting.RESULTS})
+        result: dict[str, Any] = {
+            "changed": answer.get("changed") is True,
+            "host": host,
+            "state": done.state,
+        }
+        result.update(
+            {name: sum(file.state == name for file in done.files) for name in reverting.RESULTS}
+        )
         if done.state != "done":
-            result.update(failed=True, msg=f"the revert of run {choice.run_id} on {host} is {done.state}; the report says why")
+            result.update(
+                failed=True,
+                msg=(
+                    f"the revert of run {choice.run_id} on {host} is {done.state}; the report"
+                    " says why"
+                ),
+            )
         return result
 
     def _refusal(self, host: str, args: Mapping[str, Any], choice: reverting.Choice) -> str:
@@ -134,19 +228,43 @@ class ActionModule(NodeAction):
         if choice.hosts and not done and args["locked"] and not self._task.check_mode:
             held, sentence = locking.decide(locking.noted(folder), args["run_id"])
             stopped = "" if held else sentence
-        report = reverting.Report(said, args["reverts"], choice, done, self._task.check_mode, not_asked, stopped)
+        report = reverting.Report(
+            said, args["reverts"], choice, done, self._task.check_mode, not_asked, stopped
+        )
         text = revert.render(report)
         reason, sentence = reverting.verdict(report)
         why = "refused" if reason == "locked" else reason
-        run = Run(args["run_id"], _started(args["run_id"]), evidence.now(), "revert", folder, evidence.TOOL_VERSION,
-                  outcome=(2 if sentence else 0, why, sentence))
+        run = Run(
+            args["run_id"],
+            _started(args["run_id"]),
+            evidence.now(),
+            "revert",
+            folder,
+            evidence.TOOL_VERSION,
+            outcome=(2 if sentence else 0, why, sentence),
+        )
         document = {**report_json.render(Result(), run), "revert": revert.for_programs(report)}
-        for name, written in (("report.txt", text), ("report.json", json.dumps(document, indent=1) + "\n")):
+        for name, written in (
+            ("report.txt", text),
+            ("report.json", json.dumps(document, indent=1) + "\n"),
+        ):
             private_files.replace(Path(folder) / name, [written])
-        unjudged.write(folder, args["formats"], run, text, unjudged.of_revert(run, report, (revert.WOULD, revert.BECAME)))
+        unjudged.write(
+            folder,
+            args["formats"],
+            run,
+            text,
+            unjudged.of_revert(run, report, (revert.WOULD, revert.BECAME)),
+        )
         if args["terminal"]:
             terminal.show(text)
-        result: dict[str, Any] = {"changed": False, "state": "reported", "exit_reason": reason, "report_dir": folder, "run": choice.run_id}
+        result: dict[str, Any] = {
+            "changed": False,
+            "state": "reported",
+            "exit_reason": reason,
+            "report_dir": folder,
+            "run": choice.run_id,
+        }
         if sentence:
             result.update(failed=True, msg=evidence.one_line(sentence, 1000))
         return result

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the cache of the scheduler that leads, by its own log, and what that proves. It never fails a run: what fails is noted."""
+"""The cache of the scheduler that leads, by its own log, and what that proves.
+
+It never fails a run: what fails is noted.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from ..module_utils.capture import scheduler_dump as on_node
-from ..plugin_utils.models.scheduling import cache_dump
-from ..plugin_utils.capture import plan as capture, outcome as capturing, log_merge, scheduler as scheduler_capture
-from ..plugin_utils.evidence import document as evidence, sources as evidence_sources
+from ..plugin_utils.capture import (
+    log_merge,
+)
+from ..plugin_utils.capture import (
+    outcome as capturing,
+)
+from ..plugin_utils.capture import (
+    plan as capture,
+)
+from ..plugin_utils.capture import (
+    scheduler as scheduler_capture,
+)
+from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.evidence import sources as evidence_sources
 from ..plugin_utils.faults import engine as judge
+from ..plugin_utils.models.scheduling import cache_dump
+from ..plugin_utils.reports.text_page import escape
 from ..plugin_utils.run import cluster_lock as locking
 from ..plugin_utils.safe_io import atomic_file as private_files
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
-from ..plugin_utils.reports.text_page import escape
 
 MOST_LINES = 2000  # of those that matter
 
@@ -31,11 +46,18 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.scheduler_dump"
     SPEC = {
-        "state": {"type": "str", "choices": ["planned", "ready", "dumped", "noted", "compared"], "required": True},
+        "state": {
+            "type": "str",
+            "choices": ["planned", "ready", "dumped", "noted", "compared"],
+            "required": True,
+        },
         "report_dir": {"type": "path", "required": True},
         "run_id": {"type": "str", "required": True},
-        "consent": {"type": "str", "choices": [scheduler_capture.OBSERVE, scheduler_capture.CHECK, scheduler_capture.GO],
-                    "default": scheduler_capture.OBSERVE},
+        "consent": {
+            "type": "str",
+            "choices": [scheduler_capture.OBSERVE, scheduler_capture.CHECK, scheduler_capture.GO],
+            "default": scheduler_capture.OBSERVE,
+        },
         "level": {"type": "int", "default": 4},
         "seconds": {"type": "int", "default": 60},
         "reason": {"type": "str"},
@@ -44,40 +66,85 @@ class ActionModule(NodeAction):
         "timeout": {"type": "int", "default": 30},
     }
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "planned":
                 found = self._plan(args)
             elif args["state"] == "noted":
-                found = {"hosts": [], "note": f"kubemend_capture: it was not finished: {evidence.one_line(args['reason'] or 'nothing says why', 400)}"}
+                found = {
+                    "hosts": [],
+                    "note": (
+                        "kubemend_capture: it was not finished:"
+                        f" {evidence.one_line(args['reason'] or 'nothing says why', 400)}"
+                    ),
+                }
                 self._note(args["report_dir"], found["note"])
             else:
-                document = json.loads((capturing.place(args["report_dir"]) / scheduler_capture.DOCUMENT).read_text(encoding="utf-8"))
-                found = self._compare(args, document) if args["state"] == "compared" else self._one(host, args, document, task_vars)
+                document = json.loads(
+                    (capturing.place(args["report_dir"]) / scheduler_capture.DOCUMENT).read_text(
+                        encoding="utf-8"
+                    )
+                )
+                found = (
+                    self._compare(args, document)
+                    if args["state"] == "compared"
+                    else self._one(host, args, document, task_vars)
+                )
         except (OSError, evidence.EvidenceError, *judge.UNFORESEEN) as error:
             # the diagnosis stands without a capture
-            found = {"hosts": [], "note": f"kubemend_capture: {args['state']}: {evidence.one_line(error)}"}
+            found = {
+                "hosts": [],
+                "note": f"kubemend_capture: {args['state']}: {evidence.one_line(error)}",
+            }
             self._note(args["report_dir"], found["note"])
         result.update({"changed": False, "state": args["state"], **found})
         return result
 
     def _plan(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Who leads, by the evidence of this run, and what is done to it; nothing without consent, or in check mode."""
+        """Who leads, by the evidence of this run, and what is done to it.
+
+        Nothing without consent, or in check mode.
+        """
         folder, hosts, api = args["report_dir"], [], []
         for document in evidence_sources.stream([f"{folder}/evidence"]):
             if document.get("kind") == "cluster":
                 api.append(document)
             else:
                 hosts.append(judge.extract(document))
-        captures, notes = scheduler_capture.choose(judge.assembled(hosts, api), args["level"], judge.KEY_DIGITS)
+        captures, notes = scheduler_capture.choose(
+            judge.assembled(hosts, api), args["level"], judge.KEY_DIGITS
+        )
         consent, begun = args["consent"], time.time()
         if consent != scheduler_capture.GO:
-            why = "check mode" if consent == scheduler_capture.CHECK else "it needs -e kubemend_max_risk=1"
-            notes += [f"kubemend_capture: nothing is captured ({why}); it would be: {scheduler_capture.wish(one, args['seconds'])}" for one in captures]
+            why = (
+                "check mode"
+                if consent == scheduler_capture.CHECK
+                else "it needs -e kubemend_max_risk=1"
+            )
+            notes += [
+                f"kubemend_capture: nothing is captured ({why}); it would be:"
+                f" {scheduler_capture.wish(one, args['seconds'])}"
+                for one in captures
+            ]
             captures = []
-        self._keep(folder, {"captures": captures, "notes": notes, "results": [], "begun": begun, "seconds": args["seconds"]})
-        return {"hosts": [one["host"] for one in captures], "seconds": args["seconds"], "begun": begun}
+        self._keep(
+            folder,
+            {
+                "captures": captures,
+                "notes": notes,
+                "results": [],
+                "begun": begun,
+                "seconds": args["seconds"],
+            },
+        )
+        return {
+            "hosts": [one["host"] for one in captures],
+            "seconds": args["seconds"],
+            "begun": begun,
+        }
 
     @staticmethod
     def _keep(folder: str, document: Mapping[str, Any]) -> None:
@@ -86,24 +153,43 @@ class ActionModule(NodeAction):
     def _note(self, folder: str, note: str) -> None:
         try:
             path = capturing.place(folder) / scheduler_capture.DOCUMENT
-            document = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"captures": [], "notes": [], "results": []}
+            document = (
+                json.loads(path.read_text(encoding="utf-8"))
+                if path.exists()
+                else {"captures": [], "notes": [], "results": []}
+            )
             self._keep(folder, {**document, "notes": [*document["notes"], note]})
         except (OSError, *judge.UNFORESEEN):
             pass  # the folder is gone or full: then the report says so
 
-    def _one(self, host: str, args: Mapping[str, Any], document: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+    def _one(
+        self,
+        host: str,
+        args: Mapping[str, Any],
+        document: dict[str, Any],
+        task_vars: dict[str, Any],
+    ) -> dict[str, Any]:
         """Ask the host of a leader, and keep what it says."""
-        folder, one = args["report_dir"], [item for item in document["captures"] if item["host"] == host][0]
+        folder, one = (
+            args["report_dir"],
+            next(item for item in document["captures"] if item["host"] == host),
+        )
         if args["state"] == "dumped" and (one["process_is"] != "ok" or self._task.check_mode):
             return {"skipped": True, "host": host, "sent": False}
         if args["state"] == "dumped":
-            held, sentence = (False, "ansible-playbook was ended: nothing is sent") if orphaned() else locking.holds(
-                folder, args["run_id"], host)
+            held, sentence = (
+                (False, "ansible-playbook was ended: nothing is sent")
+                if orphaned()
+                else locking.holds(folder, args["run_id"], host)
+            )
             if not held:
                 one.update(sent=False, sent_reason=evidence.one_line(sentence))
                 self._keep(folder, document)
                 return {"host": host, "sent": False}
-        params = {name: args[name] for name in ("state", "run_id", "timeout", "kubeconfig", "kubectl", "report_dir")}
+        params = {
+            name: args[name]
+            for name in ("state", "run_id", "timeout", "kubeconfig", "kubectl", "report_dir")
+        }
         params["timeout"] += on_node.BUDGET if args["state"] == "dumped" else 0
         status, reason, answer = self._ask(host, {**params, "process": one["process"]}, task_vars)
         problem = "" if status == "ok" else evidence.one_line(reason or status, evidence.MAX_REASON)
@@ -111,36 +197,62 @@ class ActionModule(NodeAction):
         self._keep(folder, document)
         if args["state"] == "dumped":
             return {"host": host, "sent": one["sent"]}
-        plan = scheduler_capture.levels(document["captures"], args["run_id"], document["seconds"], document["begun"])
+        plan = scheduler_capture.levels(
+            document["captures"], args["run_id"], document["seconds"], document["begun"]
+        )
         capturing.write(folder, capturing.PLAN, capture.dumped(plan))
         return {"host": host, "ready": one["process_is"] == "ok", "raises": host in plan.raising}
 
     @staticmethod
     def _ready(one: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
         full = capture.full(answer["space"]) if isinstance(answer.get("space"), Mapping) else ""
-        process = problem or (f"{full}: free some, its log would fill it" if full else evidence.one_line(answer.get("process") or "it does not say", 400))
-        one.update(process_is=process, level_reason=process if process != "ok" else evidence.one_line(answer.get("reason") or "", 400),
-                   offered=str(answer.get("level")) if process == "ok" else "refused")
+        process = problem or (
+            f"{full}: free some, its log would fill it"
+            if full
+            else evidence.one_line(answer.get("process") or "it does not say", 400)
+        )
+        one.update(
+            process_is=process,
+            level_reason=(
+                process if process != "ok" else evidence.one_line(answer.get("reason") or "", 400)
+            ),
+            offered=str(answer.get("level")) if process == "ok" else "refused",
+        )
 
     @staticmethod
     def _dumped(one: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
-        one.update(sent=answer.get("sent") is True, sent_reason=problem or evidence.one_line(answer.get("reason") or "", 400))
+        one.update(
+            sent=answer.get("sent") is True,
+            sent_reason=problem or evidence.one_line(answer.get("reason") or "", 400),
+        )
 
     def _compare(self, args: Mapping[str, Any], document: dict[str, Any]) -> dict[str, Any]:
         """What was logged, as files, and what it proves."""
         folder = args["report_dir"]
         if not document["captures"]:
             return {"hosts": []}
-        became = {one.target.host: one for one in capturing.became(folder, capturing.read_plan(folder).targets)} if self._planned(folder) else {}
+        became = (
+            {
+                one.target.host: one
+                for one in capturing.became(folder, capturing.read_plan(folder).targets)
+            }
+            if self._planned(folder)
+            else {}
+        )
         logs = list(log_merge.load(capturing.place(folder) / "logs"))
         document["notes"] += [f"kubemend_capture: {one}" for one in log_merge.notices(logs)]
         for one in document["captures"]:
             lines = log_merge.merge(item for item in logs if item.get("host") == one["host"])
             files = _files(Path(folder), one["host"], lines)
-            found = scheduler_capture.result(one, became.get(one["host"]), [line.text for line in lines], args["run_id"], files)
+            found = scheduler_capture.result(
+                one, became.get(one["host"]), [line.text for line in lines], args["run_id"], files
+            )
             document["results"].append(found)
             if found["level"]["restored"] is False:
-                document["notes"].append(f"kubemend_capture: the level of {capture.SCHEDULER} of {one['host']} is {found['level']['reason']}")
+                document["notes"].append(
+                    f"kubemend_capture: the level of {capture.SCHEDULER} of {one['host']} is"
+                    f" {found['level']['reason']}"
+                )
         self._keep(folder, document)
         return {"hosts": [one["host"] for one in document["captures"]]}
 
@@ -154,8 +266,11 @@ def _files(folder: Path, host: str, lines: list[log_merge.Line]) -> dict[str, st
     texts = [line.text for line in lines]
     chosen = set(cache_dump.matters(texts)[:MOST_LINES])
     dump = cache_dump.parse(texts)
-    made = {"lines": log_merge.render(lines), "dump": "".join(escape(line.replace("\t", "    ")) + "\n" for line in dump.lines),
-            "matters": log_merge.render(line for line in lines if line.text in chosen)}
+    made = {
+        "lines": log_merge.render(lines),
+        "dump": "".join(escape(line.replace("\t", "    ")) + "\n" for line in dump.lines),
+        "matters": log_merge.render(line for line in lines if line.text in chosen),
+    }
     found = {}
     for name, text in made.items():
         if text:

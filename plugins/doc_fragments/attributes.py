@@ -7,13 +7,17 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """The attributes that every module of this collection states; each module gives its own support."""
+    """The attributes that every module of this collection states.
+
+    Each module gives its own support.
+    """
 
     DOCUMENTATION = r"""
 options: {}
 attributes:
   check_mode:
-    description: Can run in C(check_mode) and return what it would change without changing the target.
+    description: Can run in C(check_mode) and return what it would change without changing the
+      target.
   diff_mode:
     description: Returns what it changed, or would change in C(check_mode), when in diff mode.
   idempotent:

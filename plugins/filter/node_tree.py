@@ -11,26 +11,35 @@ short_description: Replay a scheduler's node tree and say which nodes it lost
 version_added: 0.1.0
 author: The kubemend authors (@kubemend)
 description:
-  - Schedulers up to 1.18.6 can lose nodes in clusters of several zones, because the cursors of their node tree are not set back. With
+  - Schedulers up to 1.18.6 can lose nodes in clusters of several zones, because the cursors of
+    their node tree are not set back. With
     1.18.0 to 1.18.6 the loss lasts until nodes come or go, or the scheduler is started anew.
-  - From the order in which nodes joined and left, and the rounds of scheduling in between, this says which list of nodes the last round was
+  - From the order in which nodes joined and left, and the rounds of scheduling in between, this
+    says which list of nodes the last round was
     given. Upstream's algorithms are replayed exactly.
-  - The order is in the scheduler's log (C(Added node) at level 2, at level 5 up to 1.15). Of the nodes that were there when it was started
+  - The order is in the scheduler's log (C(Added node) at level 2, at level 5 up to 1.15). Of the
+    nodes that were there when it was started
     nobody knows the order otherwise.
 options:
   _input:
     description:
-      - The events in their order. Each has one of C(add) (a node's name), C(remove) (a node's name), C(move) (a node's name whose labels name
-        another zone from now on) and C(round) (how many rounds of scheduling; a Pending pod makes one with each attempt).
-      - C(add) and C(move) have a C(zone) as well, any text that tells the zones apart; without it the node has no labels of a zone.
-      - C(round) may have C(looked), how many nodes each round looked at. Only 1.16 and older depend on it; without it all of them.
+      - The events in their order. Each has one of C(add) (a node's name), C(remove) (a node's
+        name), C(move) (a node's name whose labels name
+        another zone from now on) and C(round) (how many rounds of scheduling; a Pending pod makes
+          one with each attempt).
+      - C(add) and C(move) have a C(zone) as well, any text that tells the zones apart; without it
+        the node has no labels of a zone.
+      - C(round) may have C(looked), how many nodes each round looked at. Only 1.16 and older depend
+        on it; without it all of them.
     type: list
     elements: dict
     required: true
   version:
     description:
-      - The version of the scheduler, such as V(v1.18.4). A build of a vendor (V(v1.18.4-tke.5)) may have the cure or not, which is an error here.
-      - Or an algorithm by its name, one of V(1.16) (1.14 to 1.16), V(1.17), V(1.18) (1.18.0 to 1.18.6) and V(fixed).
+      - The version of the scheduler, such as V(v1.18.4). A build of a vendor (V(v1.18.4-tke.5)) may
+        have the cure or not, which is an error here.
+      - Or an algorithm by its name, one of V(1.16) (1.14 to 1.16), V(1.17), V(1.18) (1.18.0 to
+        1.18.6) and V(fixed).
     type: str
     required: true
 """
@@ -59,7 +68,8 @@ _value:
       description: Which algorithm was replayed.
       type: str
     snapshot:
-      description: The list of nodes that the last round was given. With 1.16 and older, the nodes that it looked at.
+      description: The list of nodes that the last round was given. With 1.16 and older, the nodes
+        that it looked at.
       type: list
       elements: str
     nodes:
@@ -91,13 +101,22 @@ def node_tree(events: Iterable[Mapping[str, Any]], version: str) -> dict[str, An
     """The replay as plain data."""
     which = version if version in tree.ALGORITHMS else tree.algorithm(version)
     if which is None:
-        raise AnsibleFilterError(f"node_tree: nobody can tell which algorithm a scheduler of version {version!r} has; name one of {', '.join(tree.ALGORITHMS)}")
+        raise AnsibleFilterError(
+            f"node_tree: nobody can tell which algorithm a scheduler of version {version!r} has;"
+            f" name one of {', '.join(tree.ALGORITHMS)}"
+        )
     try:
         found = tree.replay(events, which)
     except tree.HistoryError as problem:
         raise AnsibleFilterError(f"node_tree: {problem}") from problem
-    return {"algorithm": which, "snapshot": list(found.snapshot), "nodes": list(found.nodes), "lost": list(found.lost),
-            "doubled": list(found.doubled), "rounds": found.rounds}
+    return {
+        "algorithm": which,
+        "snapshot": list(found.snapshot),
+        "nodes": list(found.nodes),
+        "lost": list(found.lost),
+        "doubled": list(found.doubled),
+        "rounds": found.rounds,
+    }
 
 
 class FilterModule:

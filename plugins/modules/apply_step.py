@@ -2,27 +2,32 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One step of a plan on its node, as an ordinary module: what the action of the same name falls back to."""
+"""One step of a plan on its node, as an ordinary module.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+What the action of the same name falls back to.
+"""
 
 DOCUMENTATION = r"""
 module: apply_step
 short_description: Do one step of a repair on its node, prove it, or put the former bytes back
 version_added: 0.1.0
 description:
-  - Takes one step of the plan in O(report_dir) and does it on the host of the task. In one program on the node, immediately
-    after each other, come the guards, the write, the wait for the component's proof, and if that does not come in time, the
+  - Takes one step of the plan in O(report_dir) and does it on the host of the task. In one program
+    on the node, immediately
+    after each other, come the guards, the write, the wait for the component's proof, and if that
+      does not come in time, the
     former bytes and the wait for the component to run again.
-  - The work goes on when the connection is lost. What happened is in the node's journal, and the next run finds it there.
-  - Refuses while any step before it in this run is not done, whatever the play does, and while the run does not hold the
+  - The work goes on when the connection is lost. What happened is in the node's journal, and the
+    next run finds it there.
+  - Refuses while any step before it in this run is not done, whatever the play does, and while the
+    run does not hold the
     cluster's lock.
-  - Appends what became of the step to C(steps.jsonl) in O(report_dir). The task's result says no more than its state.
+  - Appends what became of the step to C(steps.jsonl) in O(report_dir). The task's result says no
+    more than its state.
 author: The kubemend authors (@kubemend)
 requirements:
-  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version that ansible-core needs.
+  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version
+    that ansible-core needs.
 options:
   id:
     description:
@@ -41,18 +46,21 @@ options:
     default: 900
   locked:
     description:
-      - Whether the run must hold the cluster's lock, as M(kubemend.remediation.cluster_lock) takes it.
+      - Whether the run must hold the cluster's lock, as M(kubemend.remediation.cluster_lock) takes
+        it.
     type: bool
     default: true
   terminal:
     description:
-      - Whether it is printed what a step waits for that takes long, how long at most, and what its interruption leaves behind. Goes to standard error
+      - Whether it is printed what a step waits for that takes long, how long at most, and what its
+        interruption leaves behind. Goes to standard error
         where the callback writes JSON.
     type: bool
     default: true
   kubeconfig:
     description:
-      - Kubeconfig on the node whose client certificate asks components, and with which the API is written to. By default the ones
+      - Kubeconfig on the node whose client certificate asks components, and with which the API is
+        written to. By default the ones
         that installers leave.
     type: path
   kubectl:
@@ -66,8 +74,10 @@ attributes:
   check_mode:
     support: partial
     details:
-      - In check mode the host is asked what the step looks at last before it changes anything, and nothing is changed. The answer goes to
-        C(looks.jsonl) in O(report_dir) and never fails the task. Skipped are steps that would find what one before them left, and those that can
+      - In check mode the host is asked what the step looks at last before it changes anything, and
+        nothing is changed. The answer goes to
+        C(looks.jsonl) in O(report_dir) and never fails the task. Skipped are steps that would find
+          what one before them left, and those that can
         be refused by nothing that is there now.
   diff_mode:
     support: none
@@ -105,7 +115,8 @@ id:
   type: str
   sample: 01-m2-kube-scheduler-edit-manifest
 state:
-  description: V(done), V(rolled_back), V(refused) or V(failed), anything but V(done) fails the task. In check mode V(skipped), or how the step would end.
+  description: V(done), V(rolled_back), V(refused) or V(failed), anything but V(done) fails the
+    task. In check mode V(skipped), or how the step would end.
   returned: always
   type: str
   sample: done
@@ -122,21 +133,29 @@ from ..module_utils.steps import executor as apply_step
 
 
 def main():
-    """Do the step and give the whole answer to the action, which keeps it out of the task's result."""
+    """Do the step and give the whole answer to the action, which keeps it out of the task's
+    result.
+    """
     module = AnsibleModule(
-        argument_spec=dict(apply_step.GIVEN, **{
-            "id": {"type": "str", "required": True},
-            "report_dir": {"type": "path", "required": True},
-            "ttl": {"type": "int", "default": 900},
-            "locked": {"type": "bool", "default": True},
-            "terminal": {"type": "bool", "default": True},
-            "kubeconfig": {"type": "path"},
-            "kubectl": {"type": "path"},
-        }),
+        argument_spec=dict(
+            apply_step.GIVEN,
+            id={"type": "str", "required": True},
+            report_dir={"type": "path", "required": True},
+            ttl={"type": "int", "default": 900},
+            locked={"type": "bool", "default": True},
+            terminal={"type": "bool", "default": True},
+            kubeconfig={"type": "path"},
+            kubectl={"type": "path"},
+        ),
         supports_check_mode=True,
     )
     if not module.params["step"] or not module.params["run_id"]:
-        module.fail_json(msg="This module does its work through the action of the same name, which gives it the step.")
+        module.fail_json(
+            msg=(
+                "This module does its work through the action of the same name, which gives it the"
+                " step."
+            )
+        )
     answer = apply_step.run(dict(module.params, check=module.params["check"] or module.check_mode))
     module.exit_json(changed=answer["changed"], document=answer)
 

@@ -2,40 +2,48 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cluster collector as an ordinary module, for connections that take no program on standard input."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""The cluster collector as an ordinary module, for connections that take no program on standard
+input.
+"""
 
 DOCUMENTATION = r"""
 module: cluster_evidence_info
 short_description: Read a cluster's API from one of its control-plane nodes
 version_added: 0.1.0
 description:
-  - Reads what the API says about the cluster as a whole, with the C(kubectl) and the administrator's kubeconfig that a
-    control-plane node already has, through C(kubectl proxy) on a unix socket that only root can reach and that refuses
+  - Reads what the API says about the cluster as a whole, with the C(kubectl) and the
+    administrator's kubeconfig that a
+    control-plane node already has, through C(kubectl proxy) on a unix socket that only root can
+      reach and that refuses
     everything but reading.
-  - When the server of the kubeconfig, often a load balancer, does not answer, the node's own API server is asked. Lock
-    objects are read through the address of every API server, because one that stores elsewhere shows another holder.
-  - Writes the answer to a file on the controller. The task's result holds nothing of it. A host that cannot be reached,
+  - When the server of the kubeconfig, often a load balancer, does not answer, the node's own API
+    server is asked. Lock
+    objects are read through the address of every API server, because one that stores elsewhere
+      shows another holder.
+  - Writes the answer to a file on the controller. The task's result holds nothing of it. A host
+    that cannot be reached,
     an API that does not answer, and a host without C(kubectl) are results too, never a failed task.
-  - Call it in a loop over the control-plane hosts with C(delegate_to) and C(run_once). The first host of each cluster
-    that answers is enough, the others return status V(skipped) at once. An inventory may hold several clusters.
+  - Call it in a loop over the control-plane hosts with C(delegate_to) and C(run_once). The first
+    host of each cluster
+    that answers is enough, the others return status V(skipped) at once. An inventory may hold
+      several clusters.
 author: The kubemend authors (@kubemend)
 options:
   evidence_dir:
     description:
       - Folder on the controller. The answer goes to C(HOST.cluster.json) there.
-      - The evidence already in it tells which clusters were answered and which hosts cannot be reached.
+      - The evidence already in it tells which clusters were answered and which hosts cannot be
+        reached.
       - Without it nothing is kept.
     type: path
   collectors:
     description:
-      - What to read. Everything by default, V(pod) only where O(pod) names one, V(pinnable) only with O(deep).
+      - What to read. Everything by default, V(pod) only where O(pod) names one, V(pinnable) only
+        with O(deep).
     type: list
     elements: str
-    choices: [server, endpoints, nodes, kubeadm_config, kubelet_configs, locks, jobs, rejected, pending, pinnable, pod, work, unmade]
+    choices: [server, endpoints, nodes, kubeadm_config, kubelet_configs, locks, jobs, rejected,
+      pending, pinnable, pod, work, unmade]
   deep:
     description:
       - Reads also what takes a list of all pods, V(pinnable).
@@ -43,21 +51,25 @@ options:
     default: false
   expect_pinning:
     description:
-      - A label selector, as C(kubemend_expect_pinning). V(pinnable) names the pods that it selects and that get no CPUs of their own,
+      - A label selector, as C(kubemend_expect_pinning). V(pinnable) names the pods that it selects
+        and that get no CPUs of their own,
         whatever they ask for.
     type: str
   pod:
     description:
-      - The pod to read with its owner, the other pods of that owner and the events about all of them, as C(kubemend_pod). Its
+      - The pod to read with its owner, the other pods of that owner and the events about all of
+        them, as C(kubemend_pod). Its
         C(namespace/name), its UID, or V(rejected) for the newest pod that a kubelet rejected.
     type: str
   kubeconfig:
     description:
-      - Kubeconfig on the host. By default the first one of the places where installers put them whose API answers.
+      - Kubeconfig on the host. By default the first one of the places where installers put them
+        whose API answers.
     type: str
   kubectl:
     description:
-      - Path of C(kubectl) on the host. By default the first one in E(PATH) and the places where installers put it.
+      - Path of C(kubectl) on the host. By default the first one in E(PATH) and the places where
+        installers put it.
     type: str
   timeout:
     description:
@@ -72,19 +84,23 @@ options:
     default: []
   settle:
     description:
-      - Report folder of a run that repaired. Where one of its steps brought a kubelet back, the API is asked again and again until its Node is
-        Ready and without the taints C(node.kubernetes.io/not-ready) and C(node.kubernetes.io/unreachable), for two minutes after the last step
+      - Report folder of a run that repaired. Where one of its steps brought a kubelet back, the API
+        is asked again and again until its Node is
+        Ready and without the taints C(node.kubernetes.io/not-ready) and
+          C(node.kubernetes.io/unreachable), for two minutes after the last step
         at most. Where none did, nobody is asked and the status is V(skipped).
       - Use it with O(collectors) V(nodes), and without O(evidence_dir).
     type: path
   patient:
     description:
-      - With O(settle), whether to wait too for an API that does not answer yet. For the last host of a loop.
+      - With O(settle), whether to wait too for an API that does not answer yet. For the last host
+        of a loop.
     type: bool
     default: false
   terminal:
     description:
-      - Whether it is printed what O(settle) waits for. Goes to standard error where the callback writes JSON.
+      - Whether it is printed what O(settle) waits for. Goes to standard error where the callback
+        writes JSON.
     type: bool
     default: true
 extends_documentation_fragment:
@@ -93,7 +109,8 @@ extends_documentation_fragment:
 attributes:
   action:
     support: full
-    details: Runs as a program on standard input where the connection allows it, else as this module.
+    details: Runs as a program on standard input where the connection allows it, else as this
+      module.
 requirements:
   - Python 3.6 or newer on the host
   - C(kubectl) on the host
@@ -118,7 +135,8 @@ host:
   type: str
   sample: m1
 status:
-  description: V(ok), V(error), V(unreachable), or V(skipped) where another host answered for the same cluster, or there is nothing to wait for.
+  description: V(ok), V(error), V(unreachable), or V(skipped) where another host answered for the
+    same cluster, or there is nothing to wait for.
   returned: always
   type: str
   sample: ok
@@ -157,22 +175,38 @@ from ..module_utils.collectors.cluster.runner import collect
 def main():
     """Return the document to the action, which writes it."""
     module = AnsibleModule(
-        argument_spec=dict(
-            evidence_dir=dict(type="path"),
-            collectors=dict(type="list", elements="str", choices=[
-                "server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pending", "pinnable",
-                "pod", "work", "unmade"]),
-            deep=dict(type="bool", default=False),
-            expect_pinning=dict(type="str"),
-            pod=dict(type="str"),
-            kubeconfig=dict(type="str"),
-            kubectl=dict(type="str"),
-            timeout=dict(type="int", default=30),
-            skip_clusters=dict(type="list", elements="str", default=[]),
-            settle=dict(type="path"),
-            patient=dict(type="bool", default=False),
-            terminal=dict(type="bool", default=True),
-        ),
+        argument_spec={
+            "evidence_dir": {"type": "path"},
+            "collectors": {
+                "type": "list",
+                "elements": "str",
+                "choices": [
+                    "server",
+                    "endpoints",
+                    "nodes",
+                    "kubeadm_config",
+                    "kubelet_configs",
+                    "locks",
+                    "jobs",
+                    "rejected",
+                    "pending",
+                    "pinnable",
+                    "pod",
+                    "work",
+                    "unmade",
+                ],
+            },
+            "deep": {"type": "bool", "default": False},
+            "expect_pinning": {"type": "str"},
+            "pod": {"type": "str"},
+            "kubeconfig": {"type": "str"},
+            "kubectl": {"type": "str"},
+            "timeout": {"type": "int", "default": 30},
+            "skip_clusters": {"type": "list", "elements": "str", "default": []},
+            "settle": {"type": "path"},
+            "patient": {"type": "bool", "default": False},
+            "terminal": {"type": "bool", "default": True},
+        },
         supports_check_mode=True,
     )
     module.exit_json(changed=False, document=collect(module.params))

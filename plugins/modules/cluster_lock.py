@@ -2,31 +2,36 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lock of a cluster on one node, as an ordinary module: what the action of the same name falls back to."""
+"""The lock of a cluster on one node, as an ordinary module.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+What the action of the same name falls back to.
+"""
 
 DOCUMENTATION = r"""
 module: cluster_lock
 short_description: Hold a cluster for a run, one control-plane node at a time
 version_added: 0.1.0
 description:
-  - Takes, renews or gives back the lock of a run on the host of the task. Run it for every control-plane node of the inventory,
+  - Takes, renews or gives back the lock of a run on the host of the task. Run it for every
+    control-plane node of the inventory,
     delegated in a loop. A majority of them decides who holds a cluster.
-  - What each node said goes into O(report_dir). With O(state=decided) no node is asked; the task fails with one sentence when
-    the run does not hold every cluster. M(kubemend.remediation.apply_step) asks the same before each step.
+  - What each node said goes into O(report_dir). With O(state=decided) no node is asked; the task
+    fails with one sentence when
+    the run does not hold every cluster. M(kubemend.remediation.apply_step) asks the same before
+      each step.
   - A host that cannot be reached is a result, not a failed task. So is a lock of another run.
-  - A lock whose owner was a process of this same machine that is gone is taken at once. Any other must run out, or be taken by
+  - A lock whose owner was a process of this same machine that is gone is taken at once. Any other
+    must run out, or be taken by
     its run's id with O(take).
 author: The kubemend authors (@kubemend)
 requirements:
-  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version that ansible-core needs.
+  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version
+    that ansible-core needs.
 options:
   state:
     description:
-      - V(acquired) takes the lock, V(renewed) sets its time anew, V(released) gives it back, V(decided) only judges what the
+      - V(acquired) takes the lock, V(renewed) sets its time anew, V(released) gives it back,
+        V(decided) only judges what the
         nodes said.
     type: str
     choices: [acquired, renewed, released, decided]
@@ -59,13 +64,15 @@ options:
     type: str
   members:
     description:
-      - The control-plane hosts, whose majority decides; a host that is none of them and is only changed has a lock of its own.
+      - The control-plane hosts, whose majority decides; a host that is none of them and is only
+        changed has a lock of its own.
       - Without it every host that is asked counts.
     type: list
     elements: str
   unable:
     description:
-      - Those of the control-plane hosts with which Ansible could not begin. They count like hosts that do not answer.
+      - Those of the control-plane hosts with which Ansible could not begin. They count like hosts
+        that do not answer.
     type: list
     elements: str
     default: []
@@ -165,7 +172,11 @@ def main():
     """Ask for the lock and give the whole answer to the action."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["acquired", "renewed", "released", "decided"], "default": "acquired"},
+            "state": {
+                "type": "str",
+                "choices": ["acquired", "renewed", "released", "decided"],
+                "default": "acquired",
+            },
             "report_dir": {"type": "path", "required": True},
             "run_id": {"type": "str"},
             "ttl": {"type": "int", "default": 900},
@@ -181,9 +192,18 @@ def main():
         },
         supports_check_mode=True,
     )
-    if not module.params["run_id"] or module.params["state"] != "released" and not module.params["seconds"]:
-        module.fail_json(msg="This module does its work through the action of the same name, which gives it the run.")
-    answer = cluster_lock.run(dict(module.params, check=module.params["check"] or module.check_mode))
+    if not module.params["run_id"] or (
+        module.params["state"] != "released" and not module.params["seconds"]
+    ):
+        module.fail_json(
+            msg=(
+                "This module does its work through the action of the same name, which gives it the"
+                " run."
+            )
+        )
+    answer = cluster_lock.run(
+        dict(module.params, check=module.params["check"] or module.check_mode)
+    )
     module.exit_json(changed=answer["changed"], document=answer)
 
 

@@ -2,38 +2,49 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Log levels raised for a limited time, as an ordinary module: what the action of the same name falls back to."""
+"""Log levels raised for a limited time, as an ordinary module.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+What the action of the same name falls back to.
+"""
 
 DOCUMENTATION = r"""
 module: log_level
 short_description: Raise log levels of Kubernetes components for a limited time, without a restart
 version_added: 0.1.0
 description:
-  - Sets the log level of kube-scheduler, kube-controller-manager and kube-apiserver at their own port, and of kubelets through the
+  - Sets the log level of kube-scheduler, kube-controller-manager and kube-apiserver at their own
+    port, and of kubelets through the
     API server, by C(PUT /debug/flags/v). Nothing restarts, and no file of a component is touched.
-  - Before the first level is raised, a service of this collection is written to the disk of the host that raises it, enabled and
-    started. It puts the levels back when the time is over, whatever became of the controller, and at once after a reboot of that host;
+  - Before the first level is raised, a service of this collection is written to the disk of the
+    host that raises it, enabled and
+    started. It puts the levels back when the time is over, whatever became of the controller, and
+      at once after a reboot of that host;
     then it removes itself. It holds no credential.
-  - The endpoint cannot be read. What is put back is the level that the component's command line and configuration give.
-  - Every level is journalled, so that C(kubemend.remediation.revert) can put it back too, and a level that is left behind is fault KM903.
-  - What each host says is written into the folder C(capture) of O(report_dir). The task's result says no more than states and counts.
+  - The endpoint cannot be read. What is put back is the level that the component's command line and
+    configuration give.
+  - Every level is journalled, so that C(kubemend.remediation.revert) can put it back too, and a
+    level that is left behind is fault KM903.
+  - What each host says is written into the folder C(capture) of O(report_dir). The task's result
+    says no more than states and counts.
 author: The kubemend authors (@kubemend)
 requirements:
-  - Python 3.6 or newer and systemd on control-plane hosts. Where the program cannot travel on standard input, the Python that
+  - Python 3.6 or newer and systemd on control-plane hosts. Where the program cannot travel on
+    standard input, the Python that
     ansible-core needs.
 options:
   state:
     description:
-      - V(planned) works out, on the controller alone and from the evidence in O(report_dir), which levels are raised from which host.
-      - V(probed) asks, from the host of the task, whether each of them can be set while it runs. It changes nothing.
-      - V(shown) prints what will be raised, on the controller alone, and fails where nothing can be.
-      - V(raised) raises them from the host of the task, and refuses unless the run holds the cluster's lock.
+      - V(planned) works out, on the controller alone and from the evidence in O(report_dir), which
+        levels are raised from which host.
+      - V(probed) asks, from the host of the task, whether each of them can be set while it runs. It
+        changes nothing.
+      - V(shown) prints what will be raised, on the controller alone, and fails where nothing can
+        be.
+      - V(raised) raises them from the host of the task, and refuses unless the run holds the
+        cluster's lock.
       - V(restored) puts back what the run raised from the host of the task.
-      - V(reported) merges what was captured and reports, on the controller alone; it fails where a level was not put back.
+      - V(reported) merges what was captured and reports, on the controller alone; it fails where a
+        level was not put back.
     type: str
     choices: [planned, probed, shown, raised, restored, reported]
     required: true
@@ -65,7 +76,8 @@ options:
     default: 60
   pod:
     description:
-      - C(namespace/name) or UID of the pod that the capture is about. Only kubelets of its Node and its siblings' are raised.
+      - C(namespace/name) or UID of the pod that the capture is about. Only kubelets of its Node and
+        its siblings' are raised.
     type: str
   allow:
     description:
@@ -81,7 +93,8 @@ options:
     default: []
   ttl:
     description:
-      - Seconds for which the host stays locked after the capture's own time, should the controller vanish.
+      - Seconds for which the host stays locked after the capture's own time, should the controller
+        vanish.
     type: int
     default: 900
   kubeconfig:
@@ -106,7 +119,8 @@ options:
     default: []
   hosts:
     description:
-      - Every host of the run with its roles, for V(planned). One without a file of evidence is one with which Ansible could not begin, and gets one that
+      - Every host of the run with its roles, for V(planned). One without a file of evidence is one
+        with which Ansible could not begin, and gets one that
         says so.
     type: dict
     default: {}
@@ -118,7 +132,8 @@ options:
     default: []
   terminal:
     description:
-      - Whether the report is printed, as V(terminal) among C(kubemend_report_formats) says. It is written in any case.
+      - Whether the report is printed, as V(terminal) among C(kubemend_report_formats) says. It is
+        written in any case.
     type: bool
     default: true
   targets:
@@ -137,7 +152,8 @@ options:
     type: dict
   halt:
     description:
-      - Set by the action. Why nothing is restarted here, where a restart on a host before this one was not proven.
+      - Set by the action. Why nothing is restarted here, where a restart on a host before this one
+        was not proven.
     type: str
   cluster_uid:
     description:
@@ -212,21 +228,74 @@ exit_reason:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.capture import level_window as log_level
-from ..module_utils.system import command, client_certificates as credentials, redaction as mask, tls, systemd as unit, http_client as web
-from ..module_utils.collectors.node import component_http, devices, etcd, installer, instances, journal, kubelet, manifests, space, system
+from ..module_utils.collectors.node import (
+    component_http,
+    devices,
+    etcd,
+    installer,
+    instances,
+    journal,
+    kubelet,
+    manifests,
+    space,
+    system,
+)
+from ..module_utils.system import (
+    client_certificates as credentials,
+)
+from ..module_utils.system import (
+    command,
+    tls,
+)
+from ..module_utils.system import (
+    http_client as web,
+)
+from ..module_utils.system import (
+    redaction as mask,
+)
+from ..module_utils.system import (
+    systemd as unit,
+)
 
 # What is imported by name, which Ansible's packer does not see.
-SHIPPED = (command, component_http, credentials, devices, etcd, installer, instances, journal, kubelet, manifests, mask, space, system, tls, unit, web)
+SHIPPED = (
+    command,
+    component_http,
+    credentials,
+    devices,
+    etcd,
+    installer,
+    instances,
+    journal,
+    kubelet,
+    manifests,
+    mask,
+    space,
+    system,
+    tls,
+    unit,
+    web,
+)
 
 
 def main():
-    """Do what the state says on this host, and give the whole answer to the action, which keeps it out of the task's result."""
+    """Do what the state says on this host, and give the whole answer to the action, which keeps
+    it out of the task's result.
+    """
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["planned", "probed", "shown", "raised", "restored", "reported"], "required": True},
+            "state": {
+                "type": "str",
+                "choices": ["planned", "probed", "shown", "raised", "restored", "reported"],
+                "required": True,
+            },
             "report_dir": {"type": "path", "required": True},
             "run_id": {"type": "str", "required": True},
-            "components": {"type": "list", "elements": "str", "default": ["kubelet", "kube-scheduler", "kube-controller-manager"]},
+            "components": {
+                "type": "list",
+                "elements": "str",
+                "default": ["kubelet", "kube-scheduler", "kube-controller-manager"],
+            },
             "level": {"type": "int", "default": 4},
             "seconds": {"type": "int", "default": 60},
             "pod": {"type": "str"},
@@ -236,7 +305,12 @@ def main():
             "kubeconfig": {"type": "path"},
             "kubectl": {"type": "path"},
             "timeout": {"type": "int", "default": 30},
-            "formats": {"type": "list", "elements": "str", "choices": ["terminal", "json", "html", "junit"], "default": []},
+            "formats": {
+                "type": "list",
+                "elements": "str",
+                "choices": ["terminal", "json", "html", "junit"],
+                "default": [],
+            },
             "hosts": {"type": "dict", "default": {}},
             "api_hosts": {"type": "list", "elements": "str", "default": []},
             "terminal": {"type": "bool", "default": True},
@@ -249,7 +323,9 @@ def main():
         supports_check_mode=True,
     )
     if module.params["state"] not in ("probed", "raised", "restored"):
-        module.fail_json(msg="state %s is done by the action on the controller" % module.params["state"])
+        module.fail_json(
+            msg="state {} is done by the action on the controller".format(module.params["state"])
+        )
     if module.check_mode and module.params["state"] != "probed":
         module.exit_json(changed=False, document={"targets": []})
     document = log_level.run(module.params)

@@ -4,32 +4,39 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A drain, as an ordinary module: what the action of the same name falls back to."""
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
 DOCUMENTATION = r"""
 module: node_drain
 short_description: Drain a node by the Eviction API, and let it take pods again
 version_added: 0.1.0
 description:
-  - Runs on a control-plane host, cordons the Node O(name) and evicts its pods side by side, as their disruption budgets allow. An
-    eviction that is refused is asked for again, after as many seconds as the API server says and otherwise every 5, until O(drain_timeout).
-  - Pods of DaemonSets and static pods stay and are named. Finished pods go, but for those of a Job that has not ended.
-  - Refuses, before anything is touched and naming all of them, pods that no controller owns, pods with emptyDir volumes, and pods that
-    several disruption budgets select; a Node whose kubelet does not post its status; one that is fenced, or that somebody else cordoned;
+  - Runs on a control-plane host, cordons the Node O(name) and evicts its pods side by side, as
+    their disruption budgets allow. An
+    eviction that is refused is asked for again, after as many seconds as the API server says and
+      otherwise every 5, until O(drain_timeout).
+  - Pods of DaemonSets and static pods stay and are named. Finished pods go, but for those of a Job
+    that has not ended.
+  - Refuses, before anything is touched and naming all of them, pods that no controller owns, pods
+    with emptyDir volumes, and pods that
+    several disruption budgets select; a Node whose kubelet does not post its status; one that is
+      fenced, or that somebody else cordoned;
     and one beyond O(max_unavailable).
-  - Nothing is ever deleted past a budget, no grace period is shortened and no finalizer removed. A pod that only a finalizer holds, and
+  - Nothing is ever deleted past a budget, no grace period is shortened and no finalizer removed. A
+    pod that only a finalizer holds, and
     that has ended, is named and does not keep the Node from being drained.
-  - At the time limit it stops, takes its own cordon away, says which pods went and which budget, with its numbers, or finalizer holds the
+  - At the time limit it stops, takes its own cordon away, says which pods went and which budget,
+    with its numbers, or finalizer holds the
     others, and fails. Run again, it goes on.
-  - A Node whose kubelet falls silent meanwhile stays cordoned. That is fault KM903 until it is back, and the next repairing run takes the
+  - A Node whose kubelet falls silent meanwhile stays cordoned. That is fault KM903 until it is
+    back, and the next repairing run takes the
     cordon away then.
-  - Its cordon carries the annotation C(kubemend.io/cordon). A cordon without it is somebody else's and stays in any case.
-  - The work goes on when the connection is lost. A drain whose program was killed is fault KM902, and the next repairing run ends it.
+  - Its cordon carries the annotation C(kubemend.io/cordon). A cordon without it is somebody else's
+    and stays in any case.
+  - The work goes on when the connection is lost. A drain whose program was killed is fault KM902,
+    and the next repairing run ends it.
 author: The kubemend authors (@kubemend)
 requirements:
-  - kubectl and an admin kubeconfig on the host of the task, and Python 3.6 or newer. Where the program cannot travel on standard input,
+  - kubectl and an admin kubeconfig on the host of the task, and Python 3.6 or newer. Where the
+    program cannot travel on standard input,
     the version that ansible-core needs.
 options:
   name:
@@ -80,7 +87,8 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Asks the API server about each eviction by a dry run, and says which would be blocked. Before 1.18 the budgets' numbers tell.
+    details: Asks the API server about each eviction by a dry run, and says which would be blocked.
+      Before 1.18 the budgets' numbers tell.
   diff_mode:
     support: none
     details: What changes lies in no file.
@@ -122,7 +130,8 @@ name:
   type: str
   sample: w1
 run_id:
-  description: The id under which the journal of that host has it, and which the cordon's annotation names.
+  description: The id under which the journal of that host has it, and which the cordon's annotation
+    names.
   returned: always
   type: str
   sample: 20261121T090000Z-1a2b3c
@@ -130,7 +139,8 @@ reason:
   description: What became of it, in one line.
   returned: always
   type: str
-  sample: "w1 is drained: 12 pods evicted in 34 s; pods of DaemonSets stay, they would come back at once: kube-system/kube-proxy-x7lkp"
+  sample: "w1 is drained: 12 pods evicted in 34 s; pods of DaemonSets stay, they would come back at
+    once: kube-system/kube-proxy-x7lkp"
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -141,20 +151,35 @@ from ..module_utils.steps import executor as apply_step
 def main():
     """Do the step that the action made of the options, and give it the whole answer."""
     module = AnsibleModule(
-        argument_spec=dict(apply_step.GIVEN, **{
-            "name": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": ["drained", "uncordoned"], "default": "drained"},
-            "drain_timeout": {"type": "int", "default": 900},
-            "max_unavailable": {"type": "int", "default": 1},
-            "allow": {"type": "list", "elements": "str", "choices": ["drain_bare_pods", "drain_local_storage", "fenced", "keep_cordon"], "default": []},
-            "reason": {"type": "str", "default": "node_drain"},
-            "kubeconfig": {"type": "path"},
-            "kubectl": {"type": "path"},
-        }),
+        argument_spec=dict(
+            apply_step.GIVEN,
+            name={"type": "str", "required": True},
+            state={
+                "type": "str",
+                "choices": ["drained", "uncordoned"],
+                "default": "drained",
+            },
+            drain_timeout={"type": "int", "default": 900},
+            max_unavailable={"type": "int", "default": 1},
+            allow={
+                "type": "list",
+                "elements": "str",
+                "choices": ["drain_bare_pods", "drain_local_storage", "fenced", "keep_cordon"],
+                "default": [],
+            },
+            reason={"type": "str", "default": "node_drain"},
+            kubeconfig={"type": "path"},
+            kubectl={"type": "path"},
+        ),
         supports_check_mode=True,
     )
     if not module.params["step"] or not module.params["run_id"]:
-        module.fail_json(msg="This module does its work through the action of the same name, which gives it the step.")
+        module.fail_json(
+            msg=(
+                "This module does its work through the action of the same name, which gives it the"
+                " step."
+            )
+        )
     answer = apply_step.run(dict(module.params, check=module.params["check"] or module.check_mode))
     module.exit_json(changed=answer["changed"], document=answer)
 

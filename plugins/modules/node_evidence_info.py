@@ -4,30 +4,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Evidence of one node, as an ordinary module: what the action of the same name falls back to."""
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
 DOCUMENTATION = r"""
 module: node_evidence_info
 short_description: Collect evidence about the Kubernetes components of a node
 version_added: 0.1.0
 description:
-  - Reads everything that the catalogue of faults needs from one node, in one task and without a change to it, and writes
+  - Reads everything that the catalogue of faults needs from one node, in one task and without a
+    change to it, and writes
     one JSON document into O(evidence_dir) on the controller.
-  - What the node says never becomes an Ansible variable. The result names the file, its digest and size, and whether the
-    host answered. A host that cannot be reached is a result with status V(unreachable), not a failed task.
-  - Secrets are masked on the node, before anything leaves it. Of certificate files only the certificates are taken.
-  - Every collector runs in a process of its own with a time limit of its own. One that hangs or fails costs only itself.
-  - The collector's program travels to the node's Python on standard input and leaves no file there. Where the connection
+  - What the node says never becomes an Ansible variable. The result names the file, its digest and
+    size, and whether the
+    host answered. A host that cannot be reached is a result with status V(unreachable), not a
+      failed task.
+  - Secrets are masked on the node, before anything leaves it. Of certificate files only the
+    certificates are taken.
+  - Every collector runs in a process of its own with a time limit of its own. One that hangs or
+    fails costs only itself.
+  - The collector's program travels to the node's Python on standard input and leaves no file there.
+    Where the connection
     or the become plugin takes no standard input, the same task runs it as an ordinary module.
 author: The kubemend authors (@kubemend)
 requirements:
-  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version that ansible-core needs.
+  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version
+    that ansible-core needs.
 options:
   evidence_dir:
     description:
-      - Folder on the controller into which the document is written, as C(<host>.json) with the host's name percent-encoded.
+      - Folder on the controller into which the document is written, as C(<host>.json) with the
+        host's name percent-encoded.
         Without it nothing is written.
     type: path
   collectors:
@@ -47,7 +51,8 @@ options:
     default: 30
   kubeconfig:
     description:
-      - Kubeconfig on the node whose client certificate is shown to the scheduler and the controller manager. By default the
+      - Kubeconfig on the node whose client certificate is shown to the scheduler and the controller
+        manager. By default the
         one that kubeadm writes, then the API server's own client certificate.
     type: path
   kubectl:
@@ -56,7 +61,8 @@ options:
     type: path
   groups:
     description:
-      - What the inventory calls this host, V(control_plane) or V(node); written into the document as it is.
+      - What the inventory calls this host, V(control_plane) or V(node); written into the document
+        as it is.
     type: list
     elements: str
     default: []
@@ -67,7 +73,8 @@ attributes:
   action:
     support: full
 notes:
-  - Without root some collectors say V(denied) or leave fields empty, and what depends on them is judged as unknown.
+  - Without root some collectors say V(denied) or leave fields empty, and what depends on them is
+    judged as unknown.
 seealso:
   - module: kubemend.remediation.diagnose
 """
@@ -131,18 +138,95 @@ role:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.collectors.node import api_way, boot, component_end, component_http, descriptors, devices, etcd, installer, instances, journal, kubelet, kubelet_end, kubelet_log, largest, limits, manifests, pinning, pressure, runtime, scheduler_log, space, swap, system, unit_start
-from ..module_utils.system import command, client_certificates as credentials, cri, redaction as mask, tls, systemd as unit, unit_conditions as unit_checks, http_client as web
 from ..module_utils.collectors import runner
+from ..module_utils.collectors.node import (
+    api_way,
+    boot,
+    component_end,
+    component_http,
+    descriptors,
+    devices,
+    etcd,
+    installer,
+    instances,
+    journal,
+    kubelet,
+    kubelet_end,
+    kubelet_log,
+    largest,
+    limits,
+    manifests,
+    pinning,
+    pressure,
+    runtime,
+    scheduler_log,
+    space,
+    swap,
+    system,
+    unit_start,
+)
+from ..module_utils.system import (
+    client_certificates as credentials,
+)
+from ..module_utils.system import (
+    command,
+    cri,
+    tls,
+)
+from ..module_utils.system import (
+    http_client as web,
+)
+from ..module_utils.system import (
+    redaction as mask,
+)
+from ..module_utils.system import (
+    systemd as unit,
+)
+from ..module_utils.system import (
+    unit_conditions as unit_checks,
+)
 
 # The runner imports collectors by name, which Ansible's packer does not see.
-SHIPPED = (api_way, boot, command, component_end, component_http, credentials, cri, descriptors, devices, etcd, installer, instances, journal, kubelet,
-           kubelet_end, kubelet_log, largest, limits, manifests, mask, pinning, pressure, runtime, scheduler_log, space, swap, system, tls, unit,
-           unit_checks, unit_start, web)
+SHIPPED = (
+    api_way,
+    boot,
+    command,
+    component_end,
+    component_http,
+    credentials,
+    cri,
+    descriptors,
+    devices,
+    etcd,
+    installer,
+    instances,
+    journal,
+    kubelet,
+    kubelet_end,
+    kubelet_log,
+    largest,
+    limits,
+    manifests,
+    mask,
+    pinning,
+    pressure,
+    runtime,
+    scheduler_log,
+    space,
+    swap,
+    system,
+    tls,
+    unit,
+    unit_checks,
+    unit_start,
+    web,
+)
 
 
 def main():
-    """Run the collectors and give the whole document to the action, which keeps it out of the task's result."""
+    """Run the collectors and give the whole document to the action, which keeps it out of the
+    task's result.
+    """
     module = AnsibleModule(
         argument_spec={
             "evidence_dir": {"type": "path"},

@@ -2,35 +2,45 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs of one node's components, as an ordinary module: what the action of the same name falls back to."""
+"""Logs of one node's components, as an ordinary module.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+What the action of the same name falls back to.
+"""
 
 DOCUMENTATION = r"""
 module: pod_logs_info
 short_description: Collect what Kubernetes components logged on a node
 version_added: 0.1.0
 description:
-  - Reads what the kubelet, the scheduler, the controller manager and the API server logged on one node in the last
-    O(seconds_back) seconds on the node's own clock, and writes one JSON document into O(evidence_dir) on the controller.
-  - The kubelet is read from journald, the others from the files in which the container runtime keeps the logs of static
-    pods, of every restart, rotated and packed ones too, in the format of containerd and CRI-O or of Docker.
-  - Lines are chosen on the node, and secrets in them are replaced by asterisks before they leave it.
-  - What the node says never becomes an Ansible variable. The result holds counts. A host that cannot be reached is a result
+  - Reads what the kubelet, the scheduler, the controller manager and the API server logged on one
+    node in the last
+    O(seconds_back) seconds on the node's own clock, and writes one JSON document into
+      O(evidence_dir) on the controller.
+  - The kubelet is read from journald, the others from the files in which the container runtime
+    keeps the logs of static
+    pods, of every restart, rotated and packed ones too, in the format of containerd and CRI-O or of
+      Docker.
+  - Lines are chosen on the node, and secrets in them are replaced by asterisks before they leave
+    it.
+  - What the node says never becomes an Ansible variable. The result holds counts. A host that
+    cannot be reached is a result
     with status V(unreachable), not a failed task.
-  - The document says of every source whether it was read, how many lines it had and what is missing from it, because of
-    journald's rate limit, of rotation or of O(max_bytes). Each component is read in a process of its own; one that hangs
+  - The document says of every source whether it was read, how many lines it had and what is missing
+    from it, because of
+    journald's rate limit, of rotation or of O(max_bytes). Each component is read in a process of
+      its own; one that hangs
     costs only itself.
 author: The kubemend authors (@kubemend)
 requirements:
-  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version that ansible-core needs.
+  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version
+    that ansible-core needs.
 options:
   evidence_dir:
     description:
-      - Folder on the controller into which the document is written, as C(<host>.json) with the host's name percent-encoded.
-        Not the folder of M(kubemend.remediation.node_evidence_info), whose files have the same names. Without it nothing is
+      - Folder on the controller into which the document is written, as C(<host>.json) with the
+        host's name percent-encoded.
+        Not the folder of M(kubemend.remediation.node_evidence_info), whose files have the same
+          names. Without it nothing is
         written.
     type: path
   components:
@@ -47,17 +57,20 @@ options:
     default: 600
   needles:
     description:
-      - Literal texts. A line is kept if it holds one of them, or if O(match) is found in it; where neither is given, all are.
+      - Literal texts. A line is kept if it holds one of them, or if O(match) is found in it; where
+        neither is given, all are.
     type: list
     elements: str
     default: []
   match:
     description:
-      - A regular expression of Python's, searched for in each line as it was before secrets were replaced.
+      - A regular expression of Python's, searched for in each line as it was before secrets were
+        replaced.
     type: str
   max_bytes:
     description:
-      - Bytes that the lines of one node may take in the document, at most 16777216. The components share them; what one does
+      - Bytes that the lines of one node may take in the document, at most 16777216. The components
+        share them; what one does
         not need goes to the others. The first lines are kept, and the document says where they end.
     type: int
     default: 8388608
@@ -79,7 +92,8 @@ attributes:
     support: full
 notes:
   - Without root most logs are V(denied).
-  - Masking prefers to hide too much. What follows C(token:) or C(secret:) in a sentence is hidden as well.
+  - Masking prefers to hide too much. What follows C(token:) or C(secret:) in a sentence is hidden
+    as well.
 seealso:
   - module: kubemend.remediation.node_evidence_info
 """
@@ -143,7 +157,8 @@ lines:
   type: int
   sample: 128
 sources:
-  description: How many sources (a unit, a file) had which status, of V(ok), V(absent), V(denied), V(error) and V(timeout).
+  description: How many sources (a unit, a file) had which status, of V(ok), V(absent), V(denied),
+    V(error) and V(timeout).
   returned: always
   type: dict
   sample: {"absent": 1, "ok": 3}
@@ -160,12 +175,19 @@ from ..module_utils.logs import components as pod_logs
 
 
 def main():
-    """Read the logs and give the whole document to the action, which keeps it out of the task's result."""
+    """Read the logs and give the whole document to the action, which keeps it out of the task's
+    result.
+    """
     components = ["kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver"]
     module = AnsibleModule(
         argument_spec={
             "evidence_dir": {"type": "path"},
-            "components": {"type": "list", "elements": "str", "choices": components, "default": components},
+            "components": {
+                "type": "list",
+                "elements": "str",
+                "choices": components,
+                "default": components,
+            },
             "seconds_back": {"type": "float", "default": 600},
             "needles": {"type": "list", "elements": "str", "default": []},
             "match": {"type": "str"},

@@ -2,38 +2,47 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs left on a node, and one of them taken back, as an ordinary module: what the action of the same name falls back to."""
+"""What runs left on a node, and one of them taken back, as an ordinary module.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+What the action of the same name falls back to.
+"""
 
 DOCUMENTATION = r"""
 module: revert_run
 short_description: List what repairing runs changed on a node, or take one of them back
 version_added: 0.1.0
 description:
-  - Reads the journal of the node and says what a revert of each run would do to each file now, or restores the bytes from before
+  - Reads the journal of the node and says what a revert of each run would do to each file now, or
+    restores the bytes from before
     a run and waits until the component runs again with its former command line.
-  - Restores a file only where it still is exactly what the run left; one that somebody else changed is refused for itself, with
-    the digests of what it is, what the run left and what was before, and stops neither the other files nor the other hosts. State files
+  - Restores a file only where it still is exactly what the run left; one that somebody else changed
+    is refused for itself, with
+    the digests of what it is, what the run left and what was before, and stops neither the other
+      files nor the other hosts. State files
     are never put back.
-  - The guards are those of a repair. Where they refuse, the files of that component stay as they are. A component that is not
+  - The guards are those of a repair. Where they refuse, the files of that component stay as they
+    are. A component that is not
     proven ends the work on its host.
   - The work goes on when the connection is lost. What happened is in the node's journal.
-  - What each host says is written into the folder C(revert) of O(report_dir). The task's result says no more than states and
+  - What each host says is written into the folder C(revert) of O(report_dir). The task's result
+    says no more than states and
     counts.
 author: The kubemend authors (@kubemend)
 requirements:
-  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version that ansible-core needs.
+  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version
+    that ansible-core needs.
 options:
   state:
     description:
-      - V(listed) reads the host's journal and changes nothing. A host that cannot be reached is a result.
-      - V(chosen) finds, on the controller alone, the run that is meant and the O(hosts) that know it; none in check mode.
-      - V(reverted) takes the run back on the host of the task, and refuses unless every host before it is done and the run holds
+      - V(listed) reads the host's journal and changes nothing. A host that cannot be reached is a
+        result.
+      - V(chosen) finds, on the controller alone, the run that is meant and the O(hosts) that know
+        it; none in check mode.
+      - V(reverted) takes the run back on the host of the task, and refuses unless every host before
+        it is done and the run holds
         the cluster's lock.
-      - V(reported) prints, on the controller alone, what became of it, and fails where not all of it was done.
+      - V(reported) prints, on the controller alone, what became of it, and fails where not all of
+        it was done.
     type: str
     choices: [listed, chosen, reverted, reported]
     default: listed
@@ -49,7 +58,8 @@ options:
     required: true
   reverts:
     description:
-      - The id of the run to take back, or V(last) for the newest that has anything left to restore. Without it there is a list only.
+      - The id of the run to take back, or V(last) for the newest that has anything left to restore.
+        Without it there is a list only.
     type: str
   hosts:
     description:
@@ -59,7 +69,8 @@ options:
     default: []
   asked:
     description:
-      - With O(state=chosen), the hosts that were asked for their list. One without it is a host with which Ansible could not begin.
+      - With O(state=chosen), the hosts that were asked for their list. One without it is a host
+        with which Ansible could not begin.
     type: list
     elements: str
     default: []
@@ -70,7 +81,8 @@ options:
     default: 900
   locked:
     description:
-      - Whether the run must hold the cluster's lock, as M(kubemend.remediation.cluster_lock) takes it.
+      - Whether the run must hold the cluster's lock, as M(kubemend.remediation.cluster_lock) takes
+        it.
     type: bool
     default: true
   allow:
@@ -81,7 +93,8 @@ options:
     default: []
   kubeconfig:
     description:
-      - Kubeconfig on the node whose client certificate asks components. By default the ones that installers leave.
+      - Kubeconfig on the node whose client certificate asks components. By default the ones that
+        installers leave.
     type: path
   timeout:
     description:
@@ -97,7 +110,8 @@ options:
     default: []
   terminal:
     description:
-      - Whether the report is printed, as V(terminal) among C(kubemend_report_formats) says. It is written in any case.
+      - Whether the report is printed, as V(terminal) among C(kubemend_report_formats) says. It is
+        written in any case.
     type: bool
     default: true
   host:
@@ -196,7 +210,11 @@ def main():
     """Do it and give the whole answer to the action, which keeps it out of the task's result."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["listed", "chosen", "reverted", "reported"], "default": "listed"},
+            "state": {
+                "type": "str",
+                "choices": ["listed", "chosen", "reverted", "reported"],
+                "default": "listed",
+            },
             "report_dir": {"type": "path", "required": True},
             "run_id": {"type": "str", "required": True},
             "reverts": {"type": "str"},
@@ -207,7 +225,12 @@ def main():
             "allow": {"type": "list", "elements": "str", "default": []},
             "kubeconfig": {"type": "path"},
             "timeout": {"type": "int", "default": 30},
-            "formats": {"type": "list", "elements": "str", "choices": ["terminal", "json", "html", "junit"], "default": []},
+            "formats": {
+                "type": "list",
+                "elements": "str",
+                "choices": ["terminal", "json", "html", "junit"],
+                "default": [],
+            },
             "terminal": {"type": "bool", "default": True},
             "host": {"type": "str"},
             "lock": {"type": "dict"},
@@ -215,7 +238,9 @@ def main():
         supports_check_mode=True,
     )
     state = module.params["state"]
-    if state in ("chosen", "reported") or state == "reverted" and (module.check_mode or not module.params["host"]):
+    if state in ("chosen", "reported") or (
+        state == "reverted" and (module.check_mode or not module.params["host"])
+    ):
         module.fail_json(msg="This module does its work through the action of the same name.")
     answer = revert_run.run(module.params)
     module.exit_json(changed=bool(answer.get("changed")), document=answer)

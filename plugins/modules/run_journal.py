@@ -4,50 +4,55 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Documentation of the action run_journal."""
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
 DOCUMENTATION = r"""
 module: run_journal
 short_description: Check the settings of a run and open its report folder
 version_added: 0.1.0
 description:
-  - The first task of every playbook of this collection. It checks all C(kubemend_*) variables of the hosts that the run
-    asks, before any of them is touched. An unknown name or a value that is not allowed fails the task with one sentence.
-  - It makes the run's identity and the folder of its reports, which only its owner can read, removes the evidence of an
+  - The first task of every playbook of this collection. It checks all C(kubemend_*) variables of
+    the hosts that the run
+    asks, before any of them is touched. An unknown name or a value that is not allowed fails the
+      task with one sentence.
+  - It makes the run's identity and the folder of its reports, which only its owner can read,
+    removes the evidence of an
     earlier run in the same folder, and notes the hosts of the inventory that this run does not ask.
   - It runs on the controller and connects to no host. Use it with C(run_once=true).
 author: The kubemend authors (@kubemend)
 options:
   mode:
     description:
-      - V(observe) prepares a run that asks hosts; V(repair) one that may change them, V(revert) one that takes a run back, and
+      - V(observe) prepares a run that asks hosts; V(repair) one that may change them, V(revert) one
+        that takes a run back, and
         V(replay) one that judges recorded evidence.
     type: str
     choices: [observe, repair, replay, revert]
     default: observe
   symptom:
     description:
-      - What the operator sees, for example V(duplicate_pods). The run then judges that symptom's faults only.
+      - What the operator sees, for example V(duplicate_pods). The run then judges that symptom's
+        faults only.
     type: str
   faults:
     description:
-      - Codes of the faults that the run judges, as a role fixes them; C(kubemend_faults) may narrow them.
+      - Codes of the faults that the run judges, as a role fixes them; C(kubemend_faults) may narrow
+        them.
     type: list
     elements: str
   max_risk:
     description:
-      - The consent that a role fixes in the place of C(kubemend_max_risk), because calling it by name is the consent.
+      - The consent that a role fixes in the place of C(kubemend_max_risk), because calling it by
+        name is the consent.
     type: int
   cpu_manager:
     description:
-      - Whether kubelets are to be told what C(kubemend_cpu_manager_policy) and C(kubemend_reserved_cpus) of their hosts say.
+      - Whether kubelets are to be told what C(kubemend_cpu_manager_policy) and
+        C(kubemend_reserved_cpus) of their hosts say.
     type: bool
     default: false
   profile:
     description:
-      - Whether every kernel setting and limit of logins is raised to what C(kubemend_file_max), C(kubemend_nofile) and the like say.
+      - Whether every kernel setting and limit of logins is raised to what C(kubemend_file_max),
+        C(kubemend_nofile) and the like say.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -109,7 +114,8 @@ pattern:
   type: str
   sample: kube_control_plane:kube_node
 control_plane_hosts:
-  description: Hosts through which the API of the cluster can be asked, also those that C(--limit) leaves out.
+  description: Hosts through which the API of the cluster can be asked, also those that C(--limit)
+    leaves out.
   returned: success
   type: list
   elements: str
@@ -121,7 +127,8 @@ groups:
   sample: {"m1": ["control_plane"], "w1": ["node"]}
 outside:
   description:
-    - Hosts of the inventory that do not belong to the run. C(reason) is C(group) where they are in no group that kubemend uses, C(pattern) where
+    - Hosts of the inventory that do not belong to the run. C(reason) is C(group) where they are in
+      no group that kubemend uses, C(pattern) where
       C(kubemend_hosts) does not name them. C(address) is where the inventory says that they are.
   returned: when O(mode=observe) or O(mode=repair)
   type: dict
@@ -135,9 +142,11 @@ settings:
   description: The checked settings that M(kubemend.remediation.diagnose) takes.
   returned: success
   type: dict
-  sample: {"deep": false, "fail_on": "never", "faults": null, "formats": ["terminal", "json", "html"], "notices": [], "symptom": null}
+  sample: {"deep": false, "fail_on": "never", "faults": null, "formats": ["terminal", "json",
+    "html"], "notices": [], "symptom": null}
 bundle:
-  description: The file that the run is packed into, null where none is asked for. It did not exist when the run began.
+  description: The file that the run is packed into, null where none is asked for. It did not exist
+    when the run began.
   returned: when the run judges evidence
   type: str
   sample: /home/ops/case.tar.gz
@@ -147,7 +156,8 @@ bundle_anonymous:
   type: bool
   sample: false
 exit_reason:
-  description: V(input) when the settings or the inventory are not usable; C(msg) then says why in one sentence.
+  description: V(input) when the settings or the inventory are not usable; C(msg) then says why in
+    one sentence.
   returned: failure
   type: str
   sample: input

@@ -2,35 +2,44 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cache of the scheduler that leads, as an ordinary module: what the action of the same name falls back to."""
+"""The cache of the scheduler that leads, as an ordinary module.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+What the action of the same name falls back to.
+"""
 
 DOCUMENTATION = r"""
 module: scheduler_dump
 short_description: Make the kube-scheduler that leads log its cache, and compare that with the API
 version_added: 0.1.0
 description:
-  - Sends C(SIGUSR2) to the kube-scheduler that leads, which handles it by logging its cache and its queue. Nothing restarts, and no file
+  - Sends C(SIGUSR2) to the kube-scheduler that leads, which handles it by logging its cache and its
+    queue. Nothing restarts, and no file
     is changed.
-  - The signal goes to the process that the evidence names and to no other. Its number, its start and its command line must be the same,
-    its name and its first word those of a kube-scheduler of 1.14 or newer, it must run as a static pod, and it must have a handler for
+  - The signal goes to the process that the evidence names and to no other. Its number, its start
+    and its command line must be the same,
+    its name and its first word those of a kube-scheduler of 1.14 or newer, it must run as a static
+      pod, and it must have a handler for
     that signal, which may end a program that has none.
-  - What the host says is kept in the folder C(capture) of O(report_dir). Whatever fails is a note of the report, never a failed task.
+  - What the host says is kept in the folder C(capture) of O(report_dir). Whatever fails is a note
+    of the report, never a failed task.
 author: The kubemend authors (@kubemend)
 requirements:
-  - Python 3.6 or newer on control-plane hosts. Where the program cannot travel on standard input, the Python that ansible-core needs.
+  - Python 3.6 or newer on control-plane hosts. Where the program cannot travel on standard input,
+    the Python that ansible-core needs.
 options:
   state:
     description:
-      - V(planned) finds, on the controller alone and from the evidence in O(report_dir), the scheduler of each cluster that leads.
-      - V(ready) asks the host of the task whether that process still runs, whether there is room for logs, and whether its log level can be
+      - V(planned) finds, on the controller alone and from the evidence in O(report_dir), the
+        scheduler of each cluster that leads.
+      - V(ready) asks the host of the task whether that process still runs, whether there is room
+        for logs, and whether its log level can be
         raised while it runs. It changes nothing.
-      - V(dumped) sends the signal from the host of the task, and refuses unless the run holds the cluster's lock.
-      - V(noted) keeps why the capture was not finished as a note of the report, on the controller alone.
-      - V(compared) writes the captured lines and the dump as files, and what they prove, on the controller alone.
+      - V(dumped) sends the signal from the host of the task, and refuses unless the run holds the
+        cluster's lock.
+      - V(noted) keeps why the capture was not finished as a note of the report, on the controller
+        alone.
+      - V(compared) writes the captured lines and the dump as files, and what they prove, on the
+        controller alone.
     type: str
     choices: [planned, ready, dumped, noted, compared]
     required: true
@@ -46,7 +55,8 @@ options:
     required: true
   consent:
     description:
-      - What the operator consented to. V(observe) and V(check) say what would be done, V(go) does it.
+      - What the operator consented to. V(observe) and V(check) say what would be done, V(go) does
+        it.
     type: str
     choices: [observe, check, go]
     default: observe
@@ -148,18 +158,67 @@ note:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.capture import scheduler_dump as cache_dump
-from ..module_utils.system import command, client_certificates as credentials, redaction as mask, tls, systemd as unit, http_client as web
-from ..module_utils.collectors.node import component_http, devices, etcd, installer, instances, journal, kubelet, manifests, space, system
+from ..module_utils.collectors.node import (
+    component_http,
+    devices,
+    etcd,
+    installer,
+    instances,
+    journal,
+    kubelet,
+    manifests,
+    space,
+    system,
+)
+from ..module_utils.system import (
+    client_certificates as credentials,
+)
+from ..module_utils.system import (
+    command,
+    tls,
+)
+from ..module_utils.system import (
+    http_client as web,
+)
+from ..module_utils.system import (
+    redaction as mask,
+)
+from ..module_utils.system import (
+    systemd as unit,
+)
 
 # What is imported by name, which Ansible's packer does not see.
-SHIPPED = (command, component_http, credentials, devices, etcd, installer, instances, journal, kubelet, manifests, mask, space, system, tls, unit, web)
+SHIPPED = (
+    command,
+    component_http,
+    credentials,
+    devices,
+    etcd,
+    installer,
+    instances,
+    journal,
+    kubelet,
+    manifests,
+    mask,
+    space,
+    system,
+    tls,
+    unit,
+    web,
+)
 
 
 def main():
-    """Do what the state says on this host, and give the whole answer to the action, which keeps it out of the task's result."""
+    """Do what the state says on this host, and give the whole answer to the action, which keeps
+    it out of the task's result.
+    """
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["planned", "ready", "dumped", "noted", "compared"], "required": True},
+            "state": {
+                "type": "str",
+                "choices": ["planned", "ready", "dumped", "noted", "compared"],
+                "required": True,
+            },
             "report_dir": {"type": "path", "required": True},
             "run_id": {"type": "str", "required": True},
             "consent": {"type": "str", "choices": ["observe", "check", "go"], "default": "observe"},
@@ -174,7 +233,9 @@ def main():
         supports_check_mode=True,
     )
     if module.params["state"] not in ("ready", "dumped") or not module.params["process"]:
-        module.fail_json(msg="state %s is done by the action on the controller" % module.params["state"])
+        module.fail_json(
+            msg="state {} is done by the action on the controller".format(module.params["state"])
+        )
     if module.check_mode and module.params["state"] == "dumped":
         module.exit_json(changed=False, document={"sent": False, "reason": "check mode"})
     module.exit_json(changed=False, document=cache_dump.run(module.params))

@@ -1,10 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The audit of a host against `ansible.builtin.ping` and against fact gathering, over ssh, as marginal wall time.
+"""The audit of a host against `ansible.builtin.ping` and against fact gathering, over ssh, as
+marginal wall time.
 
-Marginal: a playbook with many copies of one task against the same with one, so that Ansible's start and the connection's
-setup, which every playbook pays once, cancel out. pipelining is on for all, as in the collection's own playbooks.
+Marginal: a playbook with many copies of one task against the same with one, so that Ansible's start
+and the connection's setup, which every playbook pays once, cancel out. pipelining is on for all, as
+in the collection's own playbooks.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ COPIES, ROUNDS = 11, 3
 TASKS = {
     "ping": {"ansible.builtin.ping": {}},
     "gather_facts": {"ansible.builtin.setup": {}},
-    "node_evidence_info": {"kubemend.remediation.node_evidence_info": {"evidence_dir": "{{ folder }}"}},
+    "node_evidence_info": {
+        "kubemend.remediation.node_evidence_info": {"evidence_dir": "{{ folder }}"}
+    },
 }
 
 
@@ -35,35 +39,60 @@ def main(k8s: str) -> None:
     if not inventory.exists():
         print(f"audit against ping: skipped, no lab cluster {k8s} is up (make lab-up K8S={k8s})")
         return
-    print(f"audit of one host over ssh against ping ({k8s}; marginal wall time, median of {ROUNDS})")
+    print(
+        f"audit of one host over ssh against ping ({k8s}; marginal wall time, median of {ROUNDS})"
+    )
     for title, pattern in (("worker", "kube_node[0]"), ("control plane", "kube_control_plane[0]")):
         cost = {name: _marginal(inventory, pattern, task) for name, task in TASKS.items()}
-        print(f"  {title}: ping {cost['ping']:.0f} ms, gather_facts {cost['gather_facts']:.0f} ms, "
-              f"audit {cost['node_evidence_info']:.0f} ms = {cost['node_evidence_info'] / cost['ping']:.2f}x ping, "
-              f"{cost['node_evidence_info'] / cost['gather_facts']:.2f}x gather_facts")
+        print(
+            f"  {title}: ping {cost['ping']:.0f} ms, gather_facts {cost['gather_facts']:.0f} ms,"
+            f" audit {cost['node_evidence_info']:.0f} ms ="
+            f" {cost['node_evidence_info'] / cost['ping']:.2f}x ping,"
+            f" {cost['node_evidence_info'] / cost['gather_facts']:.2f}x gather_facts"
+        )
         _breakdown(inventory, pattern)
 
 
 def _marginal(inventory: Path, pattern: str, task: dict) -> float:
     """Milliseconds of one more such task on one host."""
+
     def once(copies: int) -> float:
-        return _play(inventory, pattern, [dict(task, name=f"copy {number}") for number in range(copies)])
+        return _play(
+            inventory, pattern, [dict(task, name=f"copy {number}") for number in range(copies)]
+        )
 
     once(1)
-    return statistics.median((once(COPIES) - once(1)) / (COPIES - 1) * 1000 for _round in range(ROUNDS))
+    return statistics.median(
+        (once(COPIES) - once(1)) / (COPIES - 1) * 1000 for _round in range(ROUNDS)
+    )
 
 
 def _play(inventory: Path, pattern: str, tasks: list[dict], folder: str | None = None) -> float:
     with tempfile.TemporaryDirectory(prefix="kubemend-bench-") as temporary:
         book = Path(temporary) / "play.yml"
-        play = {"hosts": pattern, "gather_facts": False, "vars": {"folder": folder or temporary,
-                                                                  "ansible_pipelining": True}, "tasks": tasks}
+        play = {
+            "hosts": pattern,
+            "gather_facts": False,
+            "vars": {"folder": folder or temporary, "ansible_pipelining": True},
+            "tasks": tasks,
+        }
         book.write_text(yaml.safe_dump([play]), encoding="utf-8")
         begin = time.perf_counter()
-        run = subprocess.run([str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(inventory), str(book)],
-                             env=machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections())),
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             timeout=300, check=False)
+        run = subprocess.run(
+            [
+                str(Path(sys.executable).with_name("ansible-playbook")),
+                "-i",
+                str(inventory),
+                str(book),
+            ],
+            env=machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections())),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         seconds = time.perf_counter() - begin
     if run.returncode:
         raise SystemExit(f"the playbook failed on {pattern}:\n{run.stdout[-2000:]}")
@@ -71,10 +100,18 @@ def _play(inventory: Path, pattern: str, tasks: list[dict], folder: str | None =
 
 
 def _breakdown(inventory: Path, pattern: str) -> None:
-    """Where the node's time goes: each collector's own milliseconds, as the evidence records them."""
+    """Where the node's time goes.
+
+    Each collector's own milliseconds, as the evidence records them.
+    """
     with tempfile.TemporaryDirectory(prefix="kubemend-bench-") as folder:
         _play(inventory, pattern, [TASKS["node_evidence_info"]], folder)
         document = json.loads(next(Path(folder).glob("*.json")).read_text(encoding="utf-8"))
-    parts = sorted(((record.get("duration_ms", 0), name) for name, record in document["collectors"].items()), reverse=True)
-    print(f"    on the node {document['duration_ms']} ms (collectors run side by side): "
-          + ", ".join(f"{name} {spent}" for spent, name in parts))
+    parts = sorted(
+        ((record.get("duration_ms", 0), name) for name, record in document["collectors"].items()),
+        reverse=True,
+    )
+    print(
+        f"    on the node {document['duration_ms']} ms (collectors run side by side): "
+        + ", ".join(f"{name} {spent}" for spent, name in parts)
+    )

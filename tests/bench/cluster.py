@@ -1,10 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence of a cluster of 50,000 pods, against reading the same pages of the same API and keeping nothing of them.
+"""Evidence of a cluster of 50,000 pods, against reading the same pages of the same API and keeping
+nothing of them.
 
-The API is a fake one (fake_api) behind a real unix socket; the program is the one that a control-plane node runs. Raw reads are the requests that
-the program made, made again: once thrown away, once parsed as JSON. A page that lies on a disk costs nothing, so that the reads are also
+The API is a fake one (fake_api) behind a real unix socket; the program is the one that a
+control-plane node runs. Raw reads are the requests that the program made, made again: once thrown
+away, once parsed as JSON. A page that lies on a disk costs nothing, so that the reads are also
 timed with what an API server needs for one.
 """
 
@@ -47,8 +49,14 @@ print(size)
 
 
 def main() -> None:
-    print(f"evidence of a cluster of {PODS} pods on {fake_api.NODES} nodes (median of {ROUNDS}; seconds, processor seconds, peak memory)")
-    with tempfile.TemporaryDirectory(prefix="kubemend-bench-") as folder, fake_api.serving(Path(folder), PODS) as api:
+    print(
+        f"evidence of a cluster of {PODS} pods on {fake_api.NODES} nodes (median of {ROUNDS};"
+        " seconds, processor seconds, peak memory)"
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="kubemend-bench-") as folder,
+        fake_api.serving(Path(folder), PODS) as api,
+    ):
         for tier, deep in (("core", False), ("deep", True)):
             for delay in DELAYS:
                 _compare(api, tier, deep, delay)
@@ -67,25 +75,44 @@ def _compare(api: fake_api.Api, tier: str, deep: bool, delay: float) -> None:
             given = {"socket": str(api.server_address), "asked": asked, "parse": parse}
             one[name] = _measured(["-I", "-S", "-c", RAW], json.dumps(given).encode())
         rounds.append(one)
-    size, middle = int(rounds[0]["raw"][3]), {name: [statistics.median(one[name][part] for one in rounds) for part in range(3)] for name in rounds[0]}
+    size, middle = (
+        int(rounds[0]["raw"][3]),
+        {
+            name: [statistics.median(one[name][part] for one in rounds) for part in range(3)]
+            for name in rounds[0]
+        },
+    )
     print(f"  {tier}, {1000 * delay:.0f} ms for a page: {len(asked)} requests, {size / 1e6:.0f} MB")
-    for title, name in (("raw reads", "raw"), ("raw reads, parsed", "parsed"), ("evidence", "ours")):
+    for title, name in (
+        ("raw reads", "raw"),
+        ("raw reads, parsed", "parsed"),
+        ("evidence", "ours"),
+    ):
         seconds, cpu, memory = middle[name]
-        print(f"    {title:18} {seconds:6.1f} s, {cpu:6.1f} s of the processor, {memory:4.0f} MB; "
-              f"{statistics.median(one[name][0] / one['raw'][0] for one in rounds):5.2f}x raw, "
-              f"{statistics.median(one[name][0] / one['parsed'][0] for one in rounds):5.2f}x parsed")
+        print(
+            f"    {title:18} {seconds:6.1f} s, {cpu:6.1f} s of the processor, {memory:4.0f} MB; "
+            f"{statistics.median(one[name][0] / one['raw'][0] for one in rounds):5.2f}x raw, "
+            f"{statistics.median(one[name][0] / one['parsed'][0] for one in rounds):5.2f}x parsed"
+        )
 
 
 def _measured(arguments: list[str], given: bytes) -> list:
     """[seconds, processor seconds, MB, what it printed]."""
-    run = subprocess.run(["/usr/bin/python3", "-I", "-S", "-c", PARENT, "/usr/bin/python3", *arguments], input=given, stdout=subprocess.PIPE, check=True,
-                         timeout=1800)
+    run = subprocess.run(
+        ["/usr/bin/python3", "-I", "-S", "-c", PARENT, "/usr/bin/python3", *arguments],
+        input=given,
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=1800,
+    )
     return json.loads(run.stdout)
 
 
 def _program(deep: bool, kubectl: Path) -> bytes:
     sys.path.insert(0, str(venvs.collections()))
-    from ansible_collections.kubemend.remediation.plugins.action.cluster_evidence_info import ActionModule
+    from ansible_collections.kubemend.remediation.plugins.action.cluster_evidence_info import (
+        ActionModule,
+    )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_program
 
     params = {"deep": deep, "kubectl": str(kubectl), "kubeconfig": str(kubectl), "timeout": 1000}
@@ -95,6 +122,10 @@ def _program(deep: bool, kubectl: Path) -> bytes:
 def _check(answer: str) -> None:
     """What was measured is the whole reading."""
     said = json.loads(answer.partition("BENCH ")[2])
-    wrong = {name: one["error"] for name, one in said["collectors"].items() if one["status"] not in ("ok", "absent")}
+    wrong = {
+        name: one["error"]
+        for name, one in said["collectors"].items()
+        if one["status"] not in ("ok", "absent")
+    }
     if said["status"] != "ok" or wrong:
         raise SystemExit(f"the cluster's evidence is {said['status']}: {said['reason']} {wrong}")

@@ -1,7 +1,8 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain's time from the first eviction to the last pod gone, against `kubectl drain` on the same pods of the same node.
+"""A drain's time from the first eviction to the last pod gone, against `kubectl drain` on the same
+pods of the same node.
 
 Seen from outside, by a watch of those pods on the node from which both drain.
 """
@@ -14,8 +15,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-from tests.lab.support import draining
 from tests.lab.cluster.clusters import Cluster
+from tests.lab.support import draining
 
 ROUNDS, PODS = 5, 20
 # Prints the seconds between the first pod that is told to end and the last one that is gone.
@@ -52,9 +53,14 @@ def main(k8s: str) -> None:
             cluster.kubectl("uncordon", "w1")
             draining.jobs.remove(cluster, pods.namespace)
     kubectl, drain = statistics.median(theirs), statistics.median(ours)
-    print(f"first eviction to last of {PODS} pods gone ({k8s}; median of {ROUNDS}): kubectl drain {kubectl:.1f} s, node_drain {drain:.1f} s = "
-          f"{drain / kubectl:.2f}x")
-    print(f"    kubectl {' '.join(f'{one:.1f}' for one in theirs)}; node_drain {' '.join(f'{one:.1f}' for one in ours)}")
+    print(
+        f"first eviction to last of {PODS} pods gone ({k8s}; median of {ROUNDS}): kubectl drain"
+        f" {kubectl:.1f} s, node_drain {drain:.1f} s = {drain / kubectl:.2f}x"
+    )
+    print(
+        f"    kubectl {' '.join(f'{one:.1f}' for one in theirs)}; node_drain"
+        f" {' '.join(f'{one:.1f}' for one in ours)}"
+    )
 
 
 def _round(cluster: Cluster, pods: draining.Pods, folder: Path) -> tuple[float, float]:
@@ -72,7 +78,13 @@ def _timed(cluster: Cluster, pods: draining.Pods, drain) -> float:
     listed = json.loads(pods.kubectl("get", "pods", "-o", "json").stdout)
     query = f"/api/v1/namespaces/{pods.namespace}/pods?watch=1&fieldSelector=spec.nodeName%3Dw1&resourceVersion={listed['metadata']['resourceVersion']}"
     seen: list[float] = []
-    watch = threading.Thread(target=lambda: seen.append(float(cluster.exec("m1", ["python3", "-c", WATCH, query, str(PODS)], timeout=200).stdout)))
+    watch = threading.Thread(
+        target=lambda: seen.append(
+            float(
+                cluster.exec("m1", ["python3", "-c", WATCH, query, str(PODS)], timeout=200).stdout
+            )
+        )
+    )
     watch.start()
     drain()
     watch.join(200)

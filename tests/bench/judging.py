@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Judging a recorded fleet: seconds, peak memory, and whether both grow in proportion to the hosts.
 
-Workers are copies of a recorded worker under other names; each size runs in a process of its own on one core, so that peak
-memory is that size's. Seconds are those of the processor: other work of the machine does not count.
+Workers are copies of a recorded worker under other names; each size runs in a process of its own on
+one core, so that peak memory is that size's. Seconds are those of the processor: other work of the
+machine does not count.
 """
 
 from __future__ import annotations
@@ -33,26 +34,48 @@ def main() -> None:
         for size in SIZES:
             fleet = Path(folder) / str(size)
             bytes_each = write_fleet(fleet, size)
-            run = subprocess.run([sys.executable, "-m", "tests.bench.judging", str(fleet)], cwd=ROOT, check=True,
-                                 stdout=subprocess.PIPE, text=True, timeout=1800)
+            run = subprocess.run(
+                [sys.executable, "-m", "tests.bench.judging", str(fleet)],
+                cwd=ROOT,
+                check=True,
+                stdout=subprocess.PIPE,
+                text=True,
+                timeout=1800,
+            )
             seconds, peak, findings = json.loads(run.stdout)
             base = base or seconds / size
-            print(f"  {size:6} nodes of {bytes_each / 1000:.0f} kB: {seconds:6.2f} s, peak {peak:4.0f} MB, "
-                  f"{findings} findings, time per node {seconds / size / base:.2f}x that of {SIZES[0]}")
+            print(
+                f"  {size:6} nodes of {bytes_each / 1000:.0f} kB: {seconds:6.2f} s, peak"
+                f" {peak:4.0f} MB, {findings} findings, time per node {seconds / size / base:.2f}x"
+                f" that of {SIZES[0]}"
+            )
 
 
-def write_fleet(folder: Path, size: int, named: Callable[[int], str] = "worker-{:05}".format) -> int:
-    """The recorded masters, and this many copies of the recorded worker, each with its own name, address and Node; the bytes of one."""
+def write_fleet(
+    folder: Path, size: int, named: Callable[[int], str] = "worker-{:05}".format
+) -> int:
+    """The recorded masters, and this many copies of the recorded worker, each with its own name,
+    address and Node; the bytes of one.
+    """
     folder.mkdir()
-    documents = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDED.glob("*.json"))}
+    documents = {
+        path.name: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(RECORDED.glob("*.json"))
+    }
     worker = documents.pop(f"{WORKER}.json")
     nodes = documents["m1.cluster.json"]["collectors"]["nodes"]["data"]["items"]
     node = next(item for item in nodes if item["name"] == WORKER)
     address = worker["address"]
-    text, object_text = json.dumps(worker), json.dumps({**node, "unschedulable": False, "taints": []})
+    text, object_text = (
+        json.dumps(worker),
+        json.dumps({**node, "unschedulable": False, "taints": []}),
+    )
     nodes.remove(node)
     for number in range(size):
-        name, own = named(number), f"10.{100 + number // 65536}.{number // 256 % 256}.{number % 256}"
+        name, own = (
+            named(number),
+            f"10.{100 + number // 65536}.{number // 256 % 256}.{number % 256}",
+        )
         (folder / f"{name}.json").write_text(_renamed(text, name, address, own), encoding="utf-8")
         nodes.append(json.loads(_renamed(object_text, name, address, own)))
     for name, document in documents.items():
@@ -67,7 +90,9 @@ def _renamed(text: str, name: str, address: str, own: str) -> str:
 def _judge(folder: str) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     sys.path.insert(0, str(venvs.collections()))
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import sources as evidence_sources
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+        sources as evidence_sources,
+    )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 
     begin = time.process_time()

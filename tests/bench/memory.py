@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a command costs that has many processes: seconds, seconds of the processor, and the memory of them all, looked at ten times a second."""
+"""What a command costs that has many processes.
+
+Seconds, seconds of the processor, and the memory of them all, looked at ten times a second.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ EVERY = 0.1
 
 @dataclass(frozen=True)
 class Cost:
-    """cpu: seconds of the processor; largest, together: the most MB that one process held, and all at once (by their share of each page)."""
+    """cpu: seconds of the processor; largest, together.
+
+    The most MB that one process held, and all at once (by their share of each page).
+    """
 
     seconds: float
     cpu: float
@@ -27,11 +33,24 @@ class Cost:
     together: float
 
 
-def measured(command: list[str], env: Mapping[str, str], folder: Path, timeout: float) -> tuple[int, str, Cost]:
+def measured(
+    command: list[str], env: Mapping[str, str], folder: Path, timeout: float
+) -> tuple[int, str, Cost]:
     """(exit code, output, what it cost)."""
-    used, begin, peak = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter(), [0.0, 0.0]
+    used, begin, peak = (
+        resource.getrusage(resource.RUSAGE_CHILDREN),
+        time.perf_counter(),
+        [0.0, 0.0],
+    )
     with open(folder / "output", "w+", encoding="utf-8", errors="replace") as output:
-        with subprocess.Popen(command, env=dict(env), cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT) as process:
+        with subprocess.Popen(
+            command,
+            env=dict(env),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ) as process:
             watcher = threading.Thread(target=_watch, args=(process, peak), daemon=True)
             watcher.start()
             try:
@@ -40,8 +59,16 @@ def measured(command: list[str], env: Mapping[str, str], folder: Path, timeout: 
                 process.kill()
             watcher.join()
         output.seek(0)
-        said, seconds, now = output.read(), time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return code, said, Cost(seconds, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime, *peak)
+        said, seconds, now = (
+            output.read(),
+            time.perf_counter() - begin,
+            resource.getrusage(resource.RUSAGE_CHILDREN),
+        )
+    return (
+        code,
+        said,
+        Cost(seconds, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime, *peak),
+    )
 
 
 def _watch(process: subprocess.Popen, peak: list[float]) -> None:

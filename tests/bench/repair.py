@@ -1,10 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A repair's time from the write to the proof, against the kubelet's own for the same change of the same static pod.
+"""A repair's time from the write to the proof, against the kubelet's own for the same change of the
+same static pod.
 
-Both from the write until the new process's healthz and configz show election, polled every 100 ms. A label changes each
-time, because the kubelet holds back a pod that returns to bytes which it ran before.
+Both from the write until the new process's healthz and configz show election, polled every 100 ms.
+A label changes each time, because the kubelet holds back a pod that returns to bytes which it ran
+before.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from tests.lab.support import playbook
 from tests.lab.cluster.clusters import Cluster
+from tests.lab.support import playbook
 from tests.lab.support.static_pod import MANAGER, manifest, set_flag, wait_election_off
 
 ROUNDS, NODE = 5, "m2"
-# Independent of the collection's own waiting: it writes as an editor does and asks as an operator would.
+# Independent of the collection's own waiting: it writes as an editor does and asks as an operator
+# would.
 KUBELET = r"""
 import base64, glob, json, os, re, ssl, sys, time, urllib.request
 path, new = sys.argv[1], sys.stdin.read()
@@ -67,7 +70,10 @@ for name in names:
 
 def main(k8s: str) -> None:
     if k8s not in Cluster.known():
-        print(f"repair against the kubelet: skipped, no lab cluster {k8s} is up (make lab-up K8S={k8s})")
+        print(
+            f"repair against the kubelet: skipped, no lab cluster {k8s} is up (make lab-up"
+            f" K8S={k8s})"
+        )
         return
     cluster = Cluster.find(k8s)
     with cluster.locked():
@@ -79,9 +85,14 @@ def main(k8s: str) -> None:
             cluster.exec(NODE, "systemctl restart kubelet")
             cluster.wait_healthy()
     kubelet, repair = statistics.median(own), statistics.median(ours)
-    print(f"write to proof of a controller manager ({k8s}; median of {ROUNDS}): kubelet {kubelet:.1f} s, repair {repair:.1f} s = "
-          f"{repair / kubelet:.2f}x")
-    print(f"    kubelet {' '.join(f'{one:.1f}' for one in own)}; repair {' '.join(f'{one:.1f}' for one in ours)}")
+    print(
+        f"write to proof of a controller manager ({k8s}; median of {ROUNDS}): kubelet {kubelet:.1f}"
+        f" s, repair {repair:.1f} s = {repair / kubelet:.2f}x"
+    )
+    print(
+        f"    kubelet {' '.join(f'{one:.1f}' for one in own)}; repair"
+        f" {' '.join(f'{one:.1f}' for one in ours)}"
+    )
 
 
 def _labelled(text: str, label: str) -> str:
@@ -92,16 +103,25 @@ def _round(cluster: Cluster, text: str, number: int) -> tuple[float, float]:
     """(the kubelet's seconds, the repair's)."""
     _off(cluster, text, f"{number}-a")
     script = ["python3", "-c", KUBELET, manifest(MANAGER)]
-    own = float(cluster.exec(NODE, script, timeout=320, input=_labelled(text, f"{number}-b")).stdout)
+    own = float(
+        cluster.exec(NODE, script, timeout=320, input=_labelled(text, f"{number}-b")).stdout
+    )
     _off(cluster, text, f"{number}-c")
     with tempfile.TemporaryDirectory(prefix="kubemend-bench-") as folder:
-        done = playbook.run("remediate", cluster.inventory, "-e", "kubemend_max_risk=2", report=folder)
-        steps = [json.loads(line) for line in (Path(folder) / "steps.jsonl").read_text(encoding="utf-8").splitlines()]
+        done = playbook.run(
+            "remediate", cluster.inventory, "-e", "kubemend_max_risk=2", report=folder
+        )
+        steps = [
+            json.loads(line)
+            for line in (Path(folder) / "steps.jsonl").read_text(encoding="utf-8").splitlines()
+        ]
     if [step["state"] for step in steps] != ["done"]:
         raise SystemExit(f"the repair did not end well:\n{done.stdout[-2000:]}")
     return own, steps[0]["seen"]["proof_seconds"]
 
 
 def _off(cluster: Cluster, text: str, label: str) -> None:
-    cluster.write(NODE, manifest(MANAGER), _labelled(set_flag(text, "leader-elect", "false"), label))
+    cluster.write(
+        NODE, manifest(MANAGER), _labelled(set_flag(text, "leader-elect", "false"), label)
+    )
     wait_election_off(cluster, NODE, MANAGER)

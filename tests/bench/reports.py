@@ -1,9 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The reports of 5,000 hosts: seconds of the processor, memory and size of each format, of one result that was judged before.
+"""The reports of 5,000 hosts.
 
-A process of its own for each, forked from the one that judged: what it holds beyond what that one held is the report's. One worker in fifty has a fault.
+Seconds of the processor, memory and size of each format, of one result that was judged before.
+
+A process of its own for each, forked from the one that judged: what it holds beyond what that one
+held is the report's. One worker in fifty has a fault.
 """
 
 from __future__ import annotations
@@ -25,16 +28,28 @@ SIZE, FAULTY = 5000, 50
 
 
 def main() -> None:
-    print(f"reports of {SIZE} hosts, one in {FAULTY} of which has a fault (seconds of the processor, memory beyond what judging left, size)")
+    print(
+        f"reports of {SIZE} hosts, one in {FAULTY} of which has a fault (seconds of the processor,"
+        " memory beyond what judging left, size)"
+    )
     with tempfile.TemporaryDirectory(prefix="kubemend-bench-") as folder:
         fleet = Path(folder) / "fleet"
         judging.write_fleet(fleet, SIZE)
         for path in sorted(fleet.glob("worker-*.json"))[::FAULTY]:
             _break(path)
-        run = subprocess.run([sys.executable, "-m", "tests.bench.reports", str(fleet)], cwd=judging.ROOT, check=True, stdout=subprocess.PIPE, text=True,
-                             timeout=1800)
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.bench.reports", str(fleet)],
+            cwd=judging.ROOT,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=1800,
+        )
     said = json.loads(run.stdout)
-    print(f"  {said.pop('findings')} findings, {said.pop('verdicts')} verdicts; {said.pop('before'):.0f} MB after judging")
+    print(
+        f"  {said.pop('findings')} findings, {said.pop('verdicts')} verdicts;"
+        f" {said.pop('before'):.0f} MB after judging"
+    )
     for name, (seconds, held, size) in said.items():
         print(f"  {name:9} {seconds:6.2f} s, {held:4.0f} MB, {size / 1e6:5.1f} MB written")
 
@@ -50,19 +65,45 @@ def _break(path: Path) -> None:
 
 def _render(folder: str) -> None:
     sys.path.insert(0, str(venvs.collections()))
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence, sources as evidence_sources
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+        document as evidence,
+    )
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+        sources as evidence_sources,
+    )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import html, junit, text
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import json_report as report_json
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+        html,
+        junit,
+        text,
+    )
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+        json_report as report_json,
+    )
     from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 
     judged = judge.judge(evidence_sources.stream([folder]))
-    run = Run(run_id="bench", started=evidence.now(), finished=evidence.now(), mode="observe", report_dir="/nonexistent", tool_version=evidence.TOOL_VERSION,
-              fail_on="never", titles={code: fault.title for code, fault in judge.CATALOGUE.items()})
+    run = Run(
+        run_id="bench",
+        started=evidence.now(),
+        finished=evidence.now(),
+        mode="observe",
+        report_dir="/nonexistent",
+        tool_version=evidence.TOOL_VERSION,
+        fail_on="never",
+        titles={code: fault.title for code, fault in judge.CATALOGUE.items()},
+    )
     formats: dict[str, Callable[[], Iterable[str]]] = {
-        "terminal": lambda: [text.render(judged, run, 160)], "json": lambda: report_json.pieces(judged, run),
-        "html": lambda: [html.render(judged, run)], "junit": lambda: [junit.render(judged, run)]}
-    said = {"findings": len(judged.findings), "verdicts": len(judged.verdicts), "before": _resident()}
+        "terminal": lambda: [text.render(judged, run, 160)],
+        "json": lambda: report_json.pieces(judged, run),
+        "html": lambda: [html.render(judged, run)],
+        "junit": lambda: [junit.render(judged, run)],
+    }
+    said = {
+        "findings": len(judged.findings),
+        "verdicts": len(judged.verdicts),
+        "before": _resident(),
+    }
     print(json.dumps({**said, **{name: _apart(render) for name, render in formats.items()}}))
 
 
@@ -73,7 +114,9 @@ def _resident() -> float:
 
 
 def _apart(render: Callable[[], Iterable[str]]) -> list[float]:
-    """[seconds of the processor, MB beyond what was held before, bytes] of a report that a child makes."""
+    """[seconds of the processor, MB beyond what was held before, bytes] of a report that a child
+    makes.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

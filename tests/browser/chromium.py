@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A headless chromium, spoken to over its DevTools protocol through a pair of pipes: nothing but the standard library."""
+"""A headless chromium, spoken to over its DevTools protocol through a pair of pipes.
+
+Nothing but the standard library.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,38 @@ import subprocess
 import sys
 import tempfile
 import time
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 PROGRAM = "chromium"
-# No sandbox: root has none, and the pages are our own. No network service of its own accord: what is asked for is then the page's.
+# No sandbox: root has none, and the pages are our own. No network service of its own accord: what
+# is asked for is then the page's.
 OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--no-first-run",
-    "--no-default-browser-check", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-    "--disable-default-apps", "--hide-scrollbars", "--force-color-profile=srgb", "--window-size=1280,900")
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--disable-default-apps",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
+    "--window-size=1280,900",
+)
 PATIENCE = 300
 # It wants its pipes as descriptors 3 and 4, which ours may be the other way round.
-START = ("import fcntl, os, sys; pair = [fcntl.fcntl(int(number), fcntl.F_DUPFD_CLOEXEC, 10) for number in sys.argv[1:3]]; "
-         "os.dup2(pair[0], 3); os.dup2(pair[1], 4); os.execvp(sys.argv[3], sys.argv[3:])")
+START = (
+    "import fcntl, os, sys; pair = [fcntl.fcntl(int(number), fcntl.F_DUPFD_CLOEXEC, 10) for number"
+    " in sys.argv[1:3]]; os.dup2(pair[0], 3); os.dup2(pair[1], 4); os.execvp(sys.argv[3],"
+    " sys.argv[3:])"
+)
 
 
 class BrowserError(Exception):
@@ -42,7 +61,10 @@ def unavailable() -> str | None:
 
 
 class Browser:
-    """One process with one page. events: everything that it told of its own accord, as (method, params)."""
+    """One process with one page. events.
+
+    Everything that it told of its own accord, as (method, params).
+    """
 
     def __init__(self, process: subprocess.Popen[bytes], to: int, back: int) -> None:
         self._process, self._to, self._back = process, to, back
@@ -59,7 +81,7 @@ class Browser:
             message["sessionId"] = self._session
         data = json.dumps(message).encode() + b"\0"
         while data:
-            data = data[os.write(self._to, data):]
+            data = data[os.write(self._to, data) :]
         number = self._number
         found = self._read(lambda answer: answer.get("id") == number)
         if "error" in found:
@@ -79,12 +101,16 @@ class Browser:
             ready = select.select([self._back], [], [], max(0.0, limit - time.monotonic()))[0]
             data = os.read(self._back, 1 << 20) if ready else b""
             if not data:
-                raise BrowserError("the browser ended" if ready else f"no answer within {PATIENCE} seconds")
+                raise BrowserError(
+                    "the browser ended" if ready else f"no answer within {PATIENCE} seconds"
+                )
             self._buffer += data
 
     def attach(self) -> None:
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network", "Security"):
             self.send(domain + ".enable")
         self.send("Performance.enable", timeDomain="threadTicks")
@@ -97,38 +123,71 @@ class Browser:
         if not any(method == "Page.loadEventFired" for method, dummy in self.events):
             self._read(lambda message: message.get("method") == "Page.loadEventFired")
         if script:
-            self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            self.run(
+                "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+            )
 
     def run(self, source: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""
-        found = self.send("Runtime.evaluate", expression=source, returnByValue=True, awaitPromise=True)
+        found = self.send(
+            "Runtime.evaluate", expression=source, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in found:
             raise BrowserError(json.dumps(found["exceptionDetails"])[:1000])
         return found["result"].get("value")
 
     def worked(self) -> float:
-        """Milliseconds of a processor that the page's main thread has used so far, whatever else kept the machine busy."""
-        return next(one["value"] for one in self.send("Performance.getMetrics")["metrics"] if one["name"] == "TaskDuration") * 1000
+        """Milliseconds of a processor that the page's main thread has used so far, whatever else
+        kept the machine busy.
+        """
+        return (
+            next(
+                one["value"]
+                for one in self.send("Performance.getMetrics")["metrics"]
+                if one["name"] == "TaskDuration"
+            )
+            * 1000
+        )
 
-    def look(self, width: int = 1280, height: int = 900, scheme: str = "light", media: str = "") -> None:
+    def look(
+        self, width: int = 1280, height: int = 900, scheme: str = "light", media: str = ""
+    ) -> None:
         """The window's size, light or dark, screen or print."""
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.send("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self.send(
+            "Emulation.setEmulatedMedia",
+            media=media,
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
 
     def key(self, key: str) -> None:
         code = {"Escape": 27, "/": 191, "Tab": 9, "Enter": 13, " ": 32}[key]
         text = {"text": {"Enter": "\r"}.get(key, key)} if key in ("/", "Enter", " ") else {}
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
+        self.send(
+            "Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text
+        )
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def picture(self, path: Path, whole: bool = False) -> Path:
-        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)[
+            "data"
+        ]
         path.write_bytes(base64.b64decode(data))
         return path
 
     def paper(self, path: Path) -> Path:
         """What a printer would get, as PDF."""
-        path.write_bytes(base64.b64decode(self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"]))
+        path.write_bytes(
+            base64.b64decode(
+                self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"]
+            )
+        )
         return path
 
     def complaints(self) -> list[str]:
@@ -145,7 +204,11 @@ class Browser:
 
     def asked(self) -> list[str]:
         """Every address that the page asked for, itself included."""
-        return [params["request"]["url"] for method, params in self.events if method == "Network.requestWillBeSent"]
+        return [
+            params["request"]["url"]
+            for method, params in self.events
+            if method == "Network.requestWillBeSent"
+        ]
 
 
 @contextmanager
@@ -153,10 +216,28 @@ def browser() -> Iterator[Browser]:
     """A browser with a profile of its own, ended with all that it started."""
     to_read, to_write = os.pipe()
     back_read, back_write = os.pipe()
-    with tempfile.TemporaryDirectory(prefix="kubemend-browser-", ignore_cleanup_errors=True) as profile:
-        command = [sys.executable, "-c", START, str(to_read), str(back_write), PROGRAM, *OPTIONS, f"--user-data-dir={profile}"]
-        with subprocess.Popen(command, pass_fds=(to_read, back_write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "HOME": profile}) as process:
+    with tempfile.TemporaryDirectory(
+        prefix="kubemend-browser-", ignore_cleanup_errors=True
+    ) as profile:
+        command = [
+            sys.executable,
+            "-c",
+            START,
+            str(to_read),
+            str(back_write),
+            PROGRAM,
+            *OPTIONS,
+            f"--user-data-dir={profile}",
+        ]
+        with subprocess.Popen(
+            command,
+            pass_fds=(to_read, back_write),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "HOME": profile},
+        ) as process:
             os.close(to_read)
             os.close(back_write)
             try:

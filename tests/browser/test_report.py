@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""report.html in a real browser: how it looks, that it can be used by keyboard and without its script, that it asks nobody, and how long it takes.
+"""report.html in a real browser.
+
+How it looks, that it can be used by keyboard and without its script, that it asks nobody, and how
+long it takes.
 
 Pictures and figures go to tests/output/browser, for people to look at.
 """
@@ -11,20 +14,20 @@ from __future__ import annotations
 import json
 import os
 import re
-
 from pathlib import Path
 
 import pytest
 
-from tests.browser import chromium, fleet
-
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import html
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.text_page import escape
+from tests.browser import chromium, fleet
 
 OUTPUT = Path(__file__).resolve().parents[1] / "output" / "browser"
 PAINT, FILTER = 2000, 200  # milliseconds
 TRIES = 8  # the best counts: what else this machine does is not ours
-CROWDED = 4  # more that wait for each processor, and time by the clock says nothing: then the processor's time counts
+# more that wait for each processor, and time by the clock says nothing: then the processor's time
+# counts
+CROWDED = 4
 TYPED = """(async word => {
   const search = document.getElementById('search'), begin = performance.now();
   search.value = word;
@@ -75,6 +78,7 @@ def _write(tmp_path):
         path = tmp_path / "report.html"
         path.write_text(html.render(result, run), encoding="utf-8")
         return path
+
     return write
 
 
@@ -87,7 +91,9 @@ def _five(browser, write):
 
 
 def visible(browser, selector):
-    return browser.run(f"[...document.querySelectorAll('{selector}')].filter(one => one.checkVisibility()).length")
+    return browser.run(
+        f"[...document.querySelectorAll('{selector}')].filter(one => one.checkVisibility()).length"
+    )
 
 
 def test_nobody_is_asked_and_nothing_is_complained_about(browser, five):
@@ -95,7 +101,10 @@ def test_nobody_is_asked_and_nothing_is_complained_about(browser, five):
     assert browser.asked() == [five.as_uri()]
     # That both would be seen:
     browser.run("fetch('http://127.0.0.1:1/').catch(() => console.error('refused'))")
-    browser.run("(() => { const image = document.createElement('img'); image.src = 'http://127.0.0.1:1/x.png'; document.body.append(image); })()")
+    browser.run(
+        "(() => { const image = document.createElement('img'); image.src ="
+        " 'http://127.0.0.1:1/x.png'; document.body.append(image); })()"
+    )
     browser.run("new Promise(done => setTimeout(done, 200))")
     assert any("Content Security Policy" in line for line in browser.complaints())
 
@@ -133,32 +142,52 @@ def test_the_keyboard_is_enough(browser, five):
     assert browser.run("document.activeElement.id") == "search"
     browser.send("Input.insertText", text="worker-00000 swap")
     browser.run("new Promise(done => setTimeout(done, 100))")
-    assert visible(browser, ".finding") == 1 and "1 entr" in browser.run("document.getElementById('shown').textContent")
+    assert visible(browser, ".finding") == 1
+    assert "1 entr" in browser.run("document.getElementById('shown').textContent")
     browser.key("/")  # a character like any other, there
     assert browser.run("document.getElementById('search').value") == "worker-00000 swap/"
     browser.key("Escape")
     browser.run("new Promise(done => setTimeout(done, 100))")
-    assert visible(browser, ".finding") == 3 and browser.run("document.getElementById('search').value") == ""
+    assert visible(browser, ".finding") == 3
+    assert browser.run("document.getElementById('search').value") == ""
     browser.key("Tab")
-    assert browser.run("[document.activeElement.tagName, document.activeElement.textContent]") == ["BUTTON", "critical"]
+    assert browser.run("[document.activeElement.tagName, document.activeElement.textContent]") == [
+        "BUTTON",
+        "critical",
+    ]
     browser.key("Enter")
     browser.run("new Promise(done => setTimeout(done, 100))")
-    assert browser.run("document.activeElement.getAttribute('aria-pressed')") == "true" and visible(browser, ".finding.warning") == 0
+    assert browser.run("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert visible(browser, ".finding.warning") == 0
     assert visible(browser, ".finding.critical") == 2
     browser.picture(OUTPUT / "5-filtered.png")
-    names = browser.run("[...document.querySelectorAll('button, input, select, [role=region]')]"
-                        ".filter(one => !(one.textContent.trim() || one.ariaLabel || (one.labels && one.labels.length))).length")
+    names = browser.run(
+        "[...document.querySelectorAll('button, input, select, [role=region]')].filter(one =>"
+        " !(one.textContent.trim() || one.ariaLabel || (one.labels && one.labels.length))).length"
+    )
     assert names == 0
 
 
 def test_what_can_be_reached_has_a_role_and_a_name(browser, five):
     """As a screen reader gets it from the browser itself."""
     nodes = browser.send("Accessibility.getFullAXTree")["nodes"]
-    unnamed = [node["role"]["value"] for node in nodes if not node.get("ignored") and any(
-        one["name"] == "focusable" and one["value"].get("value") for one in node.get("properties", ())) and not node.get("name", {}).get("value")]
+    unnamed = [
+        node["role"]["value"]
+        for node in nodes
+        if not node.get("ignored")
+        and any(
+            one["name"] == "focusable" and one["value"].get("value")
+            for one in node.get("properties", ())
+        )
+        and not node.get("name", {}).get("value")
+    ]
     # The document itself has its title; main is where the skip link leads to.
     assert [role for role in unnamed if role not in ("main", "RootWebArea")] == []
-    cells = [node["name"]["value"] for node in nodes if node.get("role", {}).get("value") == "cell" and node.get("name", {}).get("value")]
+    cells = [
+        node["name"]["value"]
+        for node in nodes
+        if node.get("role", {}).get("value") == "cell" and node.get("name", {}).get("value")
+    ]
     assert {"critical", "unknown"} <= set(cells)
 
 
@@ -168,22 +197,41 @@ def test_without_its_script_everything_is_there(browser, write):
         browser.open(path, script=False)
         root = browser.send("DOM.getDocument", depth=-1)["root"]["nodeId"]
         source = browser.send("DOM.getOuterHTML", nodeId=root)["outerHTML"]
-        assert 'id="tools" role="search" hidden' in source and '<html lang="en">' in source  # no tools that do nothing
+        # no tools that do nothing
+        assert 'id="tools" role="search" hidden' in source
+        assert '<html lang="en">' in source
         browser.picture(OUTPUT / "5-no-script.png", whole=True)
     finally:
         browser.send("Emulation.setScriptExecutionDisabled", value=False)
     browser.open(path)
     whole = browser.run("document.body.innerText")
-    for text in ("leader election is off", "Timeline of default/once-x7f2p", "possible causes", "01-m2-kube-scheduler", "timed out"):
-        assert text in source and text in whole
+    for text in (
+        "leader election is off",
+        "Timeline of default/once-x7f2p",
+        "possible causes",
+        "01-m2-kube-scheduler",
+        "timed out",
+    ):
+        assert text in source
+        assert text in whole
 
 
 def test_hostile_texts_are_text(browser, write):
     browser.look()
-    browser.open(write(fleet.result(8, broken=2, said=fleet.hostile), fleet.run(fleet.hostile, mode="verify")))
-    assert browser.complaints() == [] and len(browser.asked()) == 1
-    assert not [method for method, dummy in browser.events if method == "Page.javascriptDialogOpening"]
-    assert browser.run("[document.scripts.length, document.images.length, document.querySelectorAll('style').length]") == [1, 0, 1]
+    browser.open(
+        write(
+            fleet.result(8, broken=2, said=fleet.hostile), fleet.run(fleet.hostile, mode="verify")
+        )
+    )
+    assert browser.complaints() == []
+    assert len(browser.asked()) == 1
+    assert not [
+        method for method, dummy in browser.events if method == "Page.javascriptDialogOpening"
+    ]
+    assert browser.run(
+        "[document.scripts.length, document.images.length,"
+        " document.querySelectorAll('style').length]"
+    ) == [1, 0, 1]
     assert browser.run("document.title.includes('<script>alert(1)')")
     shown = " ".join(escape(fleet.HOSTILE).split())
     body = browser.run("document.body.textContent.replace(/\\s+/g, ' ')")
@@ -192,12 +240,18 @@ def test_hostile_texts_are_text(browser, write):
     browser.picture(OUTPUT / "hostile.png", whole=True)
 
 
-@pytest.mark.parametrize("name, broken, silent", [("healthy", 0, 0), ("some", 50, 20), ("all", 4947, 50)])
+@pytest.mark.parametrize(
+    ("name", "broken", "silent"), [("healthy", 0, 0), ("some", 50, 20), ("all", 4947, 50)]
+)
 def test_five_thousand_hosts_do_not_stall(browser, write, name, broken, silent):
     path = write(fleet.result(5000, broken, silent), fleet.run(steps=60))
     browser.look()
-    figures: dict[str, float] = {"MB": round(path.stat().st_size / 1e6, 1), "paint": _first_paint(browser, path)}
-    assert browser.complaints() == [] and browser.asked() == [path.as_uri()]
+    figures: dict[str, float] = {
+        "MB": round(path.stat().st_size / 1e6, 1),
+        "paint": _first_paint(browser, path),
+    }
+    assert browser.complaints() == []
+    assert browser.asked() == [path.as_uri()]
     rows = browser.run("document.querySelectorAll('.matrix tbody tr').length")
     assert rows <= 6  # at a glance
     browser.picture(OUTPUT / f"5000-{name}.png")
@@ -206,12 +260,18 @@ def test_five_thousand_hosts_do_not_stall(browser, write, name, broken, silent):
     (OUTPUT / f"5000-{name}.json").write_text(json.dumps(figures) + "\n", encoding="utf-8")
     kind = ", processor" if os.getloadavg()[0] > CROWDED * (os.cpu_count() or 1) else ""
     assert figures["paint"] < PAINT, figures
-    assert all(figures[word + kind] < FILTER for word in ("worker-04996", "worker", "km502", "nothing-of-the-kind")), figures
+    assert all(
+        figures[word + kind] < FILTER
+        for word in ("worker-04996", "worker", "km502", "nothing-of-the-kind")
+    ), figures
     assert browser.run(TYPED + "('nothing-of-the-kind')")[1] == "0 entries"
 
 
 def _filter(browser, word):
-    """Milliseconds from a word typed to the page as it shows it: by the clock, and of the processor."""
+    """Milliseconds from a word typed to the page as it shows it.
+
+    By the clock, and of the processor.
+    """
     clock, processor = [], []
     while len(clock) < TRIES and not (clock and clock[-1] < FILTER / 2):
         before = browser.worked()
@@ -234,8 +294,10 @@ def test_a_search_opens_what_is_folded_and_closes_it_again(browser, write):
     browser.open(write(fleet.result(5000, 0, 1), fleet.run(symptom=False)))
     assert visible(browser, "details.fold .host") == 0
     assert browser.run(TYPED + "('worker-04996')")[1] == "1 entry"
-    assert browser.run("[...document.querySelectorAll('.host')].filter(one => one.checkVisibility()).map(one => one.querySelector('b').textContent)") == [
-        "worker-04996"]
+    assert browser.run(
+        "[...document.querySelectorAll('.host')].filter(one => one.checkVisibility()).map(one =>"
+        " one.querySelector('b').textContent)"
+    ) == ["worker-04996"]
     browser.picture(OUTPUT / "5000-search.png")
     browser.run(TYPED + "('')")
     assert visible(browser, "details.fold .host") == 0

@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What pages show of a terminal, against what a terminal shows: commands after a $, below each what it prints.
+"""What pages show of a terminal, against what a terminal shows.
+
+Commands after a $, below each what it prints.
 
 A line that is … stands for any number of lines, an … within a line for anything.
 """
@@ -16,7 +18,9 @@ BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def commands(page: Path) -> list[tuple[str, list[str]]]:
-    """(command, the lines below it) of each block of a page that is marked as a console's, in their order."""
+    """(command, the lines below it) of each block of a page that is marked as a console's, in
+    their order.
+    """
     found: list[tuple[str, list[str]]] = []
     for block in BLOCK.findall(page.read_text(encoding="utf-8")):
         for line in block.splitlines():
@@ -28,14 +32,28 @@ def commands(page: Path) -> list[tuple[str, list[str]]]:
 
 
 def differs(shown: list[str], printed: str) -> str:
-    """The first of the shown lines that was not printed where it should be; empty where all were."""
+    """The first of the shown lines that was not printed where it should be.
+
+    Empty where all were.
+    """
     lines, at, loose = [line.rstrip() for line in printed.splitlines()], 0, False
     for chunk in _chunks(shown):
         if chunk is None:
             loose = True
             continue
-        places = range(at, len(lines) - len(chunk) + 1) if loose else range(at, min(at, len(lines) - len(chunk)) + 1)
-        place = next((one for one in places if all(_fits(want, have) for want, have in zip(chunk, lines[one:]))), None)
+        places = (
+            range(at, len(lines) - len(chunk) + 1)
+            if loose
+            else range(at, min(at, len(lines) - len(chunk)) + 1)
+        )
+        place = next(
+            (
+                one
+                for one in places
+                if all(_fits(want, have) for want, have in zip(chunk, lines[one:]))
+            ),
+            None,
+        )
         if place is None:
             return "\n".join(chunk)
         at, loose = place + len(chunk), False

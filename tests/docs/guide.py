@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/docsite/rst/guide.rst: what a docs site of many collections shows of this one beside its plugins."""
+"""docs/docsite/rst/guide.rst.
+
+What a docs site of many collections shows of this one beside its plugins.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,26 @@ The folder ``docs`` of the collection has a page for each symptom and each fault
 def page(catalogue, symptoms) -> str:
     parts = [HEAD]
     for symptom in symptoms.values():
-        parts += [f".. _{LABEL}.{symptom.name}:", "", symptom.title, "-" * len(symptom.title), "",
-                  f"Playbook ``kubemend.remediation.{symptom.name}``, page ``docs/symptoms/{symptom.name}.md``. What it can be:", "",
-                  *(f"- {code} {catalogue[code].title} ({catalogue[code].severity})" for code in symptom.causes), ""]
+        parts += [
+            f".. _{LABEL}.{symptom.name}:",
+            "",
+            symptom.title,
+            "-" * len(symptom.title),
+            "",
+            (
+                f"Playbook ``kubemend.remediation.{symptom.name}``, page"
+                f" ``docs/symptoms/{symptom.name}.md``. What it can be:"
+            ),
+            "",
+            *(
+                f"- {code} {catalogue[code].title} ({catalogue[code].severity})"
+                for code in symptom.causes
+            ),
+            "",
+        ]
     theirs = {code for symptom in symptoms.values() for code in symptom.causes}
     rest = [fault for fault in catalogue.values() if fault.code not in theirs]
     parts += ["Judged by every audit", "---------------------", ""]
-    return "\n".join([*parts, *(f"- {fault.code} {fault.title} ({fault.severity})" for fault in rest), ""])
+    return "\n".join(
+        [*parts, *(f"- {fault.code} {fault.title} ({fault.severity})" for fault in rest), ""]
+    )

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/rights.md: what root and the API's roles are needed for, collector by collector. Its texts stand in the page, its tables are made here."""
+"""docs/rights.md: what root and the API's roles are needed for, collector by collector.
+
+Its texts stand in the page, its tables are made here.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,31 @@ TOLD = ROOT / "tests" / "fresh" / "without_become.json"
 
 
 def page() -> str:
-    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import runner as collect_cluster
-    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+        registry as spec,
+    )
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
+        runner as collect_cluster,
+    )
 
     told = json.loads(TOLD.read_text(encoding="utf-8"))
     strange = set(spec.BY_NAME) ^ set(told["collectors"])
     if strange:
-        raise SystemExit(f"{TOLD.name} and the table of collectors differ: {', '.join(sorted(strange))}")
-    rows = [f"| `{one.name}` | {one.tier} | {one.reads} | {told['collectors'][one.name]} |" for one in spec.COLLECTORS]
-    table = "\n".join(["| collector | tier | reads | as an ordinary user |", "|---|---|---|---|", *rows])
-    asked = [f"| `{name}` | {'deep' if name in collect_cluster.DEEP else 'core'} | {faults.in_a_row(getattr(collect_cluster.Reader, name).__doc__)} |"
-             for name in collect_cluster.COLLECTORS]
+        raise SystemExit(
+            f"{TOLD.name} and the table of collectors differ: {', '.join(sorted(strange))}"
+        )
+    rows = [
+        f"| `{one.name}` | {one.tier} | {one.reads} | {told['collectors'][one.name]} |"
+        for one in spec.COLLECTORS
+    ]
+    table = "\n".join(
+        ["| collector | tier | reads | as an ordinary user |", "|---|---|---|---|", *rows]
+    )
+    asked = [
+        f"| `{name}` | {'deep' if name in collect_cluster.DEEP else 'core'} |"
+        f" {faults.in_a_row(getattr(collect_cluster.Reader, name).__doc__)} |"
+        for name in collect_cluster.COLLECTORS
+    ]
     api = "\n".join(["| collector | tier | reads |", "|---|---|---|", *asked])
     text = between(PAGE, "collectors", table)
     for name, part in (("api", api), ("unknown", ", ".join(told["unknown"]) + ".")):

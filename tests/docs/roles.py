@@ -22,11 +22,21 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 def _variables(role: Path) -> str:
     """The variables of a role, as its argument_specs have them."""
-    options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
+    options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
+        "argument_specs"
+    ]["main"]["options"]
     rows = []
     for name, option in sorted(options.items()):
         default, said = option.get("default"), option["description"]
-        shown = "—" if default is None else f"`{json.dumps(default)}`" if not isinstance(default, str) else f"`{default}`"
-        told = re.sub(r"[A-Z]+[(]([^)]*)[)]", r"`\1`", " ".join(said if isinstance(said, list) else [said]))
+        shown = (
+            "—"
+            if default is None
+            else f"`{json.dumps(default)}`"
+            if not isinstance(default, str)
+            else f"`{default}`"
+        )
+        told = re.sub(
+            r"[A-Z]+[(]([^)]*)[)]", r"`\1`", " ".join(said if isinstance(said, list) else [said])
+        )
         rows.append(f"| `{name}` | {shown} | {told} |")
     return "\n".join(["| variable | default | meaning |", "|---|---|---|", *rows])

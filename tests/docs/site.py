@@ -1,9 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The docs site: python -m tests.docs.site builds it in tests/output/site/html, out of the pages in docs/ and of what antsibull-docs makes of plugins.
+"""The docs site: python -m tests.docs.site builds it in tests/output/site/html, out of the pages in
+docs/ and of what antsibull-docs makes of plugins.
 
-It has no address yet, and asks the network for nothing: a link out of it is a link, an inventory of another site is not read.
+It has no address yet, and asks the network for nothing: a link out of it is a link, an inventory of
+another site is not read.
 """
 
 from __future__ import annotations
@@ -95,11 +97,21 @@ kubemend.remediation
    SECURITY
    CHANGELOG
 """
-# Labels of ansible-core's own documentation that plugin pages refer to: its address is known, its inventory is not fetched.
-ANSIBLE = {"action_plugins": ("Action plugins", "plugins/action.html"),
-           "common_return_values": ("Common return values", "reference_appendices/common_return_values.html"),
-           "ansible_configuration_settings": ("Ansible configuration settings", "reference_appendices/config.html")}
-# Of a link to what the site does not show as a page, the text is left: there is no address that it could lead to.
+# Labels of ansible-core's own documentation that plugin pages refer to: its address is known, its
+# inventory is not fetched.
+ANSIBLE = {
+    "action_plugins": ("Action plugins", "plugins/action.html"),
+    "common_return_values": (
+        "Common return values",
+        "reference_appendices/common_return_values.html",
+    ),
+    "ansible_configuration_settings": (
+        "Ansible configuration settings",
+        "reference_appendices/config.html",
+    ),
+}
+# Of a link to what the site does not show as a page, the text is left: there is no address that it
+# could lead to.
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 
 
@@ -109,43 +121,82 @@ class Failed(Exception):
 
 def run(*command: str | Path) -> str:
     home = venvs.ensure("test")
-    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), ANSIBLE_HOME=str(SITE / "ansible-home"), PYTHONPATH=str(ROOT))
+    env = machine.environment(
+        ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()),
+        ANSIBLE_HOME=str(SITE / "ansible-home"),
+        PYTHONPATH=str(ROOT),
+    )
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
-    done = subprocess.run([str(home / "bin" / command[0]), *map(str, command[1:])], cwd=SITE, env=env, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        [str(home / "bin" / command[0]), *map(str, command[1:])],
+        cwd=SITE,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     if done.returncode:
         raise Failed(f"{command[0]} ended with {done.returncode}:\n{done.stdout.strip()[-4000:]}")
     return done.stdout
 
 
 def assemble() -> None:
-    """The source of the site: our pages where they are in the checkout, so that their links hold, and those of antsibull-docs beside them."""
+    """The source of the site: our pages where they are in the checkout, so that their links
+    hold, and those of antsibull-docs beside them.
+    """
     if SITE.exists():
         shutil.rmtree(SITE)
     SOURCE.mkdir(parents=True)
-    pages = [*(ROOT / name for name in PAGES), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "roles").glob("*/README.md"))]
+    pages = [
+        *(ROOT / name for name in PAGES),
+        *sorted((ROOT / "docs").rglob("*.md")),
+        *sorted((ROOT / "roles").glob("*/README.md")),
+    ]
     shown = {page.relative_to(ROOT) for page in pages}
     for page in shown:
         target = SOURCE / page
         target.parent.mkdir(parents=True, exist_ok=True)
         text = (ROOT / page).read_text(encoding="utf-8")
-        target.write_text(linked(text, page, shown) if page.suffix == ".md" else text, encoding="utf-8")
+        target.write_text(
+            linked(text, page, shown) if page.suffix == ".md" else text, encoding="utf-8"
+        )
     (SOURCE / "conf.py").write_text(CONF, encoding="utf-8")
     (SOURCE / "static").mkdir()
     (SOURCE / "static" / "site.css").write_text(CSS, encoding="utf-8")
     (SOURCE / "index.rst").write_text(INDEX, encoding="utf-8")
-    roles = "\n".join(f"   {page.with_suffix('')}" for page in sorted(shown) if page.parts[0] == "roles")
-    (SOURCE / "roles.rst").write_text(f"Roles\n=====\n\n.. toctree::\n   :maxdepth: 1\n\n{roles}\n", encoding="utf-8")
+    roles = "\n".join(
+        f"   {page.with_suffix('')}" for page in sorted(shown) if page.parts[0] == "roles"
+    )
+    (SOURCE / "roles.rst").write_text(
+        f"Roles\n=====\n\n.. toctree::\n   :maxdepth: 1\n\n{roles}\n", encoding="utf-8"
+    )
     elsewhere = [":orphan:\n\nIn ansible-core's documentation\n===============================\n"]
     for label, (title, path) in ANSIBLE.items():
-        elsewhere.append(f".. _{label}:\n\n{title}\n{'-' * len(title)}\n\nhttps://docs.ansible.com/ansible-core/devel/{path}\n")
+        elsewhere.append(
+            f".. _{label}:\n\n{title}\n{'-' * len(title)}\n\nhttps://docs.ansible.com/ansible-core/devel/{path}\n"
+        )
     (SOURCE / "ansible.rst").write_text("\n".join(elsewhere), encoding="utf-8")
     (SOURCE / "collection").mkdir()
-    run("antsibull-docs", "collection", "--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", SOURCE / "collection", NAME)
+    run(
+        "antsibull-docs",
+        "collection",
+        "--use-current",
+        "--squash-hierarchy",
+        "--fail-on-error",
+        "--dest-dir",
+        SOURCE / "collection",
+        NAME,
+    )
 
 
 def linked(text: str, page: Path, shown: set[Path]) -> str:
-    """Links to files that are no pages of the site become the name of the file in the collection."""
+    """Links to files that are no pages of the site become the name of the file in the
+    collection.
+    """
+
     def one(match: re.Match) -> str:
         name, target = match[1], match[2]
         path, _hash, _anchor = target.partition("#")
@@ -164,7 +215,20 @@ def linked(text: str, page: Path, shown: set[Path]) -> str:
 def build() -> str:
     """What the tools said; Failed with it where there was a warning."""
     assemble()
-    return run("sphinx-build", "-b", "html", "-q", "-W", "--keep-going", "-j", "2", "-d", SITE / "doctrees", SOURCE, HTML)
+    return run(
+        "sphinx-build",
+        "-b",
+        "html",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-j",
+        "2",
+        "-d",
+        SITE / "doctrees",
+        SOURCE,
+        HTML,
+    )
 
 
 def main() -> int:

@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/symptoms/<name>.md: what you see, what it can be, what the playbook does, what it never does, how to undo."""
+"""docs/symptoms/<name>.md: what you see, what it can be, what the playbook does, what it never
+does, how to undo.
+"""
 
 from __future__ import annotations
 
@@ -12,57 +14,128 @@ from tests.docs import GENERATED, faults
 # What an operator sees, by symptom: the one thing about it that no literal of the catalogue says.
 SEEN = {
     "duplicate_pods": (
-        "A Job with `completions: 1` and `parallelism: 1` gets two pods at the same time; one of them is deleted again about a second later.",
+        (
+            "A Job with `completions: 1` and `parallelism: 1` gets two pods at the same time; one"
+            " of them is deleted again about a second later."
+        ),
         "Which of the two is left is chance: some Jobs fail, most do not.",
-        "The lock objects look healthy, because an instance that does not elect never touches them."),
+        (
+            "The lock objects look healthy, because an instance that does not elect never touches"
+            " them."
+        ),
+    ),
     "admission_errors": (
-        "`kubectl get pods` says `UnexpectedAdmissionError`, `OutOfcpu`, `OutOfpods` or the like of pods that never started.",
-        "`Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected`, "
-        "although the node has a free, healthy device.",
-        "The same Jobs succeed when they are tried again."),
+        (
+            "`kubectl get pods` says `UnexpectedAdmissionError`, `OutOfcpu`, `OutOfpods` or the"
+            " like of pods that never started."
+        ),
+        (
+            "`Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."
+            " Requested: 1, Available: 0, which is unexpected`, although the node has a free,"
+            " healthy device."
+        ),
+        "The same Jobs succeed when they are tried again.",
+    ),
     "cpu_pinning": (
         "A pod with whole CPUs, requests equal to limits, runs on the CPUs that all share.",
-        "The kubelet's log says `ReconcileState: failed to update container` and `unable to freeze`.",
-        "A kubelet does not start any more after its CPU manager policy, its reserved CPUs or the machine's CPUs were changed."),
+        (
+            "The kubelet's log says `ReconcileState: failed to update container` and `unable to"
+            " freeze`."
+        ),
+        (
+            "A kubelet does not start any more after its CPU manager policy, its reserved CPUs or"
+            " the machine's CPUs were changed."
+        ),
+    ),
     "too_many_open_files": (
-        "`Too many open files`, of systemctl, of `kubectl logs -f`, or `failed to create fsnotify watcher: too many open files` of a program.",
+        (
+            "`Too many open files`, of systemctl, of `kubectl logs -f`, or `failed to create"
+            " fsnotify watcher: too many open files` of a program."
+        ),
         "A service ends with `205/LIMITS`.",
-        "Nobody can log in since limits were raised."),
+        "Nobody can log in since limits were raised.",
+    ),
     "node_unreachable": (
         "`kubectl get nodes` says `NotReady`, or `Ready,SchedulingDisabled`.",
-        "Pods wait, because the node carries `node.kubernetes.io/unreachable` or a taint of your own; taken away by hand it comes back.",
-        "The kubelet does not run, runs again and again, or does not come back after a reboot."),
+        (
+            "Pods wait, because the node carries `node.kubernetes.io/unreachable` or a taint of"
+            " your own; taken away by hand it comes back."
+        ),
+        "The kubelet does not run, runs again and again, or does not come back after a reboot.",
+    ),
     "pods_stay_pending": (
-        "`kubectl get pods` says `Pending` for minutes, with or without an event `FailedScheduling` (`0/4 nodes are available: …`).",
+        (
+            "`kubectl get pods` says `Pending` for minutes, with or without an event"
+            " `FailedScheduling` (`0/4 nodes are available: …`)."
+        ),
         "A DaemonSet's pod waits for a node that is Ready.",
-        "A Deployment, Job or DaemonSet gets no pod at all."),
+        "A Deployment, Job or DaemonSet gets no pod at all.",
+    ),
 }
 # What belongs to one symptom only.
 MORE = {
-    "admission_errors": "The report shows one rejected pod from its creation to its end: [how to read it](../timeline.md). With "
-                        "`-e kubemend_cleanup_rejected=true -e kubemend_max_risk=1` rejected pods are deleted, each kept in the journal of the node that asks "
-                        "the API; those of a Job that has not ended stay, for deleting one would give it another try on older releases, and so do those of "
-                        "controllers that are not Kubernetes' own (Volcano's Job, PyTorchJob), which may start all of their pods again over it. "
-                        "No kubelet is restarted for any of these causes: on a node with device pods that can cost running ones their devices.",
-    "pods_stay_pending": "Pods that wait for less than five minutes do not count; with `-e kubemend_pod=NAMESPACE/NAME` that pod is judged at once. "
-                         "With `-e kubemend_capture=true -e kubemend_max_risk=1` the scheduler that leads dumps its cache, before anything is repaired: "
-                         "[what that proves](../capture.md#what-a-scheduler-knows-for-a-report-upstream).",
+    "admission_errors": (
+        "The report shows one rejected pod from its creation to its end: [how to read"
+        " it](../timeline.md). With `-e kubemend_cleanup_rejected=true -e kubemend_max_risk=1`"
+        " rejected pods are deleted, each kept in the journal of the node that asks the API; those"
+        " of a Job that has not ended stay, for deleting one would give it another try on older"
+        " releases, and so do those of controllers that are not Kubernetes' own (Volcano's Job,"
+        " PyTorchJob), which may start all of their pods again over it. No kubelet is restarted for"
+        " any of these causes: on a node with device pods that can cost running ones their devices."
+    ),
+    "pods_stay_pending": (
+        "Pods that wait for less than five minutes do not count; with `-e"
+        " kubemend_pod=NAMESPACE/NAME` that pod is judged at once. With `-e kubemend_capture=true"
+        " -e kubemend_max_risk=1` the scheduler that leads dumps its cache, before anything is"
+        " repaired: [what that proves](../capture.md#what-a-scheduler-knows-for-a-report-upstream)."
+    ),
 }
 
 
 def page(symptom, catalogue, mended) -> str:
     causes = [catalogue[code] for code in symptom.causes]
-    signs = "; ".join(f"[{code}](../faults/{code}.md) {faults.lowered(catalogue[code].title)}" for code in symptom.signs)
-    rows = [f"| [{fault.code}](../faults/{fault.code}.md) | {fault.title} | {fault.severity} | {faults.mend(fault, mended)} |" for fault in causes]
-    return "\n".join([
-        f"# {symptom.title}", "", GENERATED, "",
-        "## What you see", "", *(f"- {line}" for line in SEEN[symptom.name]), "",
-        *([f"The symptom itself is judged too: {signs}.", ""] if signs else []),
-        "## What it can be", "", "In the order in which they are looked at:", "",
-        "| fault | cause | severity | a plan's step, risk |", "|---|---|---|---|", *rows, "",
-        "## What the playbook does", "", *_does(symptom, catalogue, mended), "",
-        "## What it never does", "", *_never(symptom, catalogue, mended), "",
-        "## How to undo", "", *_undo(symptom, catalogue, mended), ""])
+    signs = "; ".join(
+        f"[{code}](../faults/{code}.md) {faults.lowered(catalogue[code].title)}"
+        for code in symptom.signs
+    )
+    rows = [
+        f"| [{fault.code}](../faults/{fault.code}.md) | {fault.title} | {fault.severity} |"
+        f" {faults.mend(fault, mended)} |"
+        for fault in causes
+    ]
+    return "\n".join(
+        [
+            f"# {symptom.title}",
+            "",
+            GENERATED,
+            "",
+            "## What you see",
+            "",
+            *(f"- {line}" for line in SEEN[symptom.name]),
+            "",
+            *([f"The symptom itself is judged too: {signs}.", ""] if signs else []),
+            "## What it can be",
+            "",
+            "In the order in which they are looked at:",
+            "",
+            "| fault | cause | severity | a plan's step, risk |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            "## What the playbook does",
+            "",
+            *_does(symptom, catalogue, mended),
+            "",
+            "## What it never does",
+            "",
+            *_never(symptom, catalogue, mended),
+            "",
+            "## How to undo",
+            "",
+            *_undo(symptom, catalogue, mended),
+            "",
+        ]
+    )
 
 
 def _faults(symptom, catalogue):
@@ -74,14 +147,39 @@ def _does(symptom, catalogue, mended) -> list[str]:
     asked = sorted({name for fault in _faults(symptom, catalogue) for name in fault.cluster_needs})
     steps = [fault for fault in _faults(symptom, catalogue) if fault.code in mended]
     highest = max((faults.step_risk(fault) for fault in steps), default=0)
-    parts = ["```", f"ansible-playbook -i INVENTORY kubemend.remediation.{symptom.name}", "```", "",
-             "It judges every cause above and prints each with its verdict and its evidence. It observes, prints the plan and changes nothing, unless "
-             "`-e kubemend_max_risk=<risk>` consents to the steps of the plan up to that risk.", "",
-             f"- Every host is asked once, as in an audit. Its causes are told by {_names(needs)} ([what each reads](../rights.md))." if needs else "",
-             f"- The API is asked as in an audit. Its causes are told by {_names(asked)}." if asked else "",
-             f"- The highest risk that a step of it can have is {highest} ([what is done](../../README.md#what-it-changes-on-a-node))."
-             if steps else "- No cause of it has a step: it only tells."]
-    return [*(line for number, line in enumerate(parts) if line or number in (3, 5)), *(["", MORE[symptom.name]] if symptom.name in MORE else [])]
+    parts = [
+        "```",
+        f"ansible-playbook -i INVENTORY kubemend.remediation.{symptom.name}",
+        "```",
+        "",
+        (
+            "It judges every cause above and prints each with its verdict and its evidence. It"
+            " observes, prints the plan and changes nothing, unless `-e kubemend_max_risk=<risk>`"
+            " consents to the steps of the plan up to that risk."
+        ),
+        "",
+        (
+            f"- Every host is asked once, as in an audit. Its causes are told by {_names(needs)}"
+            " ([what each reads](../rights.md))."
+            if needs
+            else ""
+        ),
+        (
+            f"- The API is asked as in an audit. Its causes are told by {_names(asked)}."
+            if asked
+            else ""
+        ),
+        (
+            f"- The highest risk that a step of it can have is {highest} ([what is"
+            " done](../../README.md#what-it-changes-on-a-node))."
+            if steps
+            else "- No cause of it has a step: it only tells."
+        ),
+    ]
+    return [
+        *(line for number, line in enumerate(parts) if line or number in (3, 5)),
+        *(["", MORE[symptom.name]] if symptom.name in MORE else []),
+    ]
 
 
 def _names(names) -> str:
@@ -89,15 +187,32 @@ def _names(names) -> str:
 
 
 def _never(symptom, catalogue, mended) -> list[str]:
-    parts = ["- Repair what was not proven: *unknown* is no cause.",
-             "- Restart anything to have a look at it.",
-             "- Take away a cordon or a taint that is not a run's own."]
+    parts = [
+        "- Repair what was not proven: *unknown* is no cause.",
+        "- Restart anything to have a look at it.",
+        "- Take away a cordon or a taint that is not a run's own.",
+    ]
     for fault in _faults(symptom, catalogue):
-        said = [sentence for sentence in _sentences(fault.remedy) if sentence.startswith("Nothing here ")]
-        parts += [f"- [{fault.code}](../faults/{fault.code}.md) {faults.lowered(fault.title)}: {faults.lowered(sentence)}" for sentence in said]
-    left = [f"[{fault.code}](../faults/{fault.code}.md)" for fault in _faults(symptom, catalogue) if fault.code not in mended]
+        said = [
+            sentence
+            for sentence in _sentences(fault.remedy)
+            if sentence.startswith("Nothing here ")
+        ]
+        parts += [
+            f"- [{fault.code}](../faults/{fault.code}.md) {faults.lowered(fault.title)}:"
+            f" {faults.lowered(sentence)}"
+            for sentence in said
+        ]
+    left = [
+        f"[{fault.code}](../faults/{fault.code}.md)"
+        for fault in _faults(symptom, catalogue)
+        if fault.code not in mended
+    ]
     if left:
-        parts += ["", f"No step of a plan is about {', '.join(left)}: their pages say what a person can do."]
+        parts += [
+            "",
+            f"No step of a plan is about {', '.join(left)}: their pages say what a person can do.",
+        ]
     return parts
 
 
@@ -107,12 +222,33 @@ def _undo(symptom, catalogue, mended) -> list[str]:
         return ["There is nothing to undo: it changes nothing."]
     told = []
     for fault in steps:
-        said = [sentence for sentence in _sentences(fault.remedy) if re.search(r"\b[Rr]evert", sentence)]
+        said = [
+            sentence for sentence in _sentences(fault.remedy) if re.search(r"\b[Rr]evert", sentence)
+        ]
         told += [f"- [{fault.code}](../faults/{fault.code}.md): {' '.join(said)}"] if said else []
-    return ["Without `kubemend_max_risk` nothing was changed, and there is nothing to undo. A repair is taken back by", "",
-            "```", "ansible-playbook -i INVENTORY kubemend.remediation.revert                           # what can be undone",
-            "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id=last   # or an id", "```", "",
-            "[What it brings back, what it leaves and what it refuses](../../README.md#undoing-a-repair).", *(["", *told] if told else [])]
+    return [
+        (
+            "Without `kubemend_max_risk` nothing was changed, and there is nothing to undo. A"
+            " repair is taken back by"
+        ),
+        "",
+        "```",
+        (
+            "ansible-playbook -i INVENTORY kubemend.remediation.revert                           #"
+            " what can be undone"
+        ),
+        (
+            "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id=last   #"
+            " or an id"
+        ),
+        "```",
+        "",
+        (
+            "[What it brings back, what it leaves and what it"
+            " refuses](../../README.md#undoing-a-repair)."
+        ),
+        *(["", *told] if told else []),
+    ]
 
 
 def _sentences(text: str) -> list[str]:

@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/verification.md: which incidents were made on real clusters, by the evidence that was recorded there and is judged again in every test run."""
+"""docs/verification.md: which incidents were made on real clusters, by the evidence that was
+recorded there and is judged again in every test run.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +18,68 @@ RECORDED = ROOT / "tests" / "fixtures" / "recorded"
 # Recorded by lab tests of their own, which are no incident files.
 OTHERS = {
     "interrupted-change": "a repair was killed between its steps",
-    "kubespray-scheduler-config-file": "a master's scheduler has leader election switched off in its configuration file, on nodes as kubespray lays them out",
+    "kubespray-scheduler-config-file": (
+        "a master's scheduler has leader election switched off in its configuration file, on nodes"
+        " as kubespray lays them out"
+    ),
     "pods-pending": "pods wait for what no node offers",
     "runtime-hung": "the container runtime of a worker answers nobody",
 }
 # What no node of the lab can have, and what stands for it instead.
 UNMADE = (
-    ("KM329 to KM331, the managers' rejections", "on two CPUs the kubelet says OutOfcpu before its CPU manager refuses anything, and one NUMA node "
-     "leaves the memory and the topology manager nothing to refuse. Unit tests stand for them, with the texts of all releases"),
-    ("KM405, file handles", "fs.file-max is one number for the whole machine and as high as the kernel counts: it cannot be filled, and lowered it would be "
-     "for everybody's programs. Unit tests stand for it"),
-    ("KM409, 205/LIMITS", "systemd gives a unit that wants more than PID 1 may have just that (tried: LimitNOFILE=1073741817 starts with 20000). It fails only "
-     "where fs.nr_open was lowered below PID 1's own limit, and fs.nr_open is the machine's. Unit tests stand for it"),
-    ("KM520, a kernel module", "the machine's modules are the nodes', and they have no /lib/modules to load one from; of a container nothing is said. Its "
-     "settings are tried (ip-forward-off); unit tests stand for the modules"),
-    ("KM522 and KM528, SELinux", "a kernel has one SELinux or none, and where the lab was tried it has none. Unit tests stand for them, with lines of audit "
-     "logs that others published"),
-    ("KM526, a clock", "no namespace holds the time of day: a node's clock is the machine's, and setting it would set that of every program. Unit tests stand "
-     "for it"),
-    ("KM527, firewalld and ufw", "a firewalld that the next boot brings is put on a node by its files (firewall-enabled); none of the lab's nodes runs one, "
-     "or ufw"),
+    (
+        "KM329 to KM331, the managers' rejections",
+        (
+            "on two CPUs the kubelet says OutOfcpu before its CPU manager refuses anything, and one"
+            " NUMA node leaves the memory and the topology manager nothing to refuse. Unit tests"
+            " stand for them, with the texts of all releases"
+        ),
+    ),
+    (
+        "KM405, file handles",
+        (
+            "fs.file-max is one number for the whole machine and as high as the kernel counts: it"
+            " cannot be filled, and lowered it would be for everybody's programs. Unit tests stand"
+            " for it"
+        ),
+    ),
+    (
+        "KM409, 205/LIMITS",
+        (
+            "systemd gives a unit that wants more than PID 1 may have just that (tried:"
+            " LimitNOFILE=1073741817 starts with 20000). It fails only where fs.nr_open was lowered"
+            " below PID 1's own limit, and fs.nr_open is the machine's. Unit tests stand for it"
+        ),
+    ),
+    (
+        "KM520, a kernel module",
+        (
+            "the machine's modules are the nodes', and they have no /lib/modules to load one from;"
+            " of a container nothing is said. Its settings are tried (ip-forward-off); unit tests"
+            " stand for the modules"
+        ),
+    ),
+    (
+        "KM522 and KM528, SELinux",
+        (
+            "a kernel has one SELinux or none, and where the lab was tried it has none. Unit tests"
+            " stand for them, with lines of audit logs that others published"
+        ),
+    ),
+    (
+        "KM526, a clock",
+        (
+            "no namespace holds the time of day: a node's clock is the machine's, and setting it"
+            " would set that of every program. Unit tests stand for it"
+        ),
+    ),
+    (
+        "KM527, firewalld and ufw",
+        (
+            "a firewalld that the next boot brings is put on a node by its files"
+            " (firewall-enabled); none of the lab's nodes runs one, or ufw"
+        ),
+    ),
 )
 
 
@@ -52,31 +96,71 @@ def page() -> str:
             made.add(name)
             rows.append(f"| {name} | {title} | {version} | {_date(folder)} | {_present(folder)} |")
     left = [f"| {name} | {known[name].title} |" for name in sorted(known.keys() - made)]
-    return "\n".join([
-        "# Verified on real clusters", "", "<!-- Generated from tests/fixtures/recorded and the lab's incidents: run `python -m tests.docs`. -->", "",
-        "Each incident was made in a kubeadm cluster of that release, its symptom was seen, and what an audit collected then is kept in "
-        "`tests/fixtures/recorded`. Every run of the tests judges that evidence again, and expects exactly the verdicts that are kept beside it; it also "
-        "makes some of the incidents anew, which the commit draws, in clusters of the newest and the oldest release. A full run makes them all.", "",
-        "| incident | what is broken | release | recorded | faults found |", "|---|---|---|---|---|", *rows, "",
-        "Made in the lab only, where what tells them is the audit at that moment:", "",
-        "| incident | what is broken |", "|---|---|", *left, "",
-        "## What no node of the lab can have", "", "Its nodes are containers, and share the kernel of the machine.", "",
-        "| fault | why, and what stands for it |", "|---|---|", *(f"| {what} | {why} |" for what, why in UNMADE), ""])
+    return "\n".join(
+        [
+            "# Verified on real clusters",
+            "",
+            (
+                "<!-- Generated from tests/fixtures/recorded and the lab's incidents: run `python"
+                " -m tests.docs`. -->"
+            ),
+            "",
+            (
+                "Each incident was made in a kubeadm cluster of that release, its symptom was seen,"
+                " and what an audit collected then is kept in `tests/fixtures/recorded`. Every run"
+                " of the tests judges that evidence again, and expects exactly the verdicts that"
+                " are kept beside it; it also makes some of the incidents anew, which the commit"
+                " draws, in clusters of the newest and the oldest release. A full run makes them"
+                " all."
+            ),
+            "",
+            "| incident | what is broken | release | recorded | faults found |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            "Made in the lab only, where what tells them is the audit at that moment:",
+            "",
+            "| incident | what is broken |",
+            "|---|---|",
+            *left,
+            "",
+            "## What no node of the lab can have",
+            "",
+            "Its nodes are containers, and share the kernel of the machine.",
+            "",
+            "| fault | why, and what stands for it |",
+            "|---|---|",
+            *(f"| {what} | {why} |" for what, why in UNMADE),
+            "",
+        ]
+    )
 
 
 def _recorded() -> Iterator[tuple[str, str, Path]]:
     """(release, incident, folder), the oldest release first."""
-    for folder in sorted(RECORDED.iterdir(), key=lambda path: [int(word) if word.isdigit() else 0 for word in re.split(r"[v.-]", path.name)[1:4]]):
+    for folder in sorted(
+        RECORDED.iterdir(),
+        key=lambda path: [
+            int(word) if word.isdigit() else 0 for word in re.split(r"[v.-]", path.name)[1:4]
+        ],
+    ):
         version, _dash, name = folder.name.partition("-")
         yield version, name, folder
 
 
 def _date(folder: Path) -> str:
     """The day of its evidence."""
-    days = {json.loads(path.read_text(encoding="utf-8")).get("collected_at") for path in (folder / "evidence").glob("*.json")}
+    days = {
+        json.loads(path.read_text(encoding="utf-8")).get("collected_at")
+        for path in (folder / "evidence").glob("*.json")
+    }
     return min(str(day) for day in days if day)[:10]
 
 
 def _present(folder: Path) -> str:
-    found = {row[1] for row in json.loads((folder / "expected.json").read_text(encoding="utf-8")) if row[0] == "present"}
+    found = {
+        row[1]
+        for row in json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+        if row[0] == "present"
+    }
     return " ".join(sorted(found)) or "none"

@@ -1,4 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults injected into every kind of step: `make faults` is the whole matrix, `make test` a part of it that the commit draws."""
+"""Faults injected into every kind of step.
+
+`make faults` is the whole matrix, `make test` a part of it that the commit draws.
+"""

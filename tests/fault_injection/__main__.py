@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`make faults`: the whole matrix, in an order that the seed gives; what passed on these very bytes is not run again."""
+"""`make faults`: the whole matrix, in an order that the seed gives.
+
+What passed on these very bytes is not run again.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import os
 import random
 import sys
 import time
-
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ BOOK = HERE.parent / "output" / "faults.jsonl"
 
 
 class Matrix:
-    """Orders the cases, leaves out what passed, and writes down how each ended as soon as it has."""
+    """Orders the cases, leaves out what passed, and writes down how each ended as soon as it
+    has.
+    """
 
     def __init__(self, seed: str, tree: dict[str, Any]) -> None:
         self.seed, self.tree = seed, tree
@@ -49,18 +53,27 @@ class Matrix:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.properties.setdefault(report.nodeid, {}).update(dict(report.user_properties))
-        if self.worst.get(report.nodeid) != "failed" and (report.when == "call" or report.outcome != "passed"):
+        if self.worst.get(report.nodeid) != "failed" and (
+            report.when == "call" or report.outcome != "passed"
+        ):
             self.worst[report.nodeid] = report.outcome
         if report.when == "teardown":
-            entry = {"tree": self.tree, "case": report.nodeid, "outcome": self.worst[report.nodeid], **self.properties[report.nodeid],
-                     "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+            entry = {
+                "tree": self.tree,
+                "case": report.nodeid,
+                "outcome": self.worst[report.nodeid],
+                **self.properties[report.nodeid],
+                "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            }
             with BOOK.open("a", encoding="utf-8") as book:
                 book.write(json.dumps(entry) + "\n")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m tests.fault_injection", description=__doc__)
-    parser.add_argument("--seed", help="the order, and what is drawn of scenes that wait; the commit by default")
+    parser.add_argument(
+        "--seed", help="the order, and what is drawn of scenes that wait; the commit by default"
+    )
     parser.add_argument("-k", dest="pick", default="", help="as pytest has it")
     options = parser.parse_args()
     os.environ["KUBEMEND_FAULTS"] = "whole"
@@ -73,12 +86,29 @@ def main() -> int:
     tree = results.tree()
     BOOK.parent.mkdir(parents=True, exist_ok=True)
     matrix = Matrix(options.seed or tree["commit"], tree)
-    print(f"seed {matrix.seed}; {len(matrix.passed)} cases passed on these bytes already", flush=True)
-    code = pytest.main(["-q", "-p", "no:cacheprovider", "--tb=short", *(["-k", options.pick] if options.pick else []), str(HERE)], plugins=[matrix])
+    print(
+        f"seed {matrix.seed}; {len(matrix.passed)} cases passed on these bytes already", flush=True
+    )
+    code = pytest.main(
+        [
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--tb=short",
+            *(["-k", options.pick] if options.pick else []),
+            str(HERE),
+        ],
+        plugins=[matrix],
+    )
     ended = matrix.entries()
-    count = {outcome: sum(one["outcome"] == outcome for one in ended) for outcome in ("passed", "failed", "skipped")}
-    print(f"faults: {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped; "
-          f"{sum(one.get('injected', 0) for one in ended)} faults injected")
+    count = {
+        outcome: sum(one["outcome"] == outcome for one in ended)
+        for outcome in ("passed", "failed", "skipped")
+    }
+    print(
+        f"faults: {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped; "
+        f"{sum(one.get('injected', 0) for one in ended)} faults injected"
+    )
     for one in ended:
         if one["outcome"] == "failed":
             print(f"  failed: {one['case']}")

@@ -1,14 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every kind of step whose effect lies in the API, against a stand-in for an API server that outlives whoever asks it."""
+"""Every kind of step whose effect lies in the API, against a stand-in for an API server that
+outlives whoever asks it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import json
-
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -17,15 +18,30 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import api_steps as apply_api, delete_rejected_pods as clean_up, job_probe as probe
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    workload_resources as workload,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import workload_resources as workload
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    api_steps as apply_api,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    delete_rejected_pods as clean_up,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    job_probe as probe,
+)
 from tests.fault_injection.nodes import Scene, Step
-from tests.unit.support import fake_api as api_node, fake_drain as drain_node
-from tests.unit.plugins.module_utils.steps.handlers import test_delete_rejected_pods as test_clean_up, test_job_probe as test_probe
-from tests.unit.plugins.module_utils.steps import test_api_object_change as test_config_map
 from tests.unit.plugins.module_utils.shared import test_workload_resources as test_workload
+from tests.unit.plugins.module_utils.steps import test_api_object_change as test_config_map
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_delete_rejected_pods as test_clean_up,
+)
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_job_probe as test_probe,
+)
+from tests.unit.support import fake_api as api_node
+from tests.unit.support import fake_drain as drain_node
 from tests.unit.support.fake_api import UID
 
 
@@ -33,21 +49,32 @@ def _node(path: Path, fake: Any) -> SimpleNamespace:
     return SimpleNamespace(root=str(path / "kubemend"), fake=fake)
 
 
-def at_api(prepare: Callable[[Any], None], fake_of: Callable[[], Any] = api_node.Api) -> Callable[[Path, pytest.MonkeyPatch], Any]:
+def at_api(
+    prepare: Callable[[Any], None], fake_of: Callable[[], Any] = api_node.Api
+) -> Callable[[Path, pytest.MonkeyPatch], Any]:
     """A node that reaches an API which holds what prepare puts there."""
+
     @contextlib.contextmanager
     def made(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-        for module, name, value in ((probe, "PATIENCE", 1), (probe, "GONE", 3), (clean_up, "GONE", 3), (apply_api, "ROLLOUT_SECONDS", 3)):
+        for module, name, value in (
+            (probe, "PATIENCE", 1),
+            (probe, "GONE", 3),
+            (clean_up, "GONE", 3),
+            (apply_api, "ROLLOUT_SECONDS", 3),
+        ):
             monkeypatch.setattr(module, name, value)
         with api_node.made(monkeypatch, fake_of()) as fake:
             prepare(fake)
             yield _node(path, fake)
+
     return made
 
 
 @contextlib.contextmanager
 def _cluster(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two nodes; on one of them a pod that goes, and one that its controller makes anew elsewhere."""
+    """Two nodes; on one of them a pod that goes, and one that its controller makes anew
+    elsewhere.
+    """
     with drain_node.served(monkeypatch) as fake:
         fake.add(drain_node.pod("a"), drain_node.pod("b"), drain_node.pod("other", on="w2"))
         yield _node(path, fake)
@@ -57,7 +84,9 @@ def _cluster(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def _cordoned(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A node that an earlier run of ours left cordoned."""
     with drain_node.served(monkeypatch) as fake:
-        mark = json.dumps({"run": "20261120T090000Z-0a0a0a", "reason": "reset", "at": "2026-11-20T09:00:00Z"})
+        mark = json.dumps(
+            {"run": "20261120T090000Z-0a0a0a", "reason": "reset", "at": "2026-11-20T09:00:00Z"}
+        )
         item = drain_node.node("w1", unschedulable=True)
         item["metadata"]["annotations"] = {"kubemend.io/cordon": mark}
         fake.put(drain_node.NODES + "w1", item)
@@ -65,15 +94,41 @@ def _cordoned(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def _drain(node: Any) -> list[Step]:
-    change = {"kind": "drain", "cluster_uid": UID, "node": "w1", "timeout": 5, "max_unavailable": 1, "allow": [], "reason": "test"}
-    step = {"id": "01-m1-drain", "host": "m1", "code": ["KM301"], "remedy": "drain", "target": "w1", "change": change}
+    change = {
+        "kind": "drain",
+        "cluster_uid": UID,
+        "node": "w1",
+        "timeout": 5,
+        "max_unavailable": 1,
+        "allow": [],
+        "reason": "test",
+    }
+    step = {
+        "id": "01-m1-drain",
+        "host": "m1",
+        "code": ["KM301"],
+        "remedy": "drain",
+        "target": "w1",
+        "change": change,
+    }
     return [] if node.fake.cordon() == drain_node.OURS and not node.fake.left() else [step]
 
 
 def _uncordon(node: Any) -> list[Step]:
-    return [] if node.fake.cordon() == drain_node.FREE else [{
-        "id": "05-m1-uncordon", "host": "m1", "code": ["KM301"], "remedy": "uncordon", "target": "w1",
-        "change": {"kind": "uncordon", "cluster_uid": UID, "node": "w1"}}]
+    return (
+        []
+        if node.fake.cordon() == drain_node.FREE
+        else [
+            {
+                "id": "05-m1-uncordon",
+                "host": "m1",
+                "code": ["KM301"],
+                "remedy": "uncordon",
+                "target": "w1",
+                "change": {"kind": "uncordon", "cluster_uid": UID, "node": "w1"},
+            }
+        ]
+    )
 
 
 def _text(node: Any) -> str:
@@ -86,68 +141,165 @@ def _pods(fake: Any) -> None:
 
 
 def _clean(node: Any) -> list[Step]:
-    pods = [{"namespace": "n", "name": name, "uid": "u-" + name} for name in sorted(test_clean_up.left(node.fake))]
-    return [{"id": "02-m1-clean-up-w1", "host": "m1", "code": ["KM320"], "remedy": "clean_up", "target": "rejected pods of w1",
-             "change": {"kind": "clean_up", "cluster_uid": UID, "pods": pods}}] if pods else []
+    pods = [
+        {"namespace": "n", "name": name, "uid": "u-" + name}
+        for name in sorted(test_clean_up.left(node.fake))
+    ]
+    return (
+        [
+            {
+                "id": "02-m1-clean-up-w1",
+                "host": "m1",
+                "code": ["KM320"],
+                "remedy": "clean_up",
+                "target": "rejected pods of w1",
+                "change": {"kind": "clean_up", "cluster_uid": UID, "pods": pods},
+            }
+        ]
+        if pods
+        else []
+    )
 
 
 def _patch(node: Any) -> list[Step]:
     text = workload.text_of(node.fake.objects[test_workload.PATH])
     if text != workload.text_of(test_workload.ITEM):
         return []
-    return [{"id": "01-patch", "host": "m1", "code": ["KM313"], "remedy": "patch_workload", "target": "Deployment shop/db", "change": {
-        "kind": "patch_workload", "path": "Deployment shop/db", "real": journal.WORKLOAD + test_workload.PATH, "resources": test_workload.WANTED,
-        "cluster_uid": UID, "sha256": sha256(text.encode()).hexdigest()}}]
+    return [
+        {
+            "id": "01-patch",
+            "host": "m1",
+            "code": ["KM313"],
+            "remedy": "patch_workload",
+            "target": "Deployment shop/db",
+            "change": {
+                "kind": "patch_workload",
+                "path": "Deployment shop/db",
+                "real": journal.WORKLOAD + test_workload.PATH,
+                "resources": test_workload.WANTED,
+                "cluster_uid": UID,
+                "sha256": sha256(text.encode()).hexdigest(),
+            },
+        }
+    ]
 
 
 SCENES: dict[str, Scene] = {
-    "kubeadm's ConfigMap": Scene(at_api(lambda fake: fake.put(test_config_map.URL, test_config_map.ITEM)),
-                                 lambda node: [test_config_map.STEP] if _text(node) == test_config_map.BEFORE else [], _text, ("kubeadm_config",)),
-    "probe": Scene(at_api(lambda fake: fake.put("/api/v1/nodes/n1", test_probe.NODE)), lambda node: [test_probe.STEP],
-                   lambda node: test_probe.left(node.fake), ("probe",)),
-    "rejected pods": Scene(at_api(_pods), _clean, lambda node: test_clean_up.left(node.fake), ("clean_up",)),
-    "workload": Scene(at_api(lambda fake: fake.put(test_workload.PATH, test_workload.ITEM)), _patch,
-                      lambda node: workload.text_of(node.fake.objects[test_workload.PATH]), ("patch_workload",)),
-    "drain": Scene(_cluster, _drain, lambda node: [node.fake.cordon(), node.fake.left(), node.fake.left("w2")], ("drain",)),
-    "uncordon": Scene(_cordoned, _uncordon, lambda node: [node.fake.cordon(), node.fake.cordon("w2")], ("uncordon",)),
+    "kubeadm's ConfigMap": Scene(
+        at_api(lambda fake: fake.put(test_config_map.URL, test_config_map.ITEM)),
+        lambda node: [test_config_map.STEP] if _text(node) == test_config_map.BEFORE else [],
+        _text,
+        ("kubeadm_config",),
+    ),
+    "probe": Scene(
+        at_api(lambda fake: fake.put("/api/v1/nodes/n1", test_probe.NODE)),
+        lambda node: [test_probe.STEP],
+        lambda node: test_probe.left(node.fake),
+        ("probe",),
+    ),
+    "rejected pods": Scene(
+        at_api(_pods), _clean, lambda node: test_clean_up.left(node.fake), ("clean_up",)
+    ),
+    "workload": Scene(
+        at_api(lambda fake: fake.put(test_workload.PATH, test_workload.ITEM)),
+        _patch,
+        lambda node: workload.text_of(node.fake.objects[test_workload.PATH]),
+        ("patch_workload",),
+    ),
+    "drain": Scene(
+        _cluster,
+        _drain,
+        lambda node: [node.fake.cordon(), node.fake.left(), node.fake.left("w2")],
+        ("drain",),
+    ),
+    "uncordon": Scene(
+        _cordoned,
+        _uncordon,
+        lambda node: [node.fake.cordon(), node.fake.cordon("w2")],
+        ("uncordon",),
+    ),
 }
 
 
-# --- the same on an API server of 1.14, in the shapes that its API documentation and 1.18's recorded answers have
+# --- the same on an API server of 1.14, in the shapes that its API documentation and 1.18's
+# recorded answers have
 
 WRITTEN = "2019-06-01T09:00:00Z"
-CONDITIONS = [{"type": kind, "status": status, "reason": reason, "message": "", "lastHeartbeatTime": WRITTEN, "lastTransitionTime": WRITTEN}
-              for kind, status, reason in (("MemoryPressure", "False", "KubeletHasSufficientMemory"), ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
-                                           ("PIDPressure", "False", "KubeletHasSufficientPID"), ("Ready", "True", "KubeletReady"))]
+CONDITIONS = [
+    {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": "",
+        "lastHeartbeatTime": WRITTEN,
+        "lastTransitionTime": WRITTEN,
+    }
+    for kind, status, reason in (
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID"),
+        ("Ready", "True", "KubeletReady"),
+    )
+]
 
 
 def of_1_14(path: str, item: dict[str, Any]) -> dict[str, Any]:
-    """Every object names its own path and has no managedFields; a Node tells all its conditions and has labels of both names; quantities are strings."""
+    """Every object names its own path and has no managedFields.
+
+    A Node tells all its conditions and has labels of both names; quantities are strings.
+    """
     item = json.loads(json.dumps(item))
     item["metadata"].update(selfLink=path, creationTimestamp=WRITTEN)
     if "/nodes/" in path:
         name = path.rpartition("/")[2]
-        labels = {"beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name}
-        item["metadata"].setdefault("labels", {}).update({**labels, "kubernetes.io/os": "linux", "node-role.kubernetes.io/master": ""})
+        labels = {
+            "beta.kubernetes.io/arch": "amd64",
+            "beta.kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/hostname": name,
+        }
+        item["metadata"].setdefault("labels", {}).update(
+            {**labels, "kubernetes.io/os": "linux", "node-role.kubernetes.io/master": ""}
+        )
         item["metadata"].setdefault("annotations", {}).update({"node.alpha.kubernetes.io/ttl": "0"})
         item["spec"].update(podCIDR="10.244.0.0/24")
-        item["status"].update(conditions=CONDITIONS, capacity={"cpu": "2", "memory": "24684084Ki", "pods": "110"}, volumesInUse=[])
+        item["status"].update(
+            conditions=CONDITIONS,
+            capacity={"cpu": "2", "memory": "24684084Ki", "pods": "110"},
+            volumesInUse=[],
+        )
     return item
 
 
 def age(fake: Any) -> Any:
-    """No Lease of a node (NodeLease is off where it was not asked for), no EndpointSlice, policy and evictions v1beta1 only."""
+    """No Lease of a node (NodeLease is off where it was not asked for), no EndpointSlice, policy
+    and evictions v1beta1 only.
+    """
     answer = fake.answer
 
     def old(method: str, path: str, query: dict[str, str], sent: Any) -> tuple[int, Any]:
-        if path.startswith(("/apis/coordination.k8s.io/v1/", "/apis/discovery.k8s.io")) or path.startswith("/apis/policy/v1/"):
-            return 404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "the server could not find the requested resource",
-                         "reason": "NotFound", "details": {}, "code": 404}
+        if path.startswith(
+            ("/apis/coordination.k8s.io/v1/", "/apis/discovery.k8s.io", "/apis/policy/v1/")
+        ):
+            return 404, {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "status": "Failure",
+                "message": "the server could not find the requested resource",
+                "reason": "NotFound",
+                "details": {},
+                "code": 404,
+            }
         if path == "/version":
             return 200, {"major": "1", "minor": "14+", "gitVersion": "v1.14.10-eks"}
         code, item = answer(method, path, query, sent)
         if isinstance(item, dict) and "items" in item:
-            item = {**item, "kind": "List", "apiVersion": "v1", "metadata": {"selfLink": path, "resourceVersion": str(fake.version)}}
+            item = {
+                **item,
+                "kind": "List",
+                "apiVersion": "v1",
+                "metadata": {"selfLink": path, "resourceVersion": str(fake.version)},
+            }
         return code, item
 
     fake.answer = old
@@ -161,6 +313,7 @@ def age(fake: Any) -> Any:
 
 def aged(scene: Scene) -> Scene:
     """That node and its objects on 1.14."""
+
     @contextlib.contextmanager
     def make(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         with pytest.MonkeyPatch.context() as during:
@@ -168,6 +321,7 @@ def aged(scene: Scene) -> Scene:
             with scene.make(path, monkeypatch) as made:
                 age(made.fake)
                 yield made
+
     return dataclasses.replace(scene, make=make)
 
 

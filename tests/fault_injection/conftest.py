@@ -1,22 +1,36 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make test` runs of the faults: some points of every kind of step, and of what waits for real processes or for time, a few cases."""
+"""What `make test` runs of the faults.
+
+Some points of every kind of step, and of what waits for real processes or for time, a few cases.
+"""
 
 from __future__ import annotations
 
 import importlib
-
 from typing import Any
 
 importlib.import_module("tests.unit.conftest")  # the collection is found as in the unit tests
 judged = importlib.import_module("tests.fault_injection.judged")
 
 # A part of a test's id, and how many of those are drawn by the commit.
-FEW = {"[level": 4, "[manifest": 1, "[configuration": 1, "[stray manifest": 1, "managers' state": 3, "[kubelet ": 6,
-       "test_the_recovery_is_killed_too": 2,
-       "test_what_the_api_does_wrong": 6, "test_the_clock_jumps": 6, "test_an_error_anywhere": 24, "test_a_disk_that_takes_nothing": 24,
-       "test_something_else_lies_there": 16, "test_our_own_writes_are_not_seen": 4, "test_a_request_is_refused": 12}
+FEW = {
+    "[level": 4,
+    "[manifest": 1,
+    "[configuration": 1,
+    "[stray manifest": 1,
+    "managers' state": 3,
+    "[kubelet ": 6,
+    "test_the_recovery_is_killed_too": 2,
+    "test_what_the_api_does_wrong": 6,
+    "test_the_clock_jumps": 6,
+    "test_an_error_anywhere": 24,
+    "test_a_disk_that_takes_nothing": 24,
+    "test_something_else_lies_there": 16,
+    "test_our_own_writes_are_not_seen": 4,
+    "test_a_request_is_refused": 12,
+}
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:

@@ -1,11 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's program in a child that ends itself, or is refused, at the k-th thing that it does to the world.
+"""A node's program in a child that ends itself, or is refused, at the k-th thing that it does to
+the world.
 
-What it does is seen by Python's own audit events, so that nothing of the program is replaced but four calls which have none: os.write and
-os.fsync, os.fork, whose return is a moment of its own (the command runs on when its parent is gone), and time.sleep, which is the program's
-waiting. No environment variable and no option of the program has a part in it: there is nothing of this in what is shipped.
+What it does is seen by Python's own audit events, so that nothing of the program is replaced but
+four calls which have none: os.write and os.fsync, os.fork, whose return is a moment of its own (the
+command runs on when its parent is gone), and time.sleep, which is the program's waiting. No
+environment variable and no option of the program has a part in it: there is nothing of this in what
+is shipped.
 """
 
 from __future__ import annotations
@@ -17,22 +20,53 @@ import os
 import signal
 import sys
 import time
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-NAMED = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.chown", "os.setxattr", "os.removexattr",
-         "os.truncate", "os.kill", "resource.prlimit", "http.client.send"}
+NAMED = {
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.link",
+    "os.symlink",
+    "os.chmod",
+    "os.chown",
+    "os.setxattr",
+    "os.removexattr",
+    "os.truncate",
+    "os.kill",
+    "resource.prlimit",
+    "http.client.send",
+}
 OURS = "kubemend.effect"  # what a stand-in does to its world says so by this event
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-FILES = {"open", "read", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.chown", "os.setxattr",
-         "os.removexattr", "os.truncate", "os.write", "os.fsync"}
+FILES = {
+    "open",
+    "read",
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.link",
+    "os.symlink",
+    "os.chmod",
+    "os.chown",
+    "os.setxattr",
+    "os.removexattr",
+    "os.truncate",
+    "os.write",
+    "os.fsync",
+}
 # Of a fork, a wait or a request a refusal has no meaning: those are cut off.
 KILL, HALF = "killed", "killed half way through a write"
-WAITS = 3  # of every time that it waits, how many naps count, and looks between them: further ones are the same moment
-STAND_INS = (".py", ".pyc", "/kubelet.json", "/levels.json")  # what a stand-in reads of its own world, and Python of its modules
+# of every time that it waits, how many naps count, and looks between them: further ones are the
+# same moment
+WAITS = 3
+# what a stand-in reads of its own world, and Python of its modules
+STAND_INS = (".py", ".pyc", "/kubelet.json", "/levels.json")
 
 
 class Effect(NamedTuple):
@@ -54,7 +88,9 @@ class Ended:
 class _Hook:
     """Counts effects in one process, and does at the k-th what was asked for."""
 
-    def __init__(self, log: int, at: int | None, way: str, act: Callable[[Effect], None] | None, reads: bool) -> None:
+    def __init__(
+        self, log: int, at: int | None, way: str, act: Callable[[Effect], None] | None, reads: bool
+    ) -> None:
         self.log, self.at, self.way, self.act, self.reads = log, at, way, act, reads
         self.pid, self.count, self.naps, self.busy = os.getpid(), 0, 0, False
         self.write, self.fsync, self.fork, self.sleep = os.write, os.fsync, os.fork, time.sleep
@@ -77,22 +113,32 @@ class _Hook:
             return
         if event == "open":
             path, _mode, flags = args
-            if isinstance(path, (str, bytes)) and os.fsdecode(path) != os.devnull and not os.fsdecode(path).endswith(STAND_INS):
+            if (
+                isinstance(path, (str, bytes))
+                and os.fsdecode(path) != os.devnull
+                and not os.fsdecode(path).endswith(STAND_INS)
+            ):
                 if flags & WRITING:
                     self.seen("open", os.fsdecode(path))
                 elif self.reads and not os.fsdecode(path).startswith(("/proc", "/usr", "/etc")):
                     self.seen("read", os.fsdecode(path))
         elif event in NAMED:
-            self.seen(event, " ".join(str(one) for one in args[:2]) if event != "http.client.send" else "")
+            self.seen(
+                event, " ".join(str(one) for one in args[:2]) if event != "http.client.send" else ""
+            )
         elif event == OURS:
             self.seen(event, str(args[0]))
 
     def seen(self, name: str, what: str, data: Any = None) -> None:
-        """One effect that is about to be; with the chance to end before it, half way through it, or by an error in its place."""
+        """One effect that is about to be.
+
+        With the chance to end before it, half way through it, or by an error in its place.
+        """
         if name not in ("wait", "read"):
             self.naps = 0
         self.naps += name == "wait"
-        if self.naps > WAITS and name in ("wait", "read"):  # it only looks again at what it waits for
+        # it only looks again at what it waits for
+        if self.naps > WAITS and name in ("wait", "read"):
             return
         self.busy = True
         self.count += 1
@@ -101,7 +147,7 @@ class _Hook:
             self.act(Effect(name, what))
         if self.count == self.at:
             if self.way == HALF and data is not None:
-                self.write(data[0], bytes(data[1])[:len(data[1]) // 2])
+                self.write(data[0], bytes(data[1])[: len(data[1]) // 2])
             if self.way in (KILL, HALF):
                 os.kill(self.pid, signal.SIGKILL)
             if self.way in errno.errorcode.values() and name in FILES:
@@ -133,20 +179,44 @@ class _Hook:
         self.sleep(seconds)
 
 
-def run(folder: Path, action: Callable[[], Any], at: int | None = None, way: str = KILL, act: Callable[[Effect], None] | None = None,
-        before: Callable[[], None] | None = None, reads: bool = False) -> Ended:
-    """The action in a child. act: called at every effect, in the child; before: called there first; reads: opening to read counts, too."""
+def run(
+    folder: Path,
+    action: Callable[[], Any],
+    at: int | None = None,
+    way: str = KILL,
+    act: Callable[[Effect], None] | None = None,
+    before: Callable[[], None] | None = None,
+    reads: bool = False,
+) -> Ended:
+    """The action in a child. act: called at every effect, in the child; before: called there first.
+
+    Reads: opening to read counts, too.
+    """
     log, answer = folder / "effects.log", folder / "answer.json"
     answer.unlink(missing_ok=True)
     pid = os.fork()
     if pid == 0:
         _child(log, answer, action, (at, way, act, reads), before)
     status = os.waitpid(pid, 0)[1]
-    effects = [Effect(*json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
-    return Ended(os.WIFSIGNALED(status), json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else None, effects)
+    effects = (
+        [Effect(*json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
+        if log.exists()
+        else []
+    )
+    return Ended(
+        os.WIFSIGNALED(status),
+        json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else None,
+        effects,
+    )
 
 
-def _child(log: Path, answer: Path, action: Callable[[], Any], told: tuple[Any, ...], before: Callable[[], None] | None) -> None:
+def _child(
+    log: Path,
+    answer: Path,
+    action: Callable[[], Any],
+    told: tuple[Any, ...],
+    before: Callable[[], None] | None,
+) -> None:
     """It never returns."""
     try:
         os.setsid()

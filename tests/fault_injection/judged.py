@@ -11,16 +11,25 @@ import os
 import random
 import shutil
 import tempfile
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, interrupted_changes as recover
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, lock, step_record as proof
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    interrupted_changes as recover,
+)
 from tests.fault_injection import effects
 from tests.fault_injection.nodes import Scene
 
@@ -32,7 +41,10 @@ CONTROLLER = {"machine_id": "c1", "host": "here", "boot_id": "b1", "pid": 1, "st
 
 
 def drawn(name: str, points: list[Any], count: int, slow: bool = False) -> list[Any]:
-    """All of them in the whole matrix, else as many as `count`, drawn by the commit; slow: six in the whole matrix, one else."""
+    """All of them in the whole matrix, else as many as `count`, drawn by the commit; slow.
+
+    Six in the whole matrix, one else.
+    """
     if slow:
         count = 6 if WHOLE else 1
     return points if WHOLE and not slow else picked(name, points, count)
@@ -40,7 +52,9 @@ def drawn(name: str, points: list[Any], count: int, slow: bool = False) -> list[
 
 def picked(name: str, points: list[Any], count: int) -> list[Any]:
     """That many of them, by the commit, in their order."""
-    chosen = set(random.Random(f"{seed()} {name}").sample(range(len(points)), min(count, len(points))))
+    chosen = set(
+        random.Random(f"{seed()} {name}").sample(range(len(points)), min(count, len(points)))
+    )
     return [point for index, point in enumerate(points) if index in chosen]
 
 
@@ -57,16 +71,23 @@ class Case:
 
     def __init__(self, name: str, scene: Scene) -> None:
         self.name, self.scene, self.injected = name, scene, 0
-        self.base = Path(tempfile.mkdtemp(prefix="kmfault", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+        self.base = Path(
+            tempfile.mkdtemp(
+                prefix="kmfault", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+            )
+        )
         self.before: Any = None
         self.after: Any = None
         self.points: list[effects.Effect] = []
 
     @contextlib.contextmanager
-    def node(self) -> Iterator["Node"]:
+    def node(self) -> Iterator[Node]:
         folder = self.base / "n"  # the same name each time: states hold paths
         folder.mkdir()
-        with pytest.MonkeyPatch.context() as monkeypatch, self.scene.make(folder, monkeypatch) as made:
+        with (
+            pytest.MonkeyPatch.context() as monkeypatch,
+            self.scene.make(folder, monkeypatch) as made,
+        ):
             yield Node(self, made, folder)
         shutil.rmtree(folder)
         self.injected += 1
@@ -76,10 +97,15 @@ class Case:
         with self.node() as node:
             self.before = node.state()
             ended = node.run(reads=reads)
-            assert not ended.killed and all(one["state"] == "done" for one in ended.answer), ended.answer
+            assert not ended.killed and all(one["state"] == "done" for one in ended.answer), (
+                ended.answer
+            )
             self.after, self.points = node.state(), ended.effects
             node.clean("undisturbed")
-            assert not self.scene.steps(node.made) or node.again(NEXT)[-1]["state"] in ("done", "refused")
+            assert not self.scene.steps(node.made) or node.again(NEXT)[-1]["state"] in (
+                "done",
+                "refused",
+            )
             assert self.scene.state(node.made) == self.after
         assert len(self.points) > 3, self.points
         self.injected = 0
@@ -105,7 +131,13 @@ class Node:
         return self.case.scene.state(self.made)
 
     def params(self, step: dict[str, Any], run_id: str) -> dict[str, Any]:
-        return {"run_id": run_id, "root": self.root, "lock": {"seconds": 60}, "check": False, "step": step}
+        return {
+            "run_id": run_id,
+            "root": self.root,
+            "lock": {"seconds": 60},
+            "check": False,
+            "step": step,
+        }
 
     def work(self, steps: list[dict[str, Any]], run_id: str) -> list[dict[str, Any]]:
         """The steps one after the other, until one is not done, as a run has them."""
@@ -126,7 +158,14 @@ class Node:
         lock.acquire(run_id, CONTROLLER, 600, take=former, root=self.root)
 
     def recover(self, run_id: str = NEXT) -> dict[str, Any]:
-        step = {"id": "00-recover", "host": "w1", "remedy": "recover", "code": ["KM902"], "change": None, "expect": {}}
+        step = {
+            "id": "00-recover",
+            "host": "w1",
+            "remedy": "recover",
+            "code": ["KM902"],
+            "change": None,
+            "expect": {},
+        }
         return apply_step.work(self.params(step, run_id))
 
     def again(self, run_id: str) -> list[dict[str, Any]]:
@@ -136,7 +175,11 @@ class Node:
 
     def clean(self, where: Any) -> None:
         """Nothing half, nothing open, no byte lost, no lock in the way."""
-        left = [str(path) for path in self.folder.rglob("*") if path.name.endswith(".tmp") or ".kubemend-" in path.name]
+        left = [
+            str(path)
+            for path in self.folder.rglob("*")
+            if path.name.endswith(".tmp") or ".kubemend-" in path.name
+        ]
         assert not left, (where, left)
         assert recover.pending(self.root) == [] and proof.unproven(self.root) == [], where
         for run_id in journal.run_ids(self.root):
@@ -149,8 +192,12 @@ class Node:
 
     def journalled(self) -> set[bytes]:
         """Everything that the journal keeps of files."""
-        return {journal.former_bytes(item, self.root) for run_id in journal.run_ids(self.root) for item in journal.read_run(run_id, self.root)
-                if item["intent"]["before"]}
+        return {
+            journal.former_bytes(item, self.root)
+            for run_id in journal.run_ids(self.root)
+            for item in journal.read_run(run_id, self.root)
+            if item["intent"]["before"]
+        }
 
     def no_byte_lost(self, where: Any) -> None:
         """What a file held before is still there, or the journal has it."""
@@ -175,7 +222,10 @@ def one_sentence(answer: dict[str, Any], where: Any) -> None:
     """What an operator reads of it."""
     assert answer["state"] in STATES, (where, answer)
     reason = answer["reason"]
-    assert "\n" not in reason and "nobody foresaw" not in reason and "Traceback" not in reason, (where, reason)
+    assert "\n" not in reason and "nobody foresaw" not in reason and "Traceback" not in reason, (
+        where,
+        reason,
+    )
     assert answer["state"] == "done" or len(reason) > 20, (where, answer)
 
 

@@ -1,26 +1,48 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Log levels raised and put back: by the endpoint of a process that runs, and by a kubelet's restart. A plan has both, so that none stays raised."""
+"""Log levels raised and put back.
+
+By the endpoint of a process that runs, and by a kubelet's restart. A plan has both, so that none
+stays raised.
+"""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import json
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, kubelet_restart
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, raised_levels as level_raised
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import klog_level as level, level_window as log_level
+from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
+    klog_level as level,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
+    level_window as log_level,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    raised_levels as level_raised,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    kubelet_restart,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
-
 from tests.fault_injection.nodes import Outliving, Scene, Step, apart, effect, tree
-from tests.unit.support import fake_kubelet_verbosity as kubelet_level_node, fake_verbosity as level_node
+from tests.unit.support import (
+    fake_kubelet_verbosity as kubelet_level_node,
+)
+from tests.unit.support import (
+    fake_verbosity as level_node,
+)
 
 RAISE, LOWER = "raise_levels", "lower_levels"
 PROGRAM = base64.b64encode(b"print('put back')\n").decode("ascii")
@@ -28,7 +50,10 @@ SECONDS = 600  # until the service itself would put them back
 
 
 class Service:
-    """systemd of a node, whose start of our service does what that does first: it says that it is there."""
+    """systemd of a node, whose start of our service does what that does first.
+
+    It says that it is there.
+    """
 
     def __init__(self, path: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.units, self.root = path / "system", Path(root)
@@ -40,15 +65,23 @@ class Service:
     def _run(self, argv: list[str], *_dummy: Any, **_more: Any) -> str:
         effect("systemctl " + argv[1])
         if argv[1] == "start":
-            run_id = argv[2][len("kubemend-levels-"):-len(".service")]
+            run_id = argv[2][len("kubemend-levels-") : -len(".service")]
             apart((self.root / "levels" / f"{run_id}.armed").touch)
         raise command.Silent("it said nothing")
 
     def begun(self) -> list[str]:
         """The runs whose service systemd has started, or starts at the next boot."""
         names = [path.name for path in (self.units / log_level.WANTS).glob("*")] + [
-            f"kubemend-levels-{path.stem}.service" for path in (self.root / "levels").glob("*.armed")]
-        return sorted({name[len("kubemend-levels-"):-len(".service")] for name in names if (self.units / name).exists()})
+            f"kubemend-levels-{path.stem}.service"
+            for path in (self.root / "levels").glob("*.armed")
+        ]
+        return sorted(
+            {
+                name[len("kubemend-levels-") : -len(".service")]
+                for name in names
+                if (self.units / name).exists()
+            }
+        )
 
     def ends(self) -> None:
         """Their time is over: each does what the service does then."""
@@ -60,7 +93,11 @@ class Service:
     def left(self) -> Any:
         """Whatever of a service is there once its time is over."""
         self.ends()
-        return [name for name, what in {**tree(self.units), **tree(self.root / "levels")}.items() if what != "folder"]
+        return [
+            name
+            for name, what in {**tree(self.units), **tree(self.root / "levels")}.items()
+            if what != "folder"
+        ]
 
 
 class Endpoint(level_node.Levels):
@@ -72,10 +109,16 @@ class Endpoint(level_node.Levels):
         self.world.write_text(json.dumps({level_node.SCHEDULER: 2, level_node.KUBELET: 0}))
         self.service = Service(path, self.root, monkeypatch)
 
-    def ask(self, component: str, node: "str | None", method: str, body: "bytes | None") -> tuple[int, str]:
+    def ask(
+        self, component: str, node: str | None, method: str, body: bytes | None
+    ) -> tuple[int, str]:
         if method == "PUT":
             effect("PUT")
-            apart(lambda: self._put(f"level:{component}/{node}" if node else f"level:{component}", int(body or b"")))
+            apart(
+                lambda: self._put(
+                    f"level:{component}/{node}" if node else f"level:{component}", int(body or b"")
+                )
+            )
             effect("answer")
         return level_node.WELL
 
@@ -85,14 +128,19 @@ class Endpoint(level_node.Levels):
         fresh.rename(self.world)
 
     def targets(self) -> list[dict[str, Any]]:
-        return [{"real": level_node.SCHEDULER, "former": 2, "level": 4}, {"real": level_node.KUBELET, "former": 0, "level": 4}]
+        return [
+            {"real": level_node.SCHEDULER, "former": 2, "level": 4},
+            {"real": level_node.KUBELET, "former": 0, "level": 4},
+        ]
 
     def state_of(self) -> Any:
         return [json.loads(self.world.read_text()), self.service.left()]
 
 
 class Restarted(Outliving, kubelet_level_node.Node):
-    """A kubelet that outlives whoever restarted it, and reads its level from its environment file."""
+    """A kubelet that outlives whoever restarted it, and reads its level from its environment
+    file.
+    """
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.world = path / "kubelet.json"
@@ -109,7 +157,15 @@ class Restarted(Outliving, kubelet_level_node.Node):
             self.argv = self._words()
 
     def targets(self) -> list[dict[str, Any]]:
-        return [{"real": level_node.KUBELET, "component": "kubelet", "former": 2, "level": 4, "step": self.step()}]
+        return [
+            {
+                "real": level_node.KUBELET,
+                "component": "kubelet",
+                "former": 2,
+                "level": 4,
+                "step": self.step(),
+            }
+        ]
 
     def state_of(self) -> Any:
         return [self.env.read_bytes(), self.argv, self.service.left()]
@@ -117,14 +173,29 @@ class Restarted(Outliving, kubelet_level_node.Node):
 
 def raised(root: str) -> bool:
     """Whether evidence has a level that is raised still."""
-    return bool(level.unsettled(root)) or any(level_raised.left(run_id, root) for run_id in journal.run_ids(root))
+    return bool(level.unsettled(root)) or any(
+        level_raised.left(run_id, root) for run_id in journal.run_ids(root)
+    )
 
 
 def steps(node: Any) -> list[Step]:
     """A capture's, or the repair of what another one left (KM903)."""
-    left: Step = {"id": "00-restore-levels", "host": "w1", "remedy": apply_step.LEVELS, "code": ["KM903"], "change": None, "expect": None}
-    return [left] if raised(node.root) else [
-        {"id": "01-raise", "host": "w1", "remedy": RAISE, "targets": node.targets()}, {"id": "02-lower", "host": "w1", "remedy": LOWER}]
+    left: Step = {
+        "id": "00-restore-levels",
+        "host": "w1",
+        "remedy": apply_step.LEVELS,
+        "code": ["KM903"],
+        "change": None,
+        "expect": None,
+    }
+    return (
+        [left]
+        if raised(node.root)
+        else [
+            {"id": "01-raise", "host": "w1", "remedy": RAISE, "targets": node.targets()},
+            {"id": "02-lower", "host": "w1", "remedy": LOWER},
+        ]
+    )
 
 
 def do(params: dict[str, Any]) -> dict[str, Any]:
@@ -135,18 +206,49 @@ def do(params: dict[str, Any]) -> dict[str, Any]:
     common = {"run_id": params["run_id"], "root": params["root"]}
     if step["remedy"] == RAISE:
         targets = step["targets"]
-        answer = log_level.raise_levels({**common, "state": "raised", "targets": targets, "seconds": SECONDS, "lock": {"seconds": 300}, "program": PROGRAM})
+        answer = log_level.raise_levels(
+            {
+                **common,
+                "state": "raised",
+                "targets": targets,
+                "seconds": SECONDS,
+                "lock": {"seconds": 300},
+                "program": PROGRAM,
+            }
+        )
     else:
         answer = log_level.restore({**common, "state": "restored"})
     good = log_level.RAISED if step["remedy"] == RAISE else log_level.RESTORED
     states = {one["state"] for one in answer["targets"]}
-    told = dict.fromkeys([one["reason"] for one in answer["targets"] if one["state"] != good] + [answer["error"] or ""])
-    state = "done" if states <= {good} and not answer["error"] else "refused" if states == {log_level.REFUSED} else "failed"
-    return {"state": state, "reason": "; ".join(one for one in told if one), "changed": state != "refused"}
+    told = dict.fromkeys(
+        [one["reason"] for one in answer["targets"] if one["state"] != good]
+        + [answer["error"] or ""]
+    )
+    state = (
+        "done"
+        if states <= {good} and not answer["error"]
+        else "refused"
+        if states == {log_level.REFUSED}
+        else "failed"
+    )
+    return {
+        "state": state,
+        "reason": "; ".join(one for one in told if one),
+        "changed": state != "refused",
+    }
 
 
 def _scene(of: Any, kind: str) -> Scene:
-    return Scene(lambda path, monkeypatch: contextlib.nullcontext(of(path, monkeypatch)), steps, of.state_of, (kind,), do=do)
+    return Scene(
+        lambda path, monkeypatch: contextlib.nullcontext(of(path, monkeypatch)),
+        steps,
+        of.state_of,
+        (kind,),
+        do=do,
+    )
 
 
-SCENES = {"levels at run time": _scene(Endpoint, apply_step.LEVELS), "level of a kubelet": _scene(Restarted, apply_step.KUBELET)}
+SCENES = {
+    "levels at run time": _scene(Endpoint, apply_step.LEVELS),
+    "level of a kubelet": _scene(Restarted, apply_step.KUBELET),
+}

@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every kind of step that changes a node, on a node of files and stand-ins that outlive whoever changes them."""
+"""Every kind of step that changes a node, on a node of files and stand-ins that outlive whoever
+changes them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,6 @@ import re
 import stat
 import subprocess
 import sys
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,47 +22,94 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, kubelet_restart
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import kernel_module, service_start as kubelet_service, cpu_manager_reset as manager_reset
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    kubelet_restart,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    cpu_manager_reset as manager_reset,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    kernel_module,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    service_start as kubelet_service,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, procfs
-
 from tests.fault_injection import services
 from tests.fault_injection.effects import OURS
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_cpu_manager_reset as test_manager_reset,
+)
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_kernel_module,
+    test_kernel_setting,
+    test_scheduler_restart,
+    test_swap_off,
+)
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_login_limit as test_file_limit,
+)
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_pinning_probe as test_pinned_pod,
+)
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_service_limit as test_unit_limit,
+)
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_service_start as test_kubelet_service,
+)
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_service_unmask as test_unit_unmask,
+)
 from tests.unit.support import fake_step as step_node
-from tests.unit.plugins.module_utils.steps.handlers import test_login_limit as test_file_limit, test_kernel_module, test_kernel_setting, test_service_start as test_kubelet_service, test_cpu_manager_reset as test_manager_reset, test_pinning_probe as test_pinned_pod, test_scheduler_restart, test_swap_off, test_service_limit as test_unit_limit, test_service_unmask as test_unit_unmask
 
 Step = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One kind of step: a node on which a plan has it, what the plan made of that node's present state is, and what the state is."""
+    """One kind of step: a node on which a plan has it, what the plan made of that node's present
+    state is, and what the state is.
+    """
 
     make: Callable[[Path, pytest.MonkeyPatch], contextlib.AbstractContextManager[Any]]
     steps: Callable[[Any], list[Step]]
     state: Callable[[Any], Any]
     kinds: tuple[str, ...]  # the remedies that this is about
-    target: Callable[[Any], "Path | None"] = lambda node: None  # the one file that it writes, where it writes one
+    # the one file that it writes, where it writes one
+    target: Callable[[Any], Path | None] = lambda node: None
     slow: bool = False
-    do: Callable[[dict[str, Any]], dict[str, Any]] = apply_step.work  # a step of a plan, with a run's parameters
+    # a step of a plan, with a run's parameters
+    do: Callable[[dict[str, Any]], dict[str, Any]] = apply_step.work
 
 
 def tree(*paths: Path) -> dict[str, Any]:
     """Every file under these: bytes, mode, links; folders by their names."""
     found: dict[str, Any] = {}
     for top in paths:
-        for path in sorted([top, *top.rglob("*")]) if top.is_dir() and not top.is_symlink() else [top]:
+        for path in (
+            sorted([top, *top.rglob("*")]) if top.is_dir() and not top.is_symlink() else [top]
+        ):
             if path.is_symlink():
                 found[str(path)] = ("link", os.readlink(path))
             elif path.is_dir():
                 found[str(path)] = "folder"
             elif path.is_file():
-                found[str(path)] = (path.read_bytes(), stat.S_IMODE(path.stat().st_mode), path.stat().st_nlink)
+                found[str(path)] = (
+                    path.read_bytes(),
+                    stat.S_IMODE(path.stat().st_mode),
+                    path.stat().st_nlink,
+                )
     return found
 
 
-def plain(module: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> contextlib.AbstractContextManager[Any]:
+def plain(
+    module: Any, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> contextlib.AbstractContextManager[Any]:
     """A node of a module's own tests, as it is."""
     return contextlib.nullcontext(module.Node(path, monkeypatch))
 
@@ -77,15 +125,20 @@ def effect(what: str) -> None:
 
 # --- settings, modules and limits: one file of ours, and the kernel or a process
 
+
 class Modules(test_kernel_module.Node):
     """Its kernel is a file."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kernel = path / "modules.json"
-        self.kernel.write_text(json.dumps({test_kernel_module.NAME: boot.ABSENT, "overlay": boot.BUILTIN}))
+        self.kernel.write_text(
+            json.dumps({test_kernel_module.NAME: boot.ABSENT, "overlay": boot.BUILTIN})
+        )
         super().__init__(path, monkeypatch)
         for one in (kernel_module.do, kernel_module.resumed):
-            monkeypatch.setattr(one, "__defaults__", (None, lambda: json.loads(self.kernel.read_text())))
+            monkeypatch.setattr(
+                one, "__defaults__", (None, lambda: json.loads(self.kernel.read_text()))
+            )
         monkeypatch.setattr(command, "complaint", self._modprobe)
 
     def _modprobe(self, argv: list[str], _seconds: float) -> str:
@@ -99,7 +152,10 @@ class Modules(test_kernel_module.Node):
 
 @contextlib.contextmanager
 def _limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    with subprocess.Popen(["/bin/sh", "-c", "ulimit -S -n 20; ulimit -H -n 60; echo x; exec sleep 600"], stdout=subprocess.PIPE) as begun:
+    with subprocess.Popen(
+        ["/bin/sh", "-c", "ulimit -S -n 20; ulimit -H -n 60; echo x; exec sleep 600"],
+        stdout=subprocess.PIPE,
+    ) as begun:
         assert begun.stdout
         begun.stdout.readline()
         try:
@@ -109,6 +165,7 @@ def _limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 # --- the kubelet and its managers
+
 
 @contextlib.contextmanager
 def _stopped(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
@@ -127,7 +184,10 @@ def apart(action: Callable[[], None]) -> None:
 
 
 class Outliving:
-    """A kubelet that outlives whoever started it: what it is, and what was asked of it, is a file."""
+    """A kubelet that outlives whoever started it.
+
+    What it is, and what was asked of it, is a file.
+    """
 
     world: Path
 
@@ -194,13 +254,22 @@ class Managers(Outliving, test_manager_reset.Node):
             self.start()
 
     def steps(self) -> list[Step]:
-        """A kubelet that its state keeps down is lent the former policy, drained, and reset; one that runs under the new one is done."""
+        """A kubelet that its state keeps down is lent the former policy, drained, and reset.
+
+        One that runs under the new one is done.
+        """
         if self.pid and self.policies()[0] == self.policy and not self.lent():
             return []
         return ([] if self.pid else [self.lend()]) + [self.reset()]
 
     def state_of(self) -> Any:
-        return [self.policies(), self.lent(), bool(self.pid), self.argv, sorted(path.name for path in self.path.iterdir() if path.name != "kubemend")]
+        return [
+            self.policies(),
+            self.lent(),
+            bool(self.pid),
+            self.argv,
+            sorted(path.name for path in self.path.iterdir() if path.name != "kubemend"),
+        ]
 
 
 class Leader(test_scheduler_restart.Node):
@@ -211,8 +280,10 @@ class Leader(test_scheduler_restart.Node):
         super().__init__(folder, monkeypatch)
 
     holder = property(lambda self: self.takes if self.ended else "m1_a", lambda self, value: None)  # type: ignore[assignment]
-    running = property(lambda self: [test_scheduler_restart.NEW if self.ended else test_scheduler_restart.FORMER],  # type: ignore[assignment]
-                       lambda self, value: None)
+    running = property(
+        lambda self: [test_scheduler_restart.NEW if self.ended else test_scheduler_restart.FORMER],  # type: ignore[assignment]
+        lambda self, value: None,
+    )
     ended = property(lambda self: [10] if self.mark.exists() else [], lambda self, value: None)  # type: ignore[assignment]
 
     def end(self, instance: Any) -> None:
@@ -220,38 +291,94 @@ class Leader(test_scheduler_restart.Node):
         self.mark.touch()
 
     def steps(self) -> list[Step]:
-        told = {"kind": "restart_leader", "lock": test_scheduler_restart.LOCK, "holder": "m1_a", "node": "m1", "pods": [["shop", "agent-x", "m3"]],
-                "cluster_uid": "ks"}
-        return [] if self.ended else [{"id": test_scheduler_restart.STEP, "host": "m1", "remedy": "restart_leader", "change": told,
-                                       "expect": {"component": "kube-scheduler", "restart": "signal", "pid": None}, "guard": {"allow": []}}]
+        told = {
+            "kind": "restart_leader",
+            "lock": test_scheduler_restart.LOCK,
+            "holder": "m1_a",
+            "node": "m1",
+            "pods": [["shop", "agent-x", "m3"]],
+            "cluster_uid": "ks",
+        }
+        return (
+            []
+            if self.ended
+            else [
+                {
+                    "id": test_scheduler_restart.STEP,
+                    "host": "m1",
+                    "remedy": "restart_leader",
+                    "change": told,
+                    "expect": {"component": "kube-scheduler", "restart": "signal", "pid": None},
+                    "guard": {"allow": []},
+                }
+            ]
+        )
 
 
 def _pinned(node: Any) -> list[Step]:
-    return [{"id": "04-pinned", "host": "w1", "remedy": "pinned_pod", "change": {"path": str(node.file), "whole_cores": False, "state": str(node.state)}}]
+    return [
+        {
+            "id": "04-pinned",
+            "host": "w1",
+            "remedy": "pinned_pod",
+            "change": {"path": str(node.file), "whole_cores": False, "state": str(node.state)},
+        }
+    ]
 
 
 # --- swap
+
 
 def _fstab(node: Any) -> list[Step]:
     data = node.fstab.read_bytes()
     if data != test_swap_off.FSTAB:
         return []
-    return [{"id": "01-swap", "host": "w1", "remedy": "swap_persistence", "change": {
-        "path": str(node.fstab), "sha256": hashlib.sha256(data).hexdigest(), "splices": [[9, 9, "", "IyBrdWJlbWVuZDog"]]}}]
+    return [
+        {
+            "id": "01-swap",
+            "host": "w1",
+            "remedy": "swap_persistence",
+            "change": {
+                "path": str(node.fstab),
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "splices": [[9, 9, "", "IyBrdWJlbWVuZDog"]],
+            },
+        }
+    ]
 
 
 def _swap_unit(node: Any) -> list[Step]:
     path = node.path / "system" / "dev-sda2.swap"
-    return [] if path.exists() else [{"id": "02-mask", "host": "w1", "remedy": "swap_persistence", "change": {
-        "path": str(path), "sha256": None, "splices": []}}]
+    return (
+        []
+        if path.exists()
+        else [
+            {
+                "id": "02-mask",
+                "host": "w1",
+                "remedy": "swap_persistence",
+                "change": {"path": str(path), "sha256": None, "splices": []},
+            }
+        ]
+    )
 
 
 def _swapoff(node: Any) -> list[Step]:
-    config = [{"path": str(node.config), "sha256": hashlib.sha256(b"failSwapOn: true\n").hexdigest()}]
-    return [{"id": "03-off", "host": "w1", "remedy": "swap_off", "change": {"path": "/swapfile", "config": config, "seconds": 5}}]
+    config = [
+        {"path": str(node.config), "sha256": hashlib.sha256(b"failSwapOn: true\n").hexdigest()}
+    ]
+    return [
+        {
+            "id": "03-off",
+            "host": "w1",
+            "remedy": "swap_off",
+            "change": {"path": "/swapfile", "config": config, "seconds": 5},
+        }
+    ]
 
 
 # --- static pods: a kubelet and a scheduler that really run
+
 
 @contextlib.contextmanager
 def _static(_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
@@ -286,7 +413,12 @@ def _move_out(node: Any) -> list[Step]:
     if not stray.exists():
         return []
     step = node.step(remedy="move_out", target=str(stray))
-    step["change"] = {"kind": "move_out", "path": str(stray), "sha256": hashlib.sha256(stray.read_bytes()).hexdigest(), "splices": []}
+    step["change"] = {
+        "kind": "move_out",
+        "path": str(stray),
+        "sha256": hashlib.sha256(stray.read_bytes()).hexdigest(),
+        "splices": [],
+    }
     step["expect"].update(restart=None, elect=False, flags={})
     return [step]
 
@@ -294,42 +426,147 @@ def _move_out(node: Any) -> list[Step]:
 def _scheduler(node: Any) -> Any:
     """Without what each such node has of its own: its folder and its ports."""
     node.wait_healthy()
-    state = repr([tree(node.folder), node.config.read_bytes(), [sorted(one.argv[1:]) for one in node.running()]])
+    state = repr(
+        [
+            tree(node.folder),
+            node.config.read_bytes(),
+            [sorted(one.argv[1:]) for one in node.running()],
+        ]
+    )
     return re.sub(r"--port=[0-9]+", "--port", state.replace(str(node.path), ""))
 
 
 SCENES: dict[str, Scene] = {
-    "kernel setting": Scene(of(test_kernel_setting), lambda node: [node.step({test_kernel_setting.KEY: 8192, test_kernel_setting.OTHER: 2097152})],
-                            lambda node: [tree(node.path.parent), node.value(), node.value(test_kernel_setting.OTHER)], ("kernel_setting",),
-                            lambda node: node.path),
+    "kernel setting": Scene(
+        of(test_kernel_setting),
+        lambda node: [
+            node.step({test_kernel_setting.KEY: 8192, test_kernel_setting.OTHER: 2097152})
+        ],
+        lambda node: [tree(node.path.parent), node.value(), node.value(test_kernel_setting.OTHER)],
+        ("kernel_setting",),
+        lambda node: node.path,
+    ),
     "kernel setting where it stands": Scene(
-        lambda path, monkeypatch: contextlib.nullcontext(test_kernel_setting.Foreign(path, monkeypatch)), lambda node: [node.step()],
-        lambda node: [tree(node.path.parent), node.value()], ("kernel_setting",), lambda node: node.path),
-    "kernel module": Scene(lambda path, monkeypatch: contextlib.nullcontext(Modules(path, monkeypatch)), lambda node: [node.step()],
-                           lambda node: [tree(node.path.parent), json.loads(node.kernel.read_text())], ("kernel_module",), lambda node: node.path),
-    "limits of logins": Scene(of(test_file_limit), lambda node: [node.step()], lambda node: tree(node.path.parent), ("file_limit",),
-                              lambda node: node.path),
-    "limit of a unit": Scene(_limited, lambda node: [node.step()], lambda node: [tree(node.folder), node.has()], ("unit_limit",), lambda node: node.path),
-    "limit of a unit with its restart": Scene(lambda path, monkeypatch: services.service(path, monkeypatch, apart), services.Service.steps,
-                                              services.Service.state, ("unit_limit",), lambda node: node.path),
-    "fstab": Scene(of(test_swap_off), _fstab, lambda node: [tree(node.fstab), node.called], ("swap_persistence",), lambda node: node.fstab),
-    "swap unit": Scene(of(test_swap_off), _swap_unit, lambda node: tree(node.path / "system"), ("swap_persistence",),
-                       lambda node: node.path / "system" / "dev-sda2.swap"),
-    "swapoff": Scene(of(test_swap_off), _swapoff, lambda node: (node.proc / "swaps").read_text(), ("swap_off",)),
-    "kubelet enabled": Scene(_stopped, lambda node: [] if node.get("enabled") == "enabled" else [node.step("enable_kubelet")],
-                             lambda node: [node.get("enabled"), node.get("active")], ("enable_kubelet", "enable_runtime")),
-    "kubelet started": Scene(_stopped, lambda node: [] if node.get("active") == "active" else [node.step("start_kubelet")],
-                             lambda node: [node.get("enabled"), node.get("active")], ("start_kubelet", "start_runtime")),
-    "kubelet unmasked": Scene(of(test_unit_unmask), lambda node: [{
-        "id": "01-unmask", "host": "w1", "remedy": "unmask_kubelet", "guard": {"allow": []}, "expect": {"component": "kubelet"},
-        "change": {"kind": "unmask_kubelet", "path": str(node.etc), "unit": test_unit_unmask.UNIT, "to": "/dev/null"}}] if node.etc.is_symlink() else [],
-        lambda node: [tree(*node.folders), node.get("load")], ("unmask_kubelet",)),
-    "managers' state": Scene(lambda path, monkeypatch: contextlib.nullcontext(Managers(path, monkeypatch)), Managers.steps, Managers.state_of,
-                             ("start_former", "reset_state", "unlend")),
-    "pinned pod": Scene(of(test_pinned_pod), _pinned, lambda node: [node.file.exists(), node.container()], ("pinned_pod",), lambda node: node.file),
-    "leading scheduler": Scene(lambda path, monkeypatch: contextlib.nullcontext(Leader(path, monkeypatch)), Leader.steps,
-                               lambda node: [node.ended, node.holder], ("restart_leader",)),
-    "manifest": Scene(_static, _manifest, _scheduler, ("edit_manifest",), lambda node: node.manifest, True),
-    "configuration": Scene(_configured, _config, _scheduler, ("edit_config", "restart"), lambda node: node.config, True),
-    "stray manifest": Scene(_stray, _move_out, _scheduler, ("move_out",), lambda node: node.folder / "kube-scheduler.yaml.bak", True),
+        lambda path, monkeypatch: contextlib.nullcontext(
+            test_kernel_setting.Foreign(path, monkeypatch)
+        ),
+        lambda node: [node.step()],
+        lambda node: [tree(node.path.parent), node.value()],
+        ("kernel_setting",),
+        lambda node: node.path,
+    ),
+    "kernel module": Scene(
+        lambda path, monkeypatch: contextlib.nullcontext(Modules(path, monkeypatch)),
+        lambda node: [node.step()],
+        lambda node: [tree(node.path.parent), json.loads(node.kernel.read_text())],
+        ("kernel_module",),
+        lambda node: node.path,
+    ),
+    "limits of logins": Scene(
+        of(test_file_limit),
+        lambda node: [node.step()],
+        lambda node: tree(node.path.parent),
+        ("file_limit",),
+        lambda node: node.path,
+    ),
+    "limit of a unit": Scene(
+        _limited,
+        lambda node: [node.step()],
+        lambda node: [tree(node.folder), node.has()],
+        ("unit_limit",),
+        lambda node: node.path,
+    ),
+    "limit of a unit with its restart": Scene(
+        lambda path, monkeypatch: services.service(path, monkeypatch, apart),
+        services.Service.steps,
+        services.Service.state,
+        ("unit_limit",),
+        lambda node: node.path,
+    ),
+    "fstab": Scene(
+        of(test_swap_off),
+        _fstab,
+        lambda node: [tree(node.fstab), node.called],
+        ("swap_persistence",),
+        lambda node: node.fstab,
+    ),
+    "swap unit": Scene(
+        of(test_swap_off),
+        _swap_unit,
+        lambda node: tree(node.path / "system"),
+        ("swap_persistence",),
+        lambda node: node.path / "system" / "dev-sda2.swap",
+    ),
+    "swapoff": Scene(
+        of(test_swap_off), _swapoff, lambda node: (node.proc / "swaps").read_text(), ("swap_off",)
+    ),
+    "kubelet enabled": Scene(
+        _stopped,
+        lambda node: [] if node.get("enabled") == "enabled" else [node.step("enable_kubelet")],
+        lambda node: [node.get("enabled"), node.get("active")],
+        ("enable_kubelet", "enable_runtime"),
+    ),
+    "kubelet started": Scene(
+        _stopped,
+        lambda node: [] if node.get("active") == "active" else [node.step("start_kubelet")],
+        lambda node: [node.get("enabled"), node.get("active")],
+        ("start_kubelet", "start_runtime"),
+    ),
+    "kubelet unmasked": Scene(
+        of(test_unit_unmask),
+        lambda node: (
+            [
+                {
+                    "id": "01-unmask",
+                    "host": "w1",
+                    "remedy": "unmask_kubelet",
+                    "guard": {"allow": []},
+                    "expect": {"component": "kubelet"},
+                    "change": {
+                        "kind": "unmask_kubelet",
+                        "path": str(node.etc),
+                        "unit": test_unit_unmask.UNIT,
+                        "to": "/dev/null",
+                    },
+                }
+            ]
+            if node.etc.is_symlink()
+            else []
+        ),
+        lambda node: [tree(*node.folders), node.get("load")],
+        ("unmask_kubelet",),
+    ),
+    "managers' state": Scene(
+        lambda path, monkeypatch: contextlib.nullcontext(Managers(path, monkeypatch)),
+        Managers.steps,
+        Managers.state_of,
+        ("start_former", "reset_state", "unlend"),
+    ),
+    "pinned pod": Scene(
+        of(test_pinned_pod),
+        _pinned,
+        lambda node: [node.file.exists(), node.container()],
+        ("pinned_pod",),
+        lambda node: node.file,
+    ),
+    "leading scheduler": Scene(
+        lambda path, monkeypatch: contextlib.nullcontext(Leader(path, monkeypatch)),
+        Leader.steps,
+        lambda node: [node.ended, node.holder],
+        ("restart_leader",),
+    ),
+    "manifest": Scene(
+        _static, _manifest, _scheduler, ("edit_manifest",), lambda node: node.manifest, True
+    ),
+    "configuration": Scene(
+        _configured, _config, _scheduler, ("edit_config", "restart"), lambda node: node.config, True
+    ),
+    "stray manifest": Scene(
+        _stray,
+        _move_out,
+        _scheduler,
+        ("move_out",),
+        lambda node: node.folder / "kube-scheduler.yaml.bak",
+        True,
+    ),
 }

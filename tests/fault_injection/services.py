@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A service that systemd restarts for its limit: its process, and what systemd knows of it, outlive whoever asked for the restart."""
+"""A service that systemd restarts for its limit.
+
+Its process, and what systemd knows of it, outlive whoever asked for the restart.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,25 @@ import os
 import signal
 import subprocess
 import sys
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import service_start as kubelet_service, service_limit as unit_limit
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, systemd as unit
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    service_limit as unit_limit,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    service_start as kubelet_service,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    systemd as unit,
+)
 from tests.fault_injection.effects import OURS
 from tests.unit.plugins.module_utils.steps.handlers import test_service_limit as test_unit_limit
 
@@ -31,15 +42,34 @@ BEGIN = "ulimit -S -n {}; echo x; exec sleep 600 >/dev/null 2>&1 </dev/null"
 class Service(test_unit_limit.Node):
     """app.service of test_unit_limit, whose main process is what a file says."""
 
-    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, apart: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        apart: Callable[[Callable[[], None]], None],
+    ) -> None:
         self.main, self.apart = path / "main", apart
         self.began = path / "began"  # every process that ever was, for the end
         dropin = path / (test_unit_limit.APP + ".d") / "99-zz-kubemend.conf"
         self.gives = lambda: WANTED if dropin.exists() else FORMER
         apart(self.begin)
         super().__init__(path, monkeypatch, self.now())
-        self.block.update({"Type": ["simple"], "KillMode": ["process"], "TimeoutStopUSec": ["1min 30s"], "SubState": ["running"], "Result": ["success"]})
-        monkeypatch.setattr(unit, "show", lambda names, *_more: {test_unit_limit.APP: {**self.block, "MainPID": [str(self.now())]}})
+        self.block.update(
+            {
+                "Type": ["simple"],
+                "KillMode": ["process"],
+                "TimeoutStopUSec": ["1min 30s"],
+                "SubState": ["running"],
+                "Result": ["success"],
+            }
+        )
+        monkeypatch.setattr(
+            unit,
+            "show",
+            lambda names, *_more: {
+                test_unit_limit.APP: {**self.block, "MainPID": [str(self.now())]}
+            },
+        )
         monkeypatch.setattr(command, "complaint", self.systemctl)
         monkeypatch.setattr(devices, "running", lambda *_more: set())
         for name in ("STABLE", "PAUSE"):
@@ -51,8 +81,13 @@ class Service(test_unit_limit.Node):
 
     def begin(self) -> None:
         """By a process that ends at once, so that nobody of the test has to wait for it."""
-        new = subprocess.Popen(["/bin/sh", "-c", BEGIN.format(self.gives())], start_new_session=True, stdout=subprocess.PIPE)
-        assert new.stdout and new.stdout.readline()  # else its limit is still ours
+        new = subprocess.Popen(
+            ["/bin/sh", "-c", BEGIN.format(self.gives())],
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+        )
+        assert new.stdout
+        assert new.stdout.readline()
         with self.began.open("a") as file:
             file.write(f"{new.pid}\n")
         self.main.with_name("new").write_text(str(new.pid))
@@ -79,11 +114,16 @@ class Service(test_unit_limit.Node):
         return [step]
 
     def state(self) -> list[Any]:
-        return [self.path.read_bytes() if self.path.exists() else None, (unit_limit.nofile(self.now()) or [0])[0]]
+        return [
+            self.path.read_bytes() if self.path.exists() else None,
+            (unit_limit.nofile(self.now()) or [0])[0],
+        ]
 
 
 @contextlib.contextmanager
-def service(path: Path, monkeypatch: pytest.MonkeyPatch, apart: Callable[[Callable[[], None]], None]) -> Iterator[Service]:
+def service(
+    path: Path, monkeypatch: pytest.MonkeyPatch, apart: Callable[[Callable[[], None]], None]
+) -> Iterator[Service]:
     node = Service(path, monkeypatch, apart)
     try:
         yield node

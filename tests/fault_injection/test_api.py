@@ -1,10 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An API server that is slow, busy, broken, cut off or of another age: evidence ends in time, and what it lacks is unknown, never guessed.
+"""An API server that is slow, busy, broken, cut off or of another age.
 
-Over a real socket, so that half an answer is half an answer. What is collected so is judged beside the recorded evidence of the hosts: a fault of
-the API may make a verdict unknown; it must make none present or clear that was not.
+Evidence ends in time, and what it lacks is unknown, never guessed.
+
+Over a real socket, so that half an answer is half an answer. What is collected so is judged beside
+the recorded evidence of the hosts: a fault of the API may make a verdict unknown; it must make none
+present or clear that was not.
 """
 
 from __future__ import annotations
@@ -21,18 +24,25 @@ import tempfile
 import threading
 import time
 import urllib.parse
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import client as api, kubeconfig
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import runner as collect_cluster
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import sources as evidence_sources
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
+    runner as collect_cluster,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
+    client as api,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
+    kubeconfig,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    sources as evidence_sources,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-
 from tests.fault_injection import judged
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -40,7 +50,10 @@ CASES = {"v1.18.4": "v1.18.4-two-leaders", "v1.36.3": "v1.36.3-two-leaders"}
 SECONDS = 6
 STATUSES = {"ok", "absent", "denied", "error", "timeout", "not_asked"}
 Answer = tuple[int, dict[str, str], bytes]
-EXPIRED = b'Get "https://10.0.0.9:6443/version": tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time is after\n'
+EXPIRED = (
+    b'Get "https://10.0.0.9:6443/version": tls: failed to verify certificate: x509: certificate has'
+    b" expired or is not yet valid: current time is after\n"
+)
 
 
 class Server(socketserver.ThreadingUnixStreamServer):
@@ -51,18 +64,35 @@ class Server(socketserver.ThreadingUnixStreamServer):
 
     def __init__(self, path: str, version: str, wrong: Callable[[int, str, Answer], Any]) -> None:
         super().__init__(path, Handler)
-        self.answers = json.loads((FIXTURES / "api" / f"{version}.json").read_text(encoding="utf-8"))
+        self.answers = json.loads(
+            (FIXTURES / "api" / f"{version}.json").read_text(encoding="utf-8")
+        )
         self.wrong, self.count = wrong, itertools.count()
 
     def recorded(self, target: str) -> Answer:
         parts = urllib.parse.urlsplit(target)
-        query = [pair for pair in urllib.parse.parse_qsl(parts.query) if pair[0] not in ("limit", "continue")]
-        found = self.answers.get(parts.path + ("?" + "&".join("=".join(pair) for pair in query) if query else ""))
+        query = [
+            pair
+            for pair in urllib.parse.parse_qsl(parts.query)
+            if pair[0] not in ("limit", "continue")
+        ]
+        found = self.answers.get(
+            parts.path + ("?" + "&".join("=".join(pair) for pair in query) if query else "")
+        )
         found = found or self.answers.get(parts.path + "?" + urllib.parse.urlencode(query))
         if found is None and query:
             found = {"kind": "List", "items": []}
         if found is None:
-            return 404, {}, json.dumps({"kind": "Status", "message": "the server could not find the requested resource"}).encode()
+            return (
+                404,
+                {},
+                json.dumps(
+                    {
+                        "kind": "Status",
+                        "message": "the server could not find the requested resource",
+                    }
+                ).encode(),
+            )
         return 200, {}, json.dumps(found).encode()
 
 
@@ -78,14 +108,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            code, headers, body = self.server.wrong(next(self.server.count), self.path, self.server.recorded(self.path))
+            code, headers, body = self.server.wrong(
+                next(self.server.count), self.path, self.server.recorded(self.path)
+            )
             drip, length = headers.pop("drip", None), headers.pop("length", str(len(body)))
             self.send_response(code)
             for name, value in {**headers, "Content-Length": length}.items():
                 self.send_header(name, value)
             self.end_headers()
             for at in range(0, len(body), 1) if drip else (0,):
-                self.wfile.write(body[at:at + 1] if drip else body)
+                self.wfile.write(body[at : at + 1] if drip else body)
                 if drip:
                     time.sleep(float(drip))
             if length != str(len(body)):
@@ -93,13 +125,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def status(code: int, message: str, **headers: str) -> Answer:
-    return code, headers, json.dumps({"kind": "Status", "status": "Failure", "message": message, "code": code}).encode()
+    return (
+        code,
+        headers,
+        json.dumps(
+            {"kind": "Status", "status": "Failure", "message": message, "code": code}
+        ).encode(),
+    )
 
 
 def slow(seconds: float) -> Callable[[int, str, Answer], Answer]:
     def wait(_number: int, _path: str, answer: Answer) -> Answer:
         time.sleep(seconds)
         return answer
+
     return wait
 
 
@@ -110,15 +149,21 @@ def always(answer: Answer) -> Callable[[int, str, Answer], Answer]:
 def sometimes(answer: Answer, share: float = 0.5) -> Callable[[int, str, Answer], Answer]:
     """By the draw of the commit: other requests fail in another commit."""
     chance = random.Random(f"{judged.seed()} {share}")
-    return lambda number, path, true: answer if chance.random() < share and path != "/version" else true
+    return lambda number, path, true: (
+        answer if chance.random() < share and path != "/version" else true
+    )
 
 
-def body(change: Callable[[bytes], bytes], length: bool = False) -> Callable[[int, str, Answer], Answer]:
+def body(
+    change: Callable[[bytes], bytes], length: bool = False
+) -> Callable[[int, str, Answer], Answer]:
     """length: Content-Length promises the whole of it."""
+
     def changed(_number: int, path: str, answer: Answer) -> Answer:
         if path == "/version":
             return answer
         return answer[0], ({"length": str(len(answer[2]))} if length else {}), change(answer[2])
+
     return changed
 
 
@@ -138,45 +183,90 @@ def gone(_number: int, path: str, answer: Answer) -> Answer:
 
 
 def past(_number: int, path: str, answer: Answer) -> Answer:
-    """What a stale cache says: every lock as it was ten minutes ago, nothing that was made since the half of a list, by an older resourceVersion."""
+    """What a stale cache says: every lock as it was ten minutes ago, nothing that was made since
+    the half of a list, by an older resourceVersion.
+    """
     item = json.loads(answer[2])
     if "items" in item:
-        item["items"] = item["items"][:(len(item["items"]) + 1) // 2]
+        item["items"] = item["items"][: (len(item["items"]) + 1) // 2]
         item.setdefault("metadata", {})["resourceVersion"] = "7"
     text = json.dumps(item)
-    return answer[0], {}, re.sub(r"(renewTime[^0-9]{1,8}20[0-9]{2}-[0-9-]{5}T)([0-9]{2})", lambda one: one[1] + "%02d" % max(0, int(one[2]) - 1), text).encode()
+    return (
+        answer[0],
+        {},
+        re.sub(
+            r"(renewTime[^0-9]{1,8}20[0-9]{2}-[0-9-]{5}T)([0-9]{2})",
+            lambda one: one[1] + "%02d" % max(0, int(one[2]) - 1),
+            text,
+        ).encode(),
+    )
 
 
 def hidden(*parts: str, code: int = 404) -> Callable[[int, str, Answer], Answer]:
-    return lambda number, path, true: status(code, "the server could not find the requested resource") if any(part in path for part in parts) else true
+    return lambda number, path, true: (
+        status(code, "the server could not find the requested resource")
+        if any(part in path for part in parts)
+        else true
+    )
 
 
 WRONG: dict[str, Callable[[int, str, Answer], Answer]] = {
-    "slow": slow(0.7), "silent": slow(30), "dripping": lambda number, path, true: (true[0], {"drip": "0.05"}, true[2]),
-    "429 for ever": always(status(429, "Too many requests, please try again later.", **{"Retry-After": "1"})),
-    "429 until tomorrow": sometimes(status(429, "busy", **{"Retry-After": "86400"})), "429 without a word": sometimes(status(429, "busy")),
-    "500": always(status(500, "etcdserver: request timed out")), "500 at times": sometimes(status(500, "etcdserver: leader changed")),
-    "503": sometimes(status(503, "the server is currently unable to handle the request")), "504": sometimes(status(504, "Timeout: request did not complete")),
-    "expired client certificate": always(status(401, "Unauthorized")), "expired server certificate": always((500, {}, EXPIRED)),
-    "forbidden": sometimes(status(403, "nodes is forbidden"), 0.7), "cut JSON": body(lambda data: data[:len(data) // 2]),
-    "cut connection": body(lambda data: data[:len(data) // 2], length=True), "nothing": body(lambda data: b""),
-    "a login page": body(lambda data: b"<html><title>Sign in</title></html>"), "null": body(lambda data: b"null"), "a list": body(lambda data: b"[]"),
-    "an empty object": body(lambda data: b"{}"), "items that are none": body(lambda data: b'{"kind":"List","items":[null,1,"x",[],{}]}'),
-    "items that are no list": body(lambda data: b'{"items":"many","metadata":[],"spec":3}'), "not UTF-8": body(lambda data: data.replace(b"m", b"\xff\xfe")),
-    "endless pages": endless, "answers from the past": past, "pages that expire": gone,
-    "1.14": hidden("/apis/coordination.k8s.io", "/apis/discovery.k8s.io"), "without metadata-only lists": hidden("as=Partial", code=406),
+    "slow": slow(0.7),
+    "silent": slow(30),
+    "dripping": lambda number, path, true: (true[0], {"drip": "0.05"}, true[2]),
+    "429 for ever": always(
+        status(429, "Too many requests, please try again later.", **{"Retry-After": "1"})
+    ),
+    "429 until tomorrow": sometimes(status(429, "busy", **{"Retry-After": "86400"})),
+    "429 without a word": sometimes(status(429, "busy")),
+    "500": always(status(500, "etcdserver: request timed out")),
+    "500 at times": sometimes(status(500, "etcdserver: leader changed")),
+    "503": sometimes(status(503, "the server is currently unable to handle the request")),
+    "504": sometimes(status(504, "Timeout: request did not complete")),
+    "expired client certificate": always(status(401, "Unauthorized")),
+    "expired server certificate": always((500, {}, EXPIRED)),
+    "forbidden": sometimes(status(403, "nodes is forbidden"), 0.7),
+    "cut JSON": body(lambda data: data[: len(data) // 2]),
+    "cut connection": body(lambda data: data[: len(data) // 2], length=True),
+    "nothing": body(lambda data: b""),
+    "a login page": body(lambda data: b"<html><title>Sign in</title></html>"),
+    "null": body(lambda data: b"null"),
+    "a list": body(lambda data: b"[]"),
+    "an empty object": body(lambda data: b"{}"),
+    "items that are none": body(lambda data: b'{"kind":"List","items":[null,1,"x",[],{}]}'),
+    "items that are no list": body(lambda data: b'{"items":"many","metadata":[],"spec":3}'),
+    "not UTF-8": body(lambda data: data.replace(b"m", b"\xff\xfe")),
+    "endless pages": endless,
+    "answers from the past": past,
+    "pages that expire": gone,
+    "1.14": hidden("/apis/coordination.k8s.io", "/apis/discovery.k8s.io"),
+    "without metadata-only lists": hidden("as=Partial", code=406),
 }
 
 
 @contextlib.contextmanager
-def served(version: str, wrong: Callable[[int, str, Answer], Answer], monkeypatch: pytest.MonkeyPatch, pem: "str | None") -> Iterator[Server]:
+def served(
+    version: str,
+    wrong: Callable[[int, str, Answer], Answer],
+    monkeypatch: pytest.MonkeyPatch,
+    pem: str | None,
+) -> Iterator[Server]:
     """Behind every door of the collector."""
     path = Path(tempfile.mkdtemp(prefix="kmapi"))
     server = Server(str(path / "sock"), version, wrong)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
     class Door(api.Client):
-        def __init__(self, _where: str, _name: str, _kubectl: str, _config: str, deadline: Any, _server: Any = None, _tls: Any = None) -> None:
+        def __init__(
+            self,
+            _where: str,
+            _name: str,
+            _kubectl: str,
+            _config: str,
+            deadline: Any,
+            _server: Any = None,
+            _tls: Any = None,
+        ) -> None:
             super().__init__(str(path / "sock"), deadline)
 
         def close(self) -> None:
@@ -184,7 +274,9 @@ def served(version: str, wrong: Callable[[int, str, Answer], Answer], monkeypatc
 
     (path / "admin.conf").touch()
     monkeypatch.setattr(collect_cluster, "Door", Door)
-    monkeypatch.setattr(kubeconfig, "view", lambda _kubectl, _path, _deadline: ("https://10.0.0.9:6443", pem))
+    monkeypatch.setattr(
+        kubeconfig, "view", lambda _kubectl, _path, _deadline: ("https://10.0.0.9:6443", pem)
+    )
     monkeypatch.setattr(kubeconfig, "find_kubectl", lambda asked=None: "/usr/bin/kubectl")
     monkeypatch.setattr(kubeconfig, "KUBECONFIGS", (str(path / "admin.conf"),))
     try:
@@ -195,17 +287,31 @@ def served(version: str, wrong: Callable[[int, str, Answer], Answer], monkeypatc
         shutil.rmtree(path)
 
 
-def verdicts(folder: Path, document: "dict[str, Any] | None") -> dict[tuple[Any, ...], tuple[str, list[Any]]]:
-    """What is judged of the recorded hosts with this evidence of the API in the place of the recorded one."""
+def verdicts(
+    folder: Path, document: dict[str, Any] | None
+) -> dict[tuple[Any, ...], tuple[str, list[Any]]]:
+    """What is judged of the recorded hosts with this evidence of the API in the place of the
+    recorded one.
+    """
     if document is not None:
         for path in folder.glob("*.cluster.json"):
             whole = json.loads(path.read_text(encoding="utf-8"))
-            path.write_text(json.dumps({**whole, **{key: document[key] for key in ("status", "reason", "collectors")}}), encoding="utf-8")
+            path.write_text(
+                json.dumps(
+                    {**whole, **{key: document[key] for key in ("status", "reason", "collectors")}}
+                ),
+                encoding="utf-8",
+            )
     result = judge.judge(evidence_sources.stream([str(folder)]), deep=True)
-    return {(one.code, one.host, one.component): (one.verdict, [str(lack) for lack in one.missing]) for one in result.verdicts}
+    return {
+        (one.code, one.host, one.component): (one.verdict, [str(lack) for lack in one.missing])
+        for one in result.verdicts
+    }
 
 
-def collected(version: str, wrong: Callable[[int, str, Answer], Answer], **more: Any) -> tuple[dict[str, Any], float]:
+def collected(
+    version: str, wrong: Callable[[int, str, Answer], Answer], **more: Any
+) -> tuple[dict[str, Any], float]:
     with pytest.MonkeyPatch.context() as monkeypatch, served(version, wrong, monkeypatch, None):
         begin = time.monotonic()
         found = collect_cluster.collect({"timeout": SECONDS, "deep": True, **more})
@@ -213,7 +319,9 @@ def collected(version: str, wrong: Callable[[int, str, Answer], Answer], **more:
 
 
 @pytest.fixture(scope="module")
-def true_ones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[tuple[Any, ...], tuple[str, list[Any]]]]:
+def true_ones(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, dict[tuple[Any, ...], tuple[str, list[Any]]]]:
     found = {}
     for version in CASES:
         document, _seconds = collected(version, lambda number, path, answer: answer, timeout=600)
@@ -223,29 +331,41 @@ def true_ones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[tuple[
 
 
 def copied(version: str, folder: Path) -> Path:
-    return Path(shutil.copytree(FIXTURES / "recorded" / CASES[version] / "evidence", folder / "evidence"))
+    return Path(
+        shutil.copytree(FIXTURES / "recorded" / CASES[version] / "evidence", folder / "evidence")
+    )
 
 
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("version", CASES)
-def test_what_the_api_does_wrong_is_unknown(version: str, name: str, tmp_path: Path, true_ones: Any, record_property: Any) -> None:
+def test_what_the_api_does_wrong_is_unknown(
+    version: str, name: str, tmp_path: Path, true_ones: Any, record_property: Any
+) -> None:
     record_property("injected", 1)
     document, seconds = collected(version, WRONG[name])
     assert seconds < SECONDS + 60, (name, seconds)  # what is endless would not end at all
     json.dumps(document)
     for collector, record in document["collectors"].items():
-        assert record["status"] in STATUSES and (record["status"] in ("ok", "absent", "not_asked") or record["error"]), (name, collector, record)
+        assert record["status"] in STATUSES and (
+            record["status"] in ("ok", "absent", "not_asked") or record["error"]
+        ), (name, collector, record)
         assert "\n" not in (record["error"] or ""), (name, collector, record)
     assert document["status"] == "ok" or document["reason"], name
     true, now = true_ones[version], verdicts(copied(version, tmp_path), document)
-    guessed = {key: (found[0], true.get(key, ("none",))[0]) for key, found in now.items()
-               if found[0] in ("present", "clear") and true.get(key, ("none",))[0] not in (found[0],)}
+    guessed = {
+        key: (found[0], true.get(key, ("none",))[0])
+        for key, found in now.items()
+        if found[0] in ("present", "clear") and true.get(key, ("none",))[0] not in (found[0],)
+    }
     assert not guessed, (name, guessed)
     assert all(found[1] for found in now.values() if found[0] == "unknown"), name
 
 
 def test_fifty_thousand_pods_end_in_time(record_property: Any) -> None:
-    """Pages of 500 as an API server gives them, to every collector that lists pods; what is not read in time is said to be cut."""
+    """Pages of 500 as an API server gives them, to every collector that lists pods.
+
+    What is not read in time is said to be cut.
+    """
     count, size = (50_000 if judged.WHOLE else 10_000), 500
     pages: dict[int, bytes] = {}
 
@@ -256,15 +376,26 @@ def test_fifty_thousand_pods_end_in_time(record_property: Any) -> None:
         at = int(dict(urllib.parse.parse_qsl(parts.query)).get("continue", "0"))
         if at not in pages:
             spec = {"containers": [{"name": "c", "image": "x"}], "nodeName": "w1"}
-            items = [{"metadata": {"namespace": "n", "name": f"p{one}", "uid": f"u{one}"}, "spec": spec, "status": {"phase": "Running", "conditions": []}}
-                     for one in range(at, at + size)]
+            items = [
+                {
+                    "metadata": {"namespace": "n", "name": f"p{one}", "uid": f"u{one}"},
+                    "spec": spec,
+                    "status": {"phase": "Running", "conditions": []},
+                }
+                for one in range(at, at + size)
+            ]
             following = {"continue": str(at + size)} if at + size < count else {}
-            pages[at] = json.dumps({"kind": "PodList", "metadata": following, "items": items}).encode()
+            pages[at] = json.dumps(
+                {"kind": "PodList", "metadata": following, "items": items}
+            ).encode()
         return 200, {}, pages[at]
 
     document, seconds = collected("v1.36.3", page, timeout=60)
     record_property("injected", 1)
     record_property("seconds", round(seconds, 1))
-    assert seconds < 180 and document["status"] == "ok"
+    assert seconds < 180
+    assert document["status"] == "ok"
     for name, record in document["collectors"].items():
-        assert record["status"] in ("ok", "timeout", "absent") and (record["status"] != "timeout" or record["error"]), (name, record["status"], record["error"])
+        assert record["status"] in ("ok", "timeout", "absent") and (
+            record["status"] != "timeout" or record["error"]
+        ), (name, record["status"], record["error"])

@@ -1,7 +1,8 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every step that goes through the API is refused a request, or answered from the past, by an API server of today and one of 1.14.
+"""Every step that goes through the API is refused a request, or answered from the past, by an API
+server of today and one of 1.14.
 
 The next run comes to the undisturbed end.
 """
@@ -12,7 +13,6 @@ import contextlib
 import copy
 import json
 import threading
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,16 +21,20 @@ import pytest
 from tests.fault_injection import judged
 from tests.fault_injection.clusters import OLD, SCENES
 from tests.fault_injection.judged import RUN, Case
-from tests.unit.support import fake_drain as drain_node
-from tests.unit.plugins.module_utils.steps.handlers import test_delete_rejected_pods as test_clean_up
-from tests.unit.plugins.module_utils.steps import test_api_object_change as test_config_map
 from tests.unit.plugins.module_utils.shared import test_workload_resources as test_workload
+from tests.unit.plugins.module_utils.steps import test_api_object_change as test_config_map
+from tests.unit.plugins.module_utils.steps.handlers import (
+    test_delete_rejected_pods as test_clean_up,
+)
+from tests.unit.support import fake_drain as drain_node
 
 ALL = {**SCENES, **OLD}
 
 
 @pytest.fixture
-def case(request: pytest.FixtureRequest, record_property: Callable[[str, Any], None]) -> Iterator[Case]:
+def case(
+    request: pytest.FixtureRequest, record_property: Callable[[str, Any], None]
+) -> Iterator[Case]:
     made = Case(request.param, ALL[request.param])
     made.undisturbed()
     yield made
@@ -40,20 +44,45 @@ def case(request: pytest.FixtureRequest, record_property: Callable[[str, Any], N
 
 # --- requests that are refused
 
+
 def _status(code: int, reason: str, **headers: str) -> tuple[int, Any, dict[str, str]]:
-    return code, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": "injected", "code": code}, headers
+    return (
+        code,
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "reason": reason,
+            "message": "injected",
+            "code": code,
+        },
+        headers,
+    )
 
 
-# A connection that ends before the request is done, or after; and what API servers and what stands before them say.
+# A connection that ends before the request is done, or after; and what API servers and what stands
+# before them say.
 WAYS: dict[str, Any] = {
-    "lost": "lose", "done and lost": "drop", "401": _status(401, "Unauthorized"), "403": _status(403, "Forbidden"), "404": _status(404, "NotFound"),
-    "409": _status(409, "Conflict"), "429": _status(429, "TooManyRequests", **{"Retry-After": "1"}), "500": "refuse",
-    "503": _status(503, "ServiceUnavailable"), "504": _status(504, "Timeout"), "HTML": (502, b"<html>bad gateway</html>", {})}
+    "lost": "lose",
+    "done and lost": "drop",
+    "401": _status(401, "Unauthorized"),
+    "403": _status(403, "Forbidden"),
+    "404": _status(404, "NotFound"),
+    "409": _status(409, "Conflict"),
+    "429": _status(429, "TooManyRequests", **{"Retry-After": "1"}),
+    "500": "refuse",
+    "503": _status(503, "ServiceUnavailable"),
+    "504": _status(504, "Timeout"),
+    "HTML": (502, b"<html>bad gateway</html>", {}),
+}
 OFTEN = ("this one", "this and all after it")
 
 
 def refused(fake: Any, at: int, way: Any, often: str) -> tuple[Callable[[], None], list[str]]:
-    """The request of that number, or from it on, goes that way; what ends that, and the requests as they come."""
+    """The request of that number, or from it on, goes that way.
+
+    What ends that, and the requests as they come.
+    """
     lock, before, seen = threading.Lock(), fake.before, []
 
     def wrong(method: str, path: str) -> Any:
@@ -81,7 +110,8 @@ def test_a_request_is_refused(case: Case, way: str, often: str) -> None:
             healed()
             where = (case.name, way, often, number, seen[number - 1], ended.answer)
             assert not ended.killed and isinstance(ended.answer, list), where
-            if len(asked) < number:  # it came to its end sooner this time: a drain looks until nobody is left
+            # it came to its end sooner this time: a drain looks until nobody is left
+            if len(asked) < number:
                 assert case.scene.kinds == ("drain",) and ended.answer[-1]["state"] == "done", where
                 continue
             judged.one_sentence(ended.answer[-1], where)
@@ -90,15 +120,30 @@ def test_a_request_is_refused(case: Case, way: str, often: str) -> None:
 
 # --- answers from the past
 
+
 def stale(fake: Any) -> Callable[[], None]:
-    """From now on every read is answered from what there is now, whatever is written; what it returns ends that. Deletions keep to their precondition."""
+    """From now on every read is answered from what there is now, whatever is written.
+
+    What it returns ends that. Deletions keep to their precondition.
+    """
     lock, answer = getattr(fake, "lock", threading.RLock()), fake.answer
-    past = {name: copy.deepcopy(getattr(fake, name)) for name in ("objects", "pods_by_uid") if hasattr(fake, name)}
+    past = {
+        name: copy.deepcopy(getattr(fake, name))
+        for name in ("objects", "pods_by_uid")
+        if hasattr(fake, name)
+    }
 
     def old(method: str, path: str, query: dict[str, str], sent: Any) -> tuple[int, Any]:
         with lock:
-            if method == "DELETE" and path in fake.objects and sent["preconditions"]["uid"] != fake.objects[path]["metadata"].get("uid"):
-                return 409, {"kind": "Status", "message": "the UID in the precondition does not match the UID in record"}
+            if (
+                method == "DELETE"
+                and path in fake.objects
+                and sent["preconditions"]["uid"] != fake.objects[path]["metadata"].get("uid")
+            ):
+                return 409, {
+                    "kind": "Status",
+                    "message": "the UID in the precondition does not match the UID in record",
+                }
             if method != "GET" or "watch" in query:
                 return answer(method, path, query, sent)  # type: ignore[no-any-return]
             now = {name: getattr(fake, name) for name in past}
@@ -117,7 +162,10 @@ def stale(fake: Any) -> Callable[[], None]:
 
 @pytest.mark.parametrize("case", ALL, indirect=True)
 def test_our_own_writes_are_not_seen(case: Case) -> None:
-    """The step says what it saw, in one sentence; whatever that was, the next run comes to the end."""
+    """The step says what it saw, in one sentence.
+
+    Whatever that was, the next run comes to the end.
+    """
     with case.node() as node:
         steps = case.scene.steps(node.made)
         healed = stale(node.made.fake)
@@ -132,7 +180,14 @@ def test_our_own_writes_are_not_seen(case: Case) -> None:
 
 def _theirs(fake: Any) -> Any:
     """What somebody else has there."""
-    return json.dumps({path: item for path, item in fake.objects.items() if not path.startswith(drain_node.NODES) or path.endswith("/w1")}, sort_keys=True)
+    return json.dumps(
+        {
+            path: item
+            for path, item in fake.objects.items()
+            if not path.startswith(drain_node.NODES) or path.endswith("/w1")
+        },
+        sort_keys=True,
+    )
 
 
 def _text(fake: Any) -> None:
@@ -160,10 +215,17 @@ def _cordoned(fake: Any) -> None:
 
 
 MEANWHILE: dict[str, Callable[[Any], None]] = {
-    "kubeadm's ConfigMap": _text, "workload": _template, "rejected pods": _made_anew, "drain": _cordoned, "uncordon": _cordoned}
+    "kubeadm's ConfigMap": _text,
+    "workload": _template,
+    "rejected pods": _made_anew,
+    "drain": _cordoned,
+    "uncordon": _cordoned,
+}
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name.replace(" of 1.14", "") in MEANWHILE])
+@pytest.mark.parametrize(
+    "name", [name for name in ALL if name.replace(" of 1.14", "") in MEANWHILE]
+)
 def test_what_somebody_else_wrote_and_we_cannot_see_stays(name: str) -> None:
     with contextlib.closing(Case(name, ALL[name])) as case, case.node() as node:
         fake, steps = node.made.fake, case.scene.steps(node.made)
@@ -173,6 +235,9 @@ def test_what_somebody_else_wrote_and_we_cannot_see_stays(name: str) -> None:
         answers = node.work(steps, RUN)
         healed()
         judged.one_sentence(answers[-1], (name, answers))
-        assert answers[-1]["state"] in ("refused", "failed") and _theirs(fake) == theirs, (name, answers)
+        assert answers[-1]["state"] in ("refused", "failed") and _theirs(fake) == theirs, (
+            name,
+            answers,
+        )
         if name.startswith("drain"):
             assert fake.evicted() == [], (name, answers)

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every kind of step is killed at everything that it does; the next run comes to where an undisturbed one is."""
+"""Every kind of step is killed at everything that it does.
+
+The next run comes to where an undisturbed one is.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
 from tests.fault_injection import clusters, effects, judged, levels, nodes
 from tests.fault_injection.judged import NEXT, RUN, Case
 
@@ -20,7 +24,9 @@ SAMPLE = 2
 
 
 @pytest.fixture
-def case(request: pytest.FixtureRequest, record_property: Callable[[str, Any], None]) -> Iterator[Case]:
+def case(
+    request: pytest.FixtureRequest, record_property: Callable[[str, Any], None]
+) -> Iterator[Case]:
     name = request.param
     made = Case(name, SCENES[name])
     made.undisturbed()
@@ -31,7 +37,11 @@ def case(request: pytest.FixtureRequest, record_property: Callable[[str, Any], N
 
 def points(case: Case, way: str) -> list[int]:
     """Which of the undisturbed run's effects are disturbed, counted from 1."""
-    all_of = [number for number, one in enumerate(case.points, 1) if way != effects.HALF or one.name == "os.write"]
+    all_of = [
+        number
+        for number, one in enumerate(case.points, 1)
+        if way != effects.HALF or one.name == "os.write"
+    ]
     return judged.drawn(f"{case.name} {way}", all_of, SAMPLE, case.scene.slow)
 
 
@@ -57,7 +67,10 @@ def test_the_next_run_ends_it(case: Case, way: str) -> None:
 
 @pytest.mark.parametrize("case", SCENES, indirect=True)
 def test_a_connection_that_is_made_anew_does_nothing_twice(case: Case) -> None:
-    """The same step of the same run once more: it says what became of it, and the next run ends it all the same."""
+    """The same step of the same run once more.
+
+    It says what became of it, and the next run ends it all the same.
+    """
     for number in points(case, "anew"):
         with case.node() as node:
             steps = case.scene.steps(node.made)
@@ -71,8 +84,11 @@ def test_a_connection_that_is_made_anew_does_nothing_twice(case: Case) -> None:
 
 @pytest.mark.parametrize("case", SCENES, indirect=True)
 def test_the_recovery_is_killed_too(case: Case) -> None:
-    """Killed, and the run that comes to end it killed at everything that it does, and so on: each step of it can be repeated."""
-    for number in points(case, "twice")[::5 if case.scene.slow else 9 if judged.WHOLE else 3]:
+    """Killed, and the run that comes to end it killed at everything that it does, and so on.
+
+    Each step of it can be repeated.
+    """
+    for number in points(case, "twice")[:: 5 if case.scene.slow else 9 if judged.WHOLE else 3]:
         later = 1
         while True:
             with case.node() as node:

@@ -1,9 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every kind of step is refused something: by a full or read-only disk, by a security module, by somebody who writes the same file, by a clock.
+"""Every kind of step is refused something.
 
-It says so in one sentence, and leaves everything as it was, or done. The next run, once the fault is gone, comes to where an undisturbed one is.
+By a full or read-only disk, by a security module, by somebody who writes the same file, by a clock.
+
+It says so in one sentence, and leaves everything as it was, or done. The next run, once the fault
+is gone, comes to where an undisturbed one is.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ import itertools
 import os
 import subprocess
 import time
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,15 +29,32 @@ from tests.unit.support import fake_file_change as change_node
 
 SCENES = {**nodes.SCENES, **levels.SCENES}
 SAMPLE = 1
-ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it mounts, or sets attributes")
-# What a disk, a quota, and a security module's refusal are to a program; SELinux refuses root with EACCES.
+ROOT_ONLY = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root: it mounts, or sets attributes"
+)
+# What a disk, a quota, and a security module's refusal are to a program; SELinux refuses root with
+# EACCES.
 ERRORS = ("EACCES", "EPERM", "ENOSPC", "EDQUOT", "EROFS", "EIO")
-WRITES = {name: scene for name, scene in nodes.SCENES.items() if name not in (
-    "swapoff", "kubelet enabled", "kubelet started", "kubelet unmasked", "managers' state", "leading scheduler")}  # those have one file that they write
+WRITES = {
+    name: scene
+    for name, scene in nodes.SCENES.items()
+    if name
+    not in (
+        # those have one file that they write
+        "swapoff",
+        "kubelet enabled",
+        "kubelet started",
+        "kubelet unmasked",
+        "managers' state",
+        "leading scheduler",
+    )
+}
 
 
 @pytest.fixture
-def case(request: pytest.FixtureRequest, record_property: Callable[[str, Any], None]) -> Iterator[Case]:
+def case(
+    request: pytest.FixtureRequest, record_property: Callable[[str, Any], None]
+) -> Iterator[Case]:
     made = Case(request.param, SCENES[request.param])
     made.undisturbed(reads=request.node.originalname == "test_an_error_anywhere")
     yield made
@@ -50,7 +69,9 @@ def without_folders(state: Any) -> Any:
 
 
 def told(node: Node, answers: list[dict[str, Any]], where: Any) -> None:
-    """One sentence each; what was refused was not begun, what was rolled back is as it was, what is done is done."""
+    """One sentence each; what was refused was not begun, what was rolled back is as it was, what
+    is done is done.
+    """
     for answer in answers:
         judged.one_sentence(answer, where)
     last, state = answers[-1], node.state()
@@ -59,8 +80,17 @@ def told(node: Node, answers: list[dict[str, Any]], where: Any) -> None:
     if last["state"] == "refused":
         assert state == node.case.before, (where, last, state, node.case.before)
     if last["state"] == "rolled_back":  # an empty folder that was made for the file may stay
-        assert without_folders(state) == without_folders(node.case.before), (where, last, state, node.case.before)
-    if last["state"] == "done" and "keeps its limit until its unit is started again" not in last["reason"]:  # which is said, and the next run does it
+        assert without_folders(state) == without_folders(node.case.before), (
+            where,
+            last,
+            state,
+            node.case.before,
+        )
+    # which is said, and the next run does it
+    if (
+        last["state"] == "done"
+        and "keeps its limit until its unit is started again" not in last["reason"]
+    ):
         assert state == node.case.after, (where, last, state, node.case.after)
 
 
@@ -80,6 +110,7 @@ def test_an_error_anywhere(case: Case, error: str) -> None:
 
 # --- whole filesystems
 
+
 def _there(node: Node, where: str) -> Path:
     folder = Path(node.root) if where == "journal" else node.case.scene.target(node.made).parent  # type: ignore[union-attr]
     folder.mkdir(0o755, parents=True, exist_ok=True)
@@ -88,7 +119,10 @@ def _there(node: Node, where: str) -> Path:
 
 @contextlib.contextmanager
 def full(folder: Path, options: str) -> Iterator[None]:
-    """A filesystem of its own with what is there, and no room for more. Files keep their times: a process is compared with its configuration's."""
+    """A filesystem of its own with what is there, and no room for more. Files keep their times.
+
+    A process is compared with its configuration's.
+    """
     saved, times = tree(folder), _times(folder)
     with change_node.tmpfs(folder, options):
         for name, what in saved.items():
@@ -123,7 +157,11 @@ def full(folder: Path, options: str) -> Iterator[None]:
 
 
 def _times(folder: Path) -> dict[str, tuple[int, int]]:
-    return {str(path): (path.stat().st_atime_ns, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path): (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @contextlib.contextmanager
@@ -144,8 +182,11 @@ def immutable(folder: Path) -> Iterator[None]:
 
 
 DISKS: dict[str, Callable[[Path], contextlib.AbstractContextManager[None]]] = {
-    "full": lambda folder: full(folder, "size=64k,mode=755"), "no inodes": lambda folder: full(folder, "nr_inodes=24,mode=755"),
-    "read-only": read_only, "immutable": immutable}
+    "full": lambda folder: full(folder, "size=64k,mode=755"),
+    "no inodes": lambda folder: full(folder, "nr_inodes=24,mode=755"),
+    "read-only": read_only,
+    "immutable": immutable,
+}
 
 
 # What needs no room where it is done: an empty file, and a file that is moved to the journal.
@@ -165,10 +206,24 @@ def test_a_disk_that_takes_nothing(case: Case, place: str, disk: str) -> None:
             answers = node.work(case.scene.steps(node.made), RUN)
             judged.one_sentence(answers[-1], where)
             empty = place == "target" and disk in ROOMY.get(case.name, ())
-            assert answers[-1]["state"] in (("done",) if empty else ("refused", "failed")), (where, answers)
-            assert empty or case.before == case.after or node.state() != case.after, (where, answers)
-            assert empty or any(word in answers[-1]["reason"] for word in (
-                "no space or no inode", "read-only", "chattr", "written", "cannot be used")), (where, answers)
+            assert answers[-1]["state"] in (("done",) if empty else ("refused", "failed")), (
+                where,
+                answers,
+            )
+            assert empty or case.before == case.after or node.state() != case.after, (
+                where,
+                answers,
+            )
+            assert empty or any(
+                word in answers[-1]["reason"]
+                for word in (
+                    "no space or no inode",
+                    "read-only",
+                    "chattr",
+                    "written",
+                    "cannot be used",
+                )
+            ), (where, answers)
         judged.ends_as_undisturbed(node, where)
 
 
@@ -177,12 +232,26 @@ def test_var_lib_is_missing(tmp_path: Path) -> None:
     for name, scene in SCENES.items():
         if scene.slow:
             continue
-        with pytest.MonkeyPatch.context() as monkeypatch, scene.make(_fresh(tmp_path, name), monkeypatch) as node:
+        with (
+            pytest.MonkeyPatch.context() as monkeypatch,
+            scene.make(_fresh(tmp_path, name), monkeypatch) as node,
+        ):
             before = scene.state(node)
-            answer = scene.do({"run_id": RUN, "root": str(tmp_path / "gone" / "kubemend"), "lock": None, "check": False,
-                               "step": scene.steps(node)[0]})
+            answer = scene.do(
+                {
+                    "run_id": RUN,
+                    "root": str(tmp_path / "gone" / "kubemend"),
+                    "lock": None,
+                    "check": False,
+                    "step": scene.steps(node)[0],
+                }
+            )
             judged.one_sentence(answer, name)
-            assert answer["state"] == "refused" and "cannot be used" in answer["reason"] and scene.state(node) == before, (name, answer)
+            assert (
+                answer["state"] == "refused"
+                and "cannot be used" in answer["reason"]
+                and scene.state(node) == before
+            ), (name, answer)
             assert not (tmp_path / "gone").exists()
 
 
@@ -194,8 +263,13 @@ def _fresh(tmp_path: Path, name: str) -> Path:
 
 # --- what lies in the file's place
 
+
 def _link(path: Path) -> None:
-    path.rename(path.with_name("elsewhere")) if path.exists() else path.with_name("elsewhere").write_bytes(b"theirs\n")
+    (
+        path.rename(path.with_name("elsewhere"))
+        if path.exists()
+        else path.with_name("elsewhere").write_bytes(b"theirs\n")
+    )
     path.symlink_to(path.with_name("elsewhere"))
 
 
@@ -225,15 +299,27 @@ def _folder(path: Path) -> None:
     path.mkdir()
 
 
-PLACES = {"link": _link, "dangling link": _dangling, "circle of links": _circle, "hard link": _hard, "FIFO": _fifo, "folder": _folder}
+PLACES = {
+    "link": _link,
+    "dangling link": _dangling,
+    "circle of links": _circle,
+    "hard link": _hard,
+    "FIFO": _fifo,
+    "folder": _folder,
+}
 
 
 @pytest.mark.parametrize("what", PLACES)
 @pytest.mark.parametrize("case", WRITES, indirect=True)
 def test_something_else_lies_there(case: Case, what: str) -> None:
-    """A link that leads to a file is followed and stays, or refused; nothing but one regular file is ever replaced, and nothing hangs."""
+    """A link that leads to a file is followed and stays, or refused.
+
+    Nothing but one regular file is ever replaced, and nothing hangs.
+    """
     if case.scene.slow and what not in ("link", "hard link"):
-        pytest.skip("a kubelet that cannot read its folder ends what it runs: covered by the other kinds")
+        pytest.skip(
+            "a kubelet that cannot read its folder ends what it runs: covered by the other kinds"
+        )
     with case.node() as node:
         steps = case.scene.steps(node.made)
         path = case.scene.target(node.made)
@@ -254,10 +340,19 @@ def test_something_else_lies_there(case: Case, what: str) -> None:
 
 
 def _names(folder: Path) -> Any:
-    return [(path.name, path.lstat().st_mode, path.lstat().st_ino, path.read_bytes() if path.is_file() else None) for path in sorted(folder.iterdir())]
+    return [
+        (
+            path.name,
+            path.lstat().st_mode,
+            path.lstat().st_ino,
+            path.read_bytes() if path.is_file() else None,
+        )
+        for path in sorted(folder.iterdir())
+    ]
 
 
 # --- somebody else writes at the same time
+
 
 def _in_place(path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
@@ -277,24 +372,39 @@ def _away(path: Path) -> None:
 
 
 def theirs(node: Node, path: Path) -> bool:
-    """Whether what they wrote is there; of a file that is ours alone and goes by itself, in the journal."""
+    """Whether what they wrote is there.
+
+    Of a file that is ours alone and goes by itself, in the journal.
+    """
     if node.case.name == "pinned pod" and any(b"# theirs\n" in one for one in node.journalled()):
         return True
     return path.exists() and b"# theirs\n" in path.read_bytes()
 
 
-@pytest.mark.parametrize("how", [_in_place, _anew, _away], ids=["written in place", "replaced", "removed"])
+@pytest.mark.parametrize(
+    "how", [_in_place, _anew, _away], ids=["written in place", "replaced", "removed"]
+)
 @pytest.mark.parametrize("case", WRITES, indirect=True)
 def test_another_tool_writes_the_file_meanwhile(case: Case, how: Callable[[Path], None]) -> None:
-    """As kubeadm upgrade, kubespray or a kubelet do: what they wrote stays, unless it came between the last comparison and the swap itself."""
+    """As kubeadm upgrade, kubespray or a kubelet do.
+
+    What they wrote stays, unless it came between the last comparison and the swap itself.
+    """
     swaps = ("os.rename", "os.link", "os.remove")
-    for number in judged.drawn(f"{case.name} {how.__name__}", list(range(1, len(case.points) + 1)), SAMPLE, case.scene.slow):
+    for number in judged.drawn(
+        f"{case.name} {how.__name__}", list(range(1, len(case.points) + 1)), SAMPLE, case.scene.slow
+    ):
         with case.node() as node:
             path = case.scene.target(node.made)
             assert path is not None
             seen = itertools.count(1)
 
-            def act(_one: effects.Effect, path: Path = path, number: int = number, seen: Iterator[int] = seen) -> None:
+            def act(
+                _one: effects.Effect,
+                path: Path = path,
+                number: int = number,
+                seen: Iterator[int] = seen,
+            ) -> None:
                 if next(seen) == number:
                     how(path)
 
@@ -303,7 +413,9 @@ def test_another_tool_writes_the_file_meanwhile(case: Case, how: Callable[[Path]
             where = (case.name, how.__name__, number, swapping, ended.answer)
             assert not ended.killed and isinstance(ended.answer, list), where
             judged.one_sentence(ended.answer[-1], where)
-            if swapping.name in swaps and (path.name in swapping.what or ".kubemend-" in swapping.what):
+            if swapping.name in swaps and (
+                path.name in swapping.what or ".kubemend-" in swapping.what
+            ):
                 continue  # the one moment that is left: change.py says so
             if how is not _away:
                 assert theirs(node, path), where
@@ -312,36 +424,57 @@ def test_another_tool_writes_the_file_meanwhile(case: Case, how: Callable[[Path]
             judged.one_sentence(healed, where)
             if how is not _away:
                 assert theirs(node, path), (where, healed)
-            assert not [one for one in node.folder.rglob("*") if one.name.endswith(".tmp") or ".kubemend-" in one.name], (where, healed)
+            assert not [
+                one
+                for one in node.folder.rglob("*")
+                if one.name.endswith(".tmp") or ".kubemend-" in one.name
+            ], (where, healed)
 
 
 # --- clocks
 
+
 def _jumps(way: str) -> Callable[[], None]:
-    """Wall clocks as they are when ntp, a hypervisor or a dead battery sets them; the monotonic one goes on."""
+    """Wall clocks as they are when ntp, a hypervisor or a dead battery sets them.
+
+    The monotonic one goes on.
+    """
+
     def install() -> None:
         true_time, gmtime, calls = time.time, time.gmtime, [0]
 
         def stepped() -> float:
             calls[0] += 1
-            return {"back a year": true_time() - 3.15e7, "1970": 100.0, "2038": 2.2e9,
-                    "to and fro": true_time() + (86400 if calls[0] % 2 else -86400)}[way]
+            return {
+                "back a year": true_time() - 3.15e7,
+                "1970": 100.0,
+                "2038": 2.2e9,
+                "to and fro": true_time() + (86400 if calls[0] % 2 else -86400),
+            }[way]
 
         time.time = stepped
         time.gmtime = lambda *args: gmtime(*(args or (stepped(),)))
+
     return install
 
 
 @pytest.mark.parametrize("way", ["back a year", "1970", "2038", "to and fro"])
 @pytest.mark.parametrize("case", SCENES, indirect=True)
 def test_the_clock_jumps(case: Case, way: str) -> None:
-    """The step ends as ever; or, of a process whose start is told by the wall clock, is refused before anything is changed, and the next run does it."""
+    """The step ends as ever; or, of a process whose start is told by the wall clock, is refused
+    before anything is changed, and the next run does it.
+    """
     with case.node() as node:
         ended = node.run(before=_jumps(way))
         where = (case.name, way, ended.answer)
         assert not ended.killed and isinstance(ended.answer, list), where
-        if case.scene.slow and ended.answer[-1]["state"] == "refused":  # by the wall clock its process started at another time than the evidence says
-            assert "the evidence is old" in ended.answer[-1]["reason"] and node.state() == case.before, where
+        # by the wall clock its process started at another time than the evidence says
+        if case.scene.slow and ended.answer[-1]["state"] == "refused":
+            assert (
+                "the evidence is old" in ended.answer[-1]["reason"] and node.state() == case.before
+            ), where
         else:
-            assert all(one["state"] == "done" for one in ended.answer) and node.state() == case.after, where
+            assert (
+                all(one["state"] == "done" for one in ended.answer) and node.state() == case.after
+            ), where
         judged.ends_as_undisturbed(node, where)

@@ -27,9 +27,13 @@ class Container:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def run(self, line: str, cwd: str = "/root", user: str = "root", timeout: float = 600) -> subprocess.CompletedProcess:
+    def run(
+        self, line: str, cwd: str = "/root", user: str = "root", timeout: float = 600
+    ) -> subprocess.CompletedProcess:
         """A line of the shell, with what it printed on both its outputs."""
-        return podman("exec", "--user", user, "--workdir", cwd, self.name, "bash", "-c", line, timeout=timeout)
+        return podman(
+            "exec", "--user", user, "--workdir", cwd, self.name, "bash", "-c", line, timeout=timeout
+        )
 
     def put(self, files: dict[str, Path], folder: str) -> None:
         """Files below this folder, by their names there."""
@@ -37,25 +41,74 @@ class Container:
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for name, path in files.items():
                 archive.add(path, name, recursive=False)
-        done = subprocess.run(["podman", "--runtime", "runc", "exec", "-i", self.name, "sh", "-c",
-                               f"mkdir -p '{folder}' && tar -x --no-same-owner -C '{folder}'"], input=packed.getvalue(), capture_output=True, check=False)
+        done = subprocess.run(
+            [
+                "podman",
+                "--runtime",
+                "runc",
+                "exec",
+                "-i",
+                self.name,
+                "sh",
+                "-c",
+                f"mkdir -p '{folder}' && tar -x --no-same-owner -C '{folder}'",
+            ],
+            input=packed.getvalue(),
+            capture_output=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr.decode()
 
 
 def podman(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess:
-    return subprocess.run(["podman", "--runtime", "runc", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors="replace", check=False, timeout=timeout, env=machine.environment())
+    return subprocess.run(
+        ["podman", "--runtime", "runc", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=timeout,
+        env=machine.environment(),
+    )
 
 
 @contextlib.contextmanager
 def fresh(label: str, *options: str) -> Iterator[Container]:
     """It and all in it is gone afterwards."""
-    made = subprocess.run([sys.executable, "-m", "tests.lab", "image", "--suite", SUITE], cwd=machine.ROOT, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False, timeout=1800)
-    image = next((line.strip() for line in reversed(made.stdout.splitlines()) if line.startswith("localhost/")), "")
+    made = subprocess.run(
+        [sys.executable, "-m", "tests.lab", "image", "--suite", SUITE],
+        cwd=machine.ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1800,
+    )
+    image = next(
+        (
+            line.strip()
+            for line in reversed(made.stdout.splitlines())
+            if line.startswith("localhost/")
+        ),
+        "",
+    )
     assert made.returncode == 0 and image, made.stderr[-2000:]
     name = f"kubemend-{label}-{os.getpid()}"
-    done = podman("run", "-d", "--replace", "--pull=never", "--name", name, *LIMITS, *options, image, "sleep", "infinity")
+    done = podman(
+        "run",
+        "-d",
+        "--replace",
+        "--pull=never",
+        "--name",
+        name,
+        *LIMITS,
+        *options,
+        image,
+        "sleep",
+        "infinity",
+    )
     assert done.returncode == 0, done.stdout
     try:
         yield Container(name)

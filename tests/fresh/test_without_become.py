@@ -1,10 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An audit as an ordinary user: what root reads, what that user reads, and that what is not seen is unknown, never clear.
+"""An audit as an ordinary user.
 
-The node is a stand-in: a plain container with programs of the components' names, and files of the modes that kubeadm gives them.
-KUBEMEND_APPROVE=1 writes what was read into without_become.json, which docs/rights.md tells.
+What root reads, what that user reads, and that what is not seen is unknown, never clear.
+
+The node is a stand-in: a plain container with programs of the components' names, and files of the
+modes that kubeadm gives them. KUBEMEND_APPROVE=1 writes what was read into without_become.json,
+which docs/rights.md tells.
 """
 
 from __future__ import annotations
@@ -48,27 +51,52 @@ cpuManagerPolicy: none
 STATE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 # name: (mode, text)
 FILES = {
-    "/etc/kubernetes/kubelet.conf": ("600", KUBECONFIG), "/etc/kubernetes/admin.conf": ("600", KUBECONFIG),
-    "/etc/kubernetes/kube-scheduler.conf": ("600", KUBECONFIG), "/etc/kubernetes/kube-controller-manager.conf": ("600", KUBECONFIG),
-    "/etc/kubernetes/manifests/kube-scheduler.yaml": ("600", MANIFEST.replace("NAME", "kube-scheduler")),
-    "/etc/kubernetes/manifests/kube-controller-manager.yaml": ("600", MANIFEST.replace("NAME", "kube-controller-manager")),
-    "/var/lib/kubelet/config.yaml": ("644", KUBELET), "/var/lib/kubelet/cpu_manager_state": ("600", STATE),
-    "/var/lib/kubelet/pki/kubelet-client-current.pem": ("600", ""), "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint": ("600", "{}"),
-    "/var/lib/kubemend/lock": ("600", ""), "/run/systemd/container": ("644", "podman"),
+    "/etc/kubernetes/kubelet.conf": ("600", KUBECONFIG),
+    "/etc/kubernetes/admin.conf": ("600", KUBECONFIG),
+    "/etc/kubernetes/kube-scheduler.conf": ("600", KUBECONFIG),
+    "/etc/kubernetes/kube-controller-manager.conf": ("600", KUBECONFIG),
+    "/etc/kubernetes/manifests/kube-scheduler.yaml": (
+        "600",
+        MANIFEST.replace("NAME", "kube-scheduler"),
+    ),
+    "/etc/kubernetes/manifests/kube-controller-manager.yaml": (
+        "600",
+        MANIFEST.replace("NAME", "kube-controller-manager"),
+    ),
+    "/var/lib/kubelet/config.yaml": ("644", KUBELET),
+    "/var/lib/kubelet/cpu_manager_state": ("600", STATE),
+    "/var/lib/kubelet/pki/kubelet-client-current.pem": ("600", ""),
+    "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint": ("600", "{}"),
+    "/var/lib/kubemend/lock": ("600", ""),
+    "/run/systemd/container": ("644", "podman"),
     # firewalld, ufw and a profile of NetworkManager with the modes of their packages; ufw is off.
-    "/usr/lib/systemd/system/firewalld.service": ("644", "[Unit]"), "/usr/lib/systemd/system/ufw.service": ("644", "[Unit]"),
+    "/usr/lib/systemd/system/firewalld.service": ("644", "[Unit]"),
+    "/usr/lib/systemd/system/ufw.service": ("644", "[Unit]"),
     "/etc/systemd/system/multi-user.target.wants/firewalld.service": ("644", "[Unit]"),
-    "/etc/firewalld/firewalld.conf": ("644", "DefaultZone=public"), "/etc/firewalld/zones/public.xml": ("644", "<zone/>"),
+    "/etc/firewalld/firewalld.conf": ("644", "DefaultZone=public"),
+    "/etc/firewalld/zones/public.xml": ("644", "<zone/>"),
     "/etc/NetworkManager/system-connections/eth0.nmconnection": ("600", "[connection]\nid=eth0"),
-    "/etc/ufw/ufw.conf": ("644", "ENABLED=no"), "/etc/default/ufw": ("644", 'DEFAULT_INPUT_POLICY="DROP"'),
-    **{f"/etc/ufw/{name}.rules": ("640", "*filter\nCOMMIT") for name in ("before", "before6", "user", "user6", "after", "after6")},
+    "/etc/ufw/ufw.conf": ("644", "ENABLED=no"),
+    "/etc/default/ufw": ("644", 'DEFAULT_INPUT_POLICY="DROP"'),
+    **{
+        f"/etc/ufw/{name}.rules": ("640", "*filter\nCOMMIT")
+        for name in ("before", "before6", "user", "user6", "after", "after6")
+    },
 }
-FOLDERS = {"/etc/kubernetes/manifests": "700", "/var/lib/kubelet/pki": "700", "/var/lib/kubelet/device-plugins": "750", "/var/lib/kubelet": "750",
-           "/var/lib/kubemend": "700", "/etc/firewalld": "750"}
+FOLDERS = {
+    "/etc/kubernetes/manifests": "700",
+    "/var/lib/kubelet/pki": "700",
+    "/var/lib/kubelet/device-plugins": "750",
+    "/var/lib/kubelet": "750",
+    "/var/lib/kubemend": "700",
+    "/etc/firewalld": "750",
+}
 PROGRAMS = {
     "kubelet": "--config=/var/lib/kubelet/config.yaml --kubeconfig=/etc/kubernetes/kubelet.conf",
     "kube-scheduler": "--kubeconfig=/etc/kubernetes/kube-scheduler.conf --leader-elect=true",
-    "kube-controller-manager": "--kubeconfig=/etc/kubernetes/kube-controller-manager.conf --leader-elect=true",
+    "kube-controller-manager": (
+        "--kubeconfig=/etc/kubernetes/kube-controller-manager.conf --leader-elect=true"
+    ),
 }
 
 
@@ -78,29 +106,65 @@ def planted(node: Container) -> None:
     for path, (mode, text) in FILES.items():
         lines += [f"install -D -m {mode} /dev/null {path}", f"cat > {path} <<'END'\n{text}\nEND"]
     lines += [f"chmod {mode} {path}" for path, mode in FOLDERS.items()]
-    lines.append("find /etc/kubernetes /var/lib/kubelet -type f -exec touch -d '1 hour ago' {} +")  # the kubelet has had time to load them
+    # the kubelet has had time to load them
+    lines.append("find /etc/kubernetes /var/lib/kubelet -type f -exec touch -d '1 hour ago' {} +")
     for name, arguments in PROGRAMS.items():
-        lines += [f"cp /usr/bin/python3.11 /usr/local/bin/{name}",
-                  f"setsid /usr/local/bin/{name} -c 'import time; time.sleep(1e6)' {arguments} >/dev/null 2>&1 </dev/null &"]
+        lines += [
+            f"cp /usr/bin/python3.11 /usr/local/bin/{name}",
+            (
+                f"setsid /usr/local/bin/{name} -c 'import time; time.sleep(1e6)' {arguments}"
+                " >/dev/null 2>&1 </dev/null &"
+            ),
+        ]
     done = node.run("\n".join(lines), timeout=60)
     assert done.returncode == 0, done.stdout
 
 
 def audit(node: Container, folder: Path, user: str) -> dict:
     inventory = folder / f"{user}.ini"
-    inventory.write_text(f"[kube_control_plane]\nm1 ansible_host={node.name} ansible_connection=containers.podman.podman ansible_user={user} "
-                         "ansible_python_interpreter=/usr/bin/python3\n", encoding="utf-8")
+    inventory.write_text(
+        f"[kube_control_plane]\nm1 ansible_host={node.name}"
+        f" ansible_connection=containers.podman.podman ansible_user={user}"
+        " ansible_python_interpreter=/usr/bin/python3\n",
+        encoding="utf-8",
+    )
     home = venvs.ensure("test")
-    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))]),
-                              ANSIBLE_HOME=str(folder / "ansible-home"), ANSIBLE_NOCOLOR="1")
+    env = machine.environment(
+        ANSIBLE_COLLECTIONS_PATH=os.pathsep.join(
+            [str(venvs.collections()), str(venvs.bundled("containers.podman"))]
+        ),
+        ANSIBLE_HOME=str(folder / "ansible-home"),
+        ANSIBLE_NOCOLOR="1",
+    )
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     report = folder / user
-    done = subprocess.run([home / "bin" / "ansible-playbook", "-i", inventory, "kubemend.remediation.audit", "-e", "kubemend_become=false",
-                           "-e", "kubemend_deep=true", "-e", f"kubemend_report_dir={report}"],
-                          cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=180)
+    done = subprocess.run(
+        [
+            home / "bin" / "ansible-playbook",
+            "-i",
+            inventory,
+            "kubemend.remediation.audit",
+            "-e",
+            "kubemend_become=false",
+            "-e",
+            "kubemend_deep=true",
+            "-e",
+            f"kubemend_report_dir={report}",
+        ],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    return {"report": json.loads((report / "report.json").read_text(encoding="utf-8")), "stdout": done.stdout,
-            "evidence": json.loads((report / "evidence" / "m1.json").read_text(encoding="utf-8"))}
+    return {
+        "report": json.loads((report / "report.json").read_text(encoding="utf-8")),
+        "stdout": done.stdout,
+        "evidence": json.loads((report / "evidence" / "m1.json").read_text(encoding="utf-8")),
+    }
 
 
 @pytest.fixture(scope="module", name="runs")
@@ -155,19 +219,37 @@ def verdicts(run: dict) -> dict:
 
 
 def told(runs: dict) -> dict:
-    """{collectors: what an ordinary user gets of each, unknown: the faults that root has an answer to and that user has none}."""
+    """{collectors: what an ordinary user gets of each, unknown.
+
+    The faults that root has an answer to and that user has none}.
+    """
     root, viewer = verdicts(runs["root"]), verdicts(runs["viewer"])
     both = [runs[user]["evidence"]["collectors"] for user in ("root", "viewer")]
-    return {"collectors": {name: reads(both[0][name], both[1][name]) for name in sorted(both[0])},
-            "unknown": sorted({code for code, component in root if viewer[code, component] == "unknown" != root[code, component]})}
+    return {
+        "collectors": {name: reads(both[0][name], both[1][name]) for name in sorted(both[0])},
+        "unknown": sorted(
+            {
+                code
+                for code, component in root
+                if viewer[code, component] == "unknown" != root[code, component]
+            }
+        ),
+    }
 
 
 def test_what_is_not_seen_is_unknown_and_what_is_told_is_what_root_is_told(runs):
     root, viewer = verdicts(runs["root"]), verdicts(runs["viewer"])
     assert set(root) == set(viewer)
-    # The kernel is the machine's, and a role's scenario beside this one raises its limits for a while.
-    differing = {key: (root[key], viewer[key]) for key in root if root[key] != viewer[key] and key[0] != "KM407"}
-    assert differing and {verdict for _root, verdict in differing.values()} == {"unknown"}, differing
+    # The kernel is the machine's, and a role's scenario beside this one raises its limits for a
+    # while.
+    differing = {
+        key: (root[key], viewer[key])
+        for key in root
+        if root[key] != viewer[key] and key[0] != "KM407"
+    }
+    assert differing and {verdict for _root, verdict in differing.values()} == {"unknown"}, (
+        differing
+    )
 
 
 def test_the_page_tells_what_was_read(runs):

@@ -27,7 +27,7 @@ def chosen(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list
         names = options.only.split(",")
         unknown = set(names) - {stage.name for stage in stages.EVERY}
         if unknown:
-            parser.error("no such stage: {0}".format(", ".join(sorted(unknown))))
+            parser.error("no such stage: {}".format(", ".join(sorted(unknown))))
         return [stage for stage in stages.EVERY if stage.name in names]
     if options.quick:
         return stages.QUICK
@@ -39,13 +39,21 @@ def chosen(options: argparse.Namespace, parser: argparse.ArgumentParser) -> list
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python3 -m tests.gate", description="Every test of this collection.")
-    parser.add_argument("--full", action="store_true",
-                        help="the whole matrix of the lab, with the components' default timers")
-    parser.add_argument("--quick", action="store_true",
-                        help="what to run before a commit: tests without a playbook, lint of changes")
-    parser.add_argument("--only", metavar="STAGE,...",
-                        help="of: " + ", ".join(stage.name for stage in stages.EVERY))
+        prog="python3 -m tests.gate", description="Every test of this collection."
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="the whole matrix of the lab, with the components' default timers",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="what to run before a commit: tests without a playbook, lint of changes",
+    )
+    parser.add_argument(
+        "--only", metavar="STAGE,...", help="of: " + ", ".join(stage.name for stage in stages.EVERY)
+    )
     options = parser.parse_args()
     todo = chosen(options, parser)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

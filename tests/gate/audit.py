@@ -1,5 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""make audit: the bundled evidence judged, or an inventory audited, with an ansible-core of our own."""
+"""make audit: the bundled evidence judged, or an inventory audited, with an ansible-core of our
+own.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,26 @@ from tests.gate import machine, venvs
 EXAMPLE = machine.ROOT / "examples" / "two-leaders"
 # With an inventory, what the operator's environment says about reaching hosts
 # counts. What it says about where code comes from and how plays run does not.
-REACH = ("ANSIBLE_CONFIG", "ANSIBLE_HOST_KEY_CHECKING", "ANSIBLE_TIMEOUT", "ANSIBLE_FORKS", "ANSIBLE_PIPELINING",
-         "ANSIBLE_NOCOLOR", "ANSIBLE_FORCE_COLOR", "ANSIBLE_PRIVATE_KEY_FILE", "ANSIBLE_ASK_PASS", "ANSIBLE_TRANSPORT")
-REACH_PREFIXES = ("ANSIBLE_SSH_", "ANSIBLE_REMOTE_", "ANSIBLE_BECOME", "ANSIBLE_VAULT_", "ANSIBLE_SCP_", "ANSIBLE_SFTP_")
+REACH = (
+    "ANSIBLE_CONFIG",
+    "ANSIBLE_HOST_KEY_CHECKING",
+    "ANSIBLE_TIMEOUT",
+    "ANSIBLE_FORKS",
+    "ANSIBLE_PIPELINING",
+    "ANSIBLE_NOCOLOR",
+    "ANSIBLE_FORCE_COLOR",
+    "ANSIBLE_PRIVATE_KEY_FILE",
+    "ANSIBLE_ASK_PASS",
+    "ANSIBLE_TRANSPORT",
+)
+REACH_PREFIXES = (
+    "ANSIBLE_SSH_",
+    "ANSIBLE_REMOTE_",
+    "ANSIBLE_BECOME",
+    "ANSIBLE_VAULT_",
+    "ANSIBLE_SCP_",
+    "ANSIBLE_SFTP_",
+)
 
 
 class BadInput(Exception):
@@ -29,19 +48,29 @@ def playbook_arguments(inventory: str) -> list[str]:
         return [str(machine.ROOT / "playbooks" / "replay.yml"), "-e", evidence]
     # "m1," is a list of hosts, not a file.
     if "," not in inventory and not os.path.exists(inventory):
-        raise BadInput("INVENTORY={0}: there is no such file or folder".format(inventory))
+        raise BadInput(f"INVENTORY={inventory}: there is no such file or folder")
     return ["-i", inventory, str(machine.ROOT / "playbooks" / "audit.yml")]
 
 
 def environment(inventory: str) -> dict[str, str]:
     env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()))
     if inventory:
-        env.update({key: value for key, value in os.environ.items() if key in REACH or key.startswith(REACH_PREFIXES)})
+        env.update(
+            {
+                key: value
+                for key, value in os.environ.items()
+                if key in REACH or key.startswith(REACH_PREFIXES)
+            }
+        )
     else:
         # Recorded evidence needs no settings, so the caller's ansible.cfg is
         # left out: what a fresh checkout shows is then the same for everybody.
         config = machine.VENV / "replay.cfg"
-        config.write_text("[defaults]\nlocalhost_warning = false\n[inventory]\ninventory_unparsed_warning = false\n", encoding="ascii")
+        config.write_text(
+            "[defaults]\nlocalhost_warning = false\n[inventory]\ninventory_unparsed_warning ="
+            " false\n",
+            encoding="ascii",
+        )
         env["ANSIBLE_CONFIG"] = str(config)
     # The pinned environment itself, not another Ansible of the caller's PATH.
     env["PATH"] = os.pathsep.join([str(machine.VENV / "audit" / "bin"), env["PATH"]])
@@ -56,7 +85,7 @@ def main() -> int:
             print("making .venv with the pinned ansible-core (once)", file=sys.stderr, flush=True)
         python = venvs.ensure("audit") / "bin" / "python"
     except (BadInput, venvs.Unavailable, ValueError) as problem:
-        print("make audit: {0}".format(problem), file=sys.stderr)
+        print(f"make audit: {problem}", file=sys.stderr)
         return 2
     # By the interpreter, not by bin/ansible-playbook: a long or spaced path
     # does not fit into the first line of a script.

@@ -8,10 +8,19 @@ import pathlib
 import re
 import xml.etree.ElementTree
 
-SANITY_RUNNING = re.compile(r"^Running sanity test \"(?P<name>[^\"]+)\"(?: on Python (?P<python>\S+))?", re.MULTILINE)
-SANITY_SKIPPED = re.compile(r"^WARNING: Skipping (?P<what>sanity test .*?|.* test .*?)\.?$", re.MULTILINE)
-NO_PYTHON = re.compile(r"^sanity test \"(?P<name>[^\"]+)\" on Python (?P<python>\S+) because it could not be found$")
-SANITY_FAILED = re.compile(r"^FATAL: The \d+ sanity test\(s\) listed below \(out of \d+\) failed[^\n]*\n(?P<names>.*)\Z", re.MULTILINE | re.DOTALL)
+SANITY_RUNNING = re.compile(
+    r"^Running sanity test \"(?P<name>[^\"]+)\"(?: on Python (?P<python>\S+))?", re.MULTILINE
+)
+SANITY_SKIPPED = re.compile(
+    r"^WARNING: Skipping (?P<what>sanity test .*?|.* test .*?)\.?$", re.MULTILINE
+)
+NO_PYTHON = re.compile(
+    r"^sanity test \"(?P<name>[^\"]+)\" on Python (?P<python>\S+) because it could not be found$"
+)
+SANITY_FAILED = re.compile(
+    r"^FATAL: The \d+ sanity test\(s\) listed below \(out of \d+\) failed[^\n]*\n(?P<names>.*)\Z",
+    re.MULTILINE | re.DOTALL,
+)
 NO_TESTS = 5  # what pytest ends with where it ran none
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -24,7 +33,7 @@ class Counts:
     failed: list[str] = dataclasses.field(default_factory=list)
     skipped: list[str] = dataclasses.field(default_factory=list)
 
-    def add(self, other: "Counts") -> None:
+    def add(self, other: Counts) -> None:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
@@ -50,7 +59,8 @@ def from_command(name: str, returncode: int) -> Counts:
 
 
 def from_junit(path: pathlib.Path, returncode: int, before: int = 0) -> Counts:
-    """Read pytest's own record. A run that left none, or that failed without a failed case, has failed.
+    """Read pytest's own record. A run that left none, or that failed without a failed case, has
+    failed.
 
     before: tests that passed in an interrupted run, and that this one left out.
     """
@@ -58,16 +68,16 @@ def from_junit(path: pathlib.Path, returncode: int, before: int = 0) -> Counts:
     try:
         cases = list(xml.etree.ElementTree.parse(path).iter("testcase"))
     except (OSError, xml.etree.ElementTree.ParseError):
-        return Counts(failed=["no result was written (exit code {0})".format(returncode)])
+        return Counts(failed=[f"no result was written (exit code {returncode})"])
     for case in cases:
-        name = "{0}::{1}".format(case.get("classname", ""), case.get("name", ""))
+        name = "{}::{}".format(case.get("classname", ""), case.get("name", ""))
         skip = case.find("skipped")
         wrong = [found for found in (case.find("failure"), case.find("error")) if found is not None]
         if wrong:
             # whoever reads only the last lines of a long log must learn the reason there
-            counts.failed.append("{0}: {1}".format(name, _reason(wrong[0])))
+            counts.failed.append(f"{name}: {_reason(wrong[0])}")
         elif skip is not None:
-            counts.skipped.append("{0}: {1}".format(case.get("name", ""), skip.get("message", "")))
+            counts.skipped.append("{}: {}".format(case.get("name", ""), skip.get("message", "")))
         else:
             counts.passed += 1
     counts.passed += before
@@ -76,16 +86,22 @@ def from_junit(path: pathlib.Path, returncode: int, before: int = 0) -> Counts:
     elif not cases and returncode == NO_TESTS:
         pass
     elif returncode and not counts.failed:
-        counts.failed.append("exit code {0} although no test failed".format(returncode))
+        counts.failed.append(f"exit code {returncode} although no test failed")
     return counts
 
 
 def _reason(wrong: xml.etree.ElementTree.Element) -> str:
-    """The first line of a failure; and below a message of the assertion's own, what Ansible failed with and what was compared."""
+    """The first line of a failure.
+
+    And below a message of the assertion's own, what Ansible failed with and what was compared.
+    """
     # pytest cuts the attribute after some lines; the text has them all, each behind an E
     lines = [line.strip() for line in (wrong.get("message") or "").splitlines()] or [""]
     lines += [line[1:].strip() for line in (wrong.text or "").splitlines() if line.startswith("E ")]
-    told = [next((line[:300] for line in lines[1:] if line.startswith(mark)), "") for mark in ("fatal: ", "assert ")]
+    told = [
+        next((line[:300] for line in lines[1:] if line.startswith(mark)), "")
+        for mark in ("fatal: ", "assert ")
+    ]
     return " ".join(filter(None, [lines[0], *told]))
 
 
@@ -96,7 +112,7 @@ def from_sanity(text: str, returncode: int) -> Counts:
     match = SANITY_FAILED.search(text)
     names = [line.strip() for line in match["names"].splitlines() if line.strip()] if match else []
     if returncode and not names:
-        names = ["ansible-test ended with exit code {0}".format(returncode)]
+        names = [f"ansible-test ended with exit code {returncode}"]
     if not ran and not names:
         names = ["ansible-test ran no sanity test"]
     return Counts(
@@ -116,7 +132,10 @@ def _by_python(reasons: list[str]) -> list[str]:
             tests.setdefault(match["python"], []).append(match["name"])
         elif reason not in lines:
             lines.append(reason)
-    return lines + ["no Python {0} on this machine ({1})".format(python, ", ".join(names)) for python, names in tests.items()]
+    return lines + [
+        "no Python {} on this machine ({})".format(python, ", ".join(names))
+        for python, names in tests.items()
+    ]
 
 
 @dataclasses.dataclass
@@ -137,7 +156,10 @@ def total(lines: list[Line]) -> Counts:
 
 @dataclasses.dataclass
 class Spent:
-    """Where the time of a run went: wall seconds, share of idle CPU, slowest tests, folder of logs."""
+    """Where the time of a run went.
+
+    Wall seconds, share of idle CPU, slowest tests, folder of logs.
+    """
 
     seconds: float
     idle: float | None = None
@@ -147,34 +169,44 @@ class Spent:
 
 def summary(lines: list[Line], spent: Spent) -> str:
     """What ran, what did not and why, and where the time went; the last line is for machines."""
-    out = ["", "{0:<16}{1:>8}{2:>8}{3:>9}{4:>10}".format(
-        "stage", "passed", "failed", "skipped", "seconds")]
+    out = [
+        "",
+        "{:<16}{1:>8}{:>8}{3:>9}{:>10}".format(
+            "stage",
+            "passed",
+            "failed",
+            "skipped",
+        ),
+    ]
     for line in lines:
         counts = line.counts
-        out.append("{0:<16}{1:>8}{2:>8}{3:>9}{4:>10.1f}".format(
-            line.name, counts.passed, len(counts.failed), len(counts.skipped), line.seconds))
+        out.append(
+            f"{line.name:<16}{counts.passed:>8}{len(counts.failed):>8}{len(counts.skipped):>9}{line.seconds:>10.1f}"
+        )
     if spent.slowest:
         out += ["", "the slowest tests, in seconds"]
-        out += ["{0:>8.1f}  {1}".format(seconds, _one_line(name, 120))
-                for seconds, name in spent.slowest]
+        out += [f"{seconds:>8.1f}  {_one_line(name, 120)}" for seconds, name in spent.slowest]
         out.append("")
     for label, key in (("skipped", "skipped"), ("FAILED", "failed")):
         for line in lines:
-            out += ["{0} {1}: {2}".format(label, line.name, _one_line(what))
-                    for what in getattr(line.counts, key)]
+            out += [f"{label} {line.name}: {_one_line(what)}" for what in getattr(line.counts, key)]
     failed = [line.name for line in lines if line.counts.failed]
     if spent.logs:
-        out.append("log of each stage: {0}/STAGE.log{1}".format(
-            spent.logs, "; failed: " + ", ".join(failed) if failed else ""))
-    out.append("all stages took {0:.0f} seconds{1}".format(spent.seconds, _idle(spent.idle)))
+        out.append(
+            "log of each stage: {}/STAGE.log{}".format(
+                spent.logs, "; failed: " + ", ".join(failed) if failed else ""
+            )
+        )
+    out.append(f"all stages took {spent.seconds:.0f} seconds{_idle(spent.idle)}")
     counts = total(lines)
-    out.append("{0} passed, {1} failed, {2} skipped".format(
-        counts.passed, len(counts.failed), len(counts.skipped)))
+    out.append(
+        f"{counts.passed} passed, {len(counts.failed)} failed, {len(counts.skipped)} skipped"
+    )
     return "\n".join(out)
 
 
 def _idle(share: float | None) -> str:
-    return "" if share is None else "; {0:.0f} % of the CPU was idle".format(100 * share)
+    return "" if share is None else f"; {100 * share:.0f} % of the CPU was idle"
 
 
 def _one_line(text: str, width: int = 800) -> str:

@@ -14,8 +14,8 @@ if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     name = os.path.splitext(os.path.basename(__file__))[0]
     version = name.split("get_pip_")[1].replace("_", ".")
-    sys.path.insert(0, glob.glob(os.path.join(here, "pip-{0}-*.whl".format(version)))[0])
+    sys.path.insert(0, glob.glob(os.path.join(here, f"pip-{version}-*.whl"))[0])
     options = [word for word in sys.argv[1:] if word not in ("--no-setuptools", "--no-wheel")]
     # A folder of ours that is inherited by pip would win over the wheel.
-    sys.argv = ["pip", "install", "--upgrade"] + options
+    sys.argv = ["pip", "install", "--upgrade", *options]
     runpy.run_module("pip", run_name="__main__", alter_sys=True)

@@ -19,21 +19,46 @@ _APT = threading.Lock()
 
 # A test that inherits these would test the caller's shell. Proxies, pip's
 # index and certificates stay: without them nothing can be installed.
-FOREIGN = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONSAFEPATH", "PYTHONINSPECT", "VIRTUAL_ENV", "MAKEFLAGS", "MFLAGS",
-           "MAKEOVERRIDES", "ARGS", "INVENTORY", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV",
-           "PYTEST_ADDOPTS", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+FOREIGN = (
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "PYTHONSAFEPATH",
+    "PYTHONINSPECT",
+    "VIRTUAL_ENV",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKEOVERRIDES",
+    "ARGS",
+    "INVENTORY",
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_USER",
+    "PIP_REQUIRE_VIRTUALENV",
+    "PYTEST_ADDOPTS",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+)
 FOREIGN_PREFIXES = ("ANSIBLE_", "MOLECULE_", "KUBEMEND_")
 OURS = ("KUBEMEND_LAB_CACHE",)
 
 
 def environment(**extra: str) -> dict[str, str]:
     """The caller's environment without what would change what is tested."""
-    env = {key: value for key, value in os.environ.items()
-           if key in OURS or (key not in FOREIGN and not key.startswith(FOREIGN_PREFIXES))}
+    env = {
+        key: value
+        for key, value in os.environ.items()
+        if key in OURS or (key not in FOREIGN and not key.startswith(FOREIGN_PREFIXES))
+    }
     env.setdefault("LC_ALL", "C.UTF-8")
     # 2.16's ansible-test and pyenv's stand-ins do not go together: real
     # interpreters come first, the stand-ins are left out.
-    path = [entry for entry in env.get("PATH", os.defpath).split(os.pathsep) if not entry.endswith("/shims")]
+    path = [
+        entry
+        for entry in env.get("PATH", os.defpath).split(os.pathsep)
+        if not entry.endswith("/shims")
+    ]
     env["PATH"] = os.pathsep.join(path)
     env.update(extra)
     return env
@@ -48,13 +73,16 @@ def in_ci() -> bool:
 
 
 def python_candidates(version: tuple[int, int]) -> list[str]:
-    """Where a Python of this version may be: PATH, then pyenv's folder, then /usr/local and /opt."""
-    name = "python{0}.{1}".format(*version)
+    """Where a Python of this version may be.
+
+    PATH, then pyenv's folder, then /usr/local and /opt.
+    """
+    name = "python{}.{}".format(*version)
     found = [shutil.which(name, path=environment()["PATH"]) or ""]
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv")
     for pattern in ("versions/{0}.{1}.*/bin/" + name, "versions/{0}.{1}/bin/" + name):
         found += sorted(str(path) for path in pyenv.glob(pattern.format(*version)))
-    found += ["/usr/local/bin/" + name, "/opt/python{0}.{1}/bin/".format(*version) + name]
+    found += ["/usr/local/bin/" + name, "/opt/python{}.{}/bin/".format(*version) + name]
     return [path for path in found if path and os.access(path, os.X_OK)]
 
 
@@ -67,8 +95,13 @@ def pythons() -> dict[tuple[int, int], str]:
             found[version] = sys.executable
             continue
         for path in python_candidates(version):
-            probe = subprocess.run([path, "-c", "import sys; print(sys.version_info[:2])"],
-                                   capture_output=True, text=True, check=False, env=environment())
+            probe = subprocess.run(
+                [path, "-c", "import sys; print(sys.version_info[:2])"],
+                capture_output=True,
+                text=True,
+                check=False,
+                env=environment(),
+            )
             if probe.stdout.strip() == str(version):
                 found[version] = path
                 break
@@ -84,14 +117,28 @@ def python_between(oldest: tuple[int, int], newest: tuple[int, int]) -> str | No
 
 
 def need(commands: dict[str, str]) -> list[str]:
-    """Install the packages of missing commands where we may; return the commands that are still missing."""
+    """Install the packages of missing commands where we may.
+
+    Return the commands that are still missing.
+    """
     with _APT:
         missing = {command: package for command, package in commands.items() if not _have(command)}
         if missing and is_root() and shutil.which("apt-get"):
             env = environment(DEBIAN_FRONTEND="noninteractive")
-            install = ["apt-get", "install", "-y", "-q", "-o", "DPkg::Lock::Timeout=300", "--no-install-recommends", *sorted(set(missing.values()))]
+            install = [
+                "apt-get",
+                "install",
+                "-y",
+                "-q",
+                "-o",
+                "DPkg::Lock::Timeout=300",
+                "--no-install-recommends",
+                *sorted(set(missing.values())),
+            ]
             if subprocess.run(install, env=env, capture_output=True, check=False).returncode:
-                subprocess.run(["apt-get", "update", "-q"], env=env, capture_output=True, check=False)
+                subprocess.run(
+                    ["apt-get", "update", "-q"], env=env, capture_output=True, check=False
+                )
                 subprocess.run(install, env=env, capture_output=True, check=False)
         return [command for command in missing if not _have(command)]
 
@@ -99,14 +146,25 @@ def need(commands: dict[str, str]) -> list[str]:
 def _have(command: str) -> bool:
     """A command, or the part of Debian's Python that makes virtual environments (python:<path>)."""
     if command.startswith("python:"):
-        return subprocess.run([command[7:], "-c", "import ensurepip, venv"], env=environment(),
-                              capture_output=True, check=False).returncode == 0
+        return (
+            subprocess.run(
+                [command[7:], "-c", "import ensurepip, venv"],
+                env=environment(),
+                capture_output=True,
+                check=False,
+            ).returncode
+            == 0
+        )
     return shutil.which(command) is not None
 
 
 def why_no_lab() -> str | None:
-    """One sentence where real nodes cannot run, else nothing. The lab itself knows what it needs."""
-    from tests.lab.cluster import host  # not before it is asked for: the other stages do without the lab
+    """One sentence where real nodes cannot run, else nothing.
+
+    The lab itself knows what it needs.
+    """
+    # not before it is asked for: the other stages do without the lab
+    from tests.lab.cluster import host
 
     with _APT:
         reason = host.unavailable_reason()
@@ -116,10 +174,14 @@ def why_no_lab() -> str | None:
         except SystemExit as problem:
             reason = str(problem)
         except (RuntimeError, OSError) as problem:
-            reason = "what the lab needs cannot be installed here: {0}".format(str(problem).splitlines()[0])
+            reason = f"what the lab needs cannot be installed here: {str(problem).splitlines()[0]}"
     if reason:
         return reason
-    probe = subprocess.run(["podman", "--runtime", "runc", "info"], capture_output=True, text=True, check=False)
+    probe = subprocess.run(
+        ["podman", "--runtime", "runc", "info"], capture_output=True, text=True, check=False
+    )
     if probe.returncode:
-        return "podman does not work here: {0}".format((probe.stderr.strip().splitlines() or ["no reason given"])[-1])
+        return "podman does not work here: {}".format(
+            (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
+        )
     return None

@@ -40,8 +40,9 @@ class Progress:
         if rows and rows[0] == wanted and wanted["commit"] != "none":
             self.resumed = True
             for row in rows[1:]:
-                line = counts.Line(row["name"], counts.Counts(row["passed"], [], row["skipped"]),
-                                   row["seconds"])
+                line = counts.Line(
+                    row["name"], counts.Counts(row["passed"], [], row["skipped"]), row["seconds"]
+                )
                 self.lines[line.name] = line
             return
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -54,8 +55,14 @@ class Progress:
 
     def passed(self, line: counts.Line) -> None:
         """Record a stage that passed."""
-        self._write({"name": line.name, "passed": line.counts.passed,
-                     "skipped": line.counts.skipped, "seconds": line.seconds})
+        self._write(
+            {
+                "name": line.name,
+                "passed": line.counts.passed,
+                "skipped": line.counts.skipped,
+                "seconds": line.seconds,
+            }
+        )
 
     def end(self) -> None:
         """Forget the run: it ended by itself."""
@@ -64,7 +71,7 @@ class Progress:
 
 def tests_file(stage: str, folder: pathlib.Path = FOLDER) -> pathlib.Path:
     """Name the file with the ids of the tests that passed in a stage."""
-    return folder / "{0}.passed".format(stage)
+    return folder / f"{stage}.passed"
 
 
 def tests_passed(path: pathlib.Path) -> list[str]:

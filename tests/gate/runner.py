@@ -22,8 +22,9 @@ INTERRUPTED = 130  # what a shell says of a command that was interrupted
 class Context:
     """What a stage works with: its log, and commands that write there."""
 
-    def __init__(self, name: str, full: bool = False, gentle: bool = False,
-                 resumed: bool = False) -> None:
+    def __init__(
+        self, name: str, full: bool = False, gentle: bool = False, resumed: bool = False
+    ) -> None:
         self.name = name
         self.full = full
         self.gentle = gentle
@@ -40,8 +41,13 @@ class Context:
     def text(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def run(self, command: Sequence[str | os.PathLike], cwd: pathlib.Path = machine.ROOT,
-            timeout: float = 900, env: dict[str, str] | None = None) -> tuple[int, str]:
+    def run(
+        self,
+        command: Sequence[str | os.PathLike],
+        cwd: pathlib.Path = machine.ROOT,
+        timeout: float = 900,
+        env: dict[str, str] | None = None,
+    ) -> tuple[int, str]:
         """Run a command in a session of its own, so that its end is the end of all it started."""
         if STOPPED.is_set():
             return INTERRUPTED, ""
@@ -51,14 +57,20 @@ class Context:
             words = gentle.gentle(words)
         with open(self.log, "ab") as handle:
             start = handle.tell()
-            with subprocess.Popen(words, cwd=cwd, env=env or machine.environment(),
-                                  stdin=subprocess.DEVNULL, stdout=handle,
-                                  stderr=subprocess.STDOUT, start_new_session=True) as process:
+            with subprocess.Popen(
+                words,
+                cwd=cwd,
+                env=env or machine.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=handle,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            ) as process:
                 RUNNING.add(process)
                 try:
                     process.wait(timeout)
                 except subprocess.TimeoutExpired:
-                    self.note("did not end within {0:.0f} seconds".format(timeout))
+                    self.note(f"did not end within {timeout:.0f} seconds")
                 finally:
                     end_group(process)
                     RUNNING.discard(process)
@@ -93,8 +105,8 @@ class Stage:
     """A name for --only, and what it does.
 
     nodes: it needs root and podman. first: these stages run one after the other, from the start of
-    the run, and go before the others where both want a CPU: a cluster that starves loses its leases.
-    last: it runs when all others ended.
+    the run, and go before the others where both want a CPU: a cluster that starves loses its
+    leases. last: it runs when all others ended.
     """
 
     name: str
@@ -107,8 +119,9 @@ class Stage:
 class Gate:
     """One run of the gate."""
 
-    def __init__(self, stages: Sequence[Stage], full: bool = False,
-                 record: progress.Progress | None = None) -> None:
+    def __init__(
+        self, stages: Sequence[Stage], full: bool = False, record: progress.Progress | None = None
+    ) -> None:
         self.stages = list(stages)
         self.full = full
         self.record = record
@@ -122,11 +135,13 @@ class Gate:
         todo = [stage for stage in self.stages if stage.name not in self.lines]
         for stage in self.stages:
             if stage.name in self.lines:
-                self._print("{0}: passed before this run was interrupted".format(stage.name))
+                self._print(f"{stage.name}: passed before this run was interrupted")
         lab = [stage for stage in todo if stage.first]
         others = [stage for stage in todo if not (stage.first or stage.last)]
-        lanes = [threading.Thread(target=self._lane, args=(queue, helped), daemon=True)
-                 for queue, helped in ((lab, others), (others, []))]
+        lanes = [
+            threading.Thread(target=self._lane, args=(queue, helped), daemon=True)
+            for queue, helped in ((lab, others), (others, []))
+        ]
         for thread in lanes:
             thread.start()
         for thread in lanes:
@@ -151,22 +166,23 @@ class Gate:
                 self._one(stage)
 
     def _one(self, stage: Stage) -> None:
-        self._print("{0}: begins".format(stage.name))
+        self._print(f"{stage.name}: begins")
         begin = time.monotonic()
         resumed = bool(self.record and self.record.resumed)
-        context = Context(stage.name, self.full, gentle=not (stage.first or stage.last), resumed=resumed)
+        context = Context(
+            stage.name, self.full, gentle=not (stage.first or stage.last), resumed=resumed
+        )
         result = self._result(stage, context)
         line = counts.Line(stage.name, result, time.monotonic() - begin)
         self.lines[stage.name] = line
         if self.record and not result.failed:
             self.record.passed(line)
         state = "FAILED" if result.failed else "done"
-        text = "{0}: {1} in {2:.0f} s, {3} passed".format(
-            stage.name, state, line.seconds, result.passed)
+        text = f"{stage.name}: {state} in {line.seconds:.0f} s, {result.passed} passed"
         if result.failed:
             tail = context.text().splitlines()[-TAIL:]
             text += "\n" + "\n".join("  | " + row for row in tail)
-            text += "\n  all of it: {0}".format(context.log)
+            text += f"\n  all of it: {context.log}"
         self._print(text)
 
     def _result(self, stage: Stage, context: Context) -> counts.Counts:
@@ -183,8 +199,9 @@ class Gate:
             return counts.Counts(failed=[str(problem)])
         except Exception as problem:  # a broken stage is a failed stage, the others still run
             context.note(traceback.format_exc())
-            return counts.Counts(failed=["the stage itself broke: {0}: {1}".format(
-                type(problem).__name__, problem)])
+            return counts.Counts(
+                failed=[f"the stage itself broke: {type(problem).__name__}: {problem}"]
+            )
 
     def _print(self, text: str) -> None:
         with self._say:

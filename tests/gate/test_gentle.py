@@ -25,7 +25,8 @@ def run(command):
 
 def test_without_control_groups_it_is_nice():
     command = gentle.gentle(["cat", "a b"])
-    assert command[0] == "nice" and command[-2:] == ["cat", "a b"]
+    assert command[0] == "nice"
+    assert command[-2:] == ["cat", "a b"]
 
 
 def test_it_enters_its_group_before_it_runs(monkeypatch, tmp_path):
@@ -36,7 +37,8 @@ def test_it_enters_its_group_before_it_runs(monkeypatch, tmp_path):
     told = run(gentle.gentle(["sh", "-c", 'echo "$$ $1"', "x", "a b"]))
     (folder,) = (path for path in root.iterdir() if path.is_dir())
     process, words = told.split(" ", 1)
-    assert (folder / "weight").read_text() == "7" and words == "a b\n"
+    assert (folder / "weight").read_text() == "7"
+    assert words == "a b\n"
     assert (folder / "cgroup.procs").read_text() == process + "\n"
 
 

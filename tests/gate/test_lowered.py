@@ -8,8 +8,14 @@ import pytest
 from tests.docs import faults
 
 
-@pytest.mark.parametrize(("text", "within"), [
-    ("A unit whose limits the kernel refuses", "a unit whose limits the kernel refuses"), ("CPU manager rejects pods", "CPU manager rejects pods"),
-    ("SELinux denies kubelet or runtime", "SELinux denies kubelet or runtime"), ("Pods with nodeName ask", "pods with nodeName ask")])
+@pytest.mark.parametrize(
+    ("text", "within"),
+    [
+        ("A unit whose limits the kernel refuses", "a unit whose limits the kernel refuses"),
+        ("CPU manager rejects pods", "CPU manager rejects pods"),
+        ("SELinux denies kubelet or runtime", "SELinux denies kubelet or runtime"),
+        ("Pods with nodeName ask", "pods with nodeName ask"),
+    ],
+)
 def test_names_stay_as_they_are(text, within):
     assert faults.lowered(text) == within

@@ -17,7 +17,15 @@ def output(tmp_path, monkeypatch):
 
 
 def test_the_callers_settings_are_left_out_and_the_way_to_the_index_stays(monkeypatch):
-    for key in ("ANSIBLE_STRATEGY", "PYTHONPATH", "PIP_TARGET", "KUBEMEND_FULL", "PIP_CERT", "HTTPS_PROXY", "KUBEMEND_LAB_CACHE"):
+    for key in (
+        "ANSIBLE_STRATEGY",
+        "PYTHONPATH",
+        "PIP_TARGET",
+        "KUBEMEND_FULL",
+        "PIP_CERT",
+        "HTTPS_PROXY",
+        "KUBEMEND_LAB_CACHE",
+    ):
         monkeypatch.setenv(key, "x")
     monkeypatch.setenv("PATH", "/home/a/.pyenv/shims:/usr/bin")
     env = machine.environment(ANSIBLE_HOME="/y")
@@ -50,8 +58,11 @@ def test_the_pips_of_ansible_test():
 
 def test_ansible_test_gets_the_pip_settings_that_it_would_hide():
     listed = "global.cert='/a'\nglobal.index-url='https://user:pass@index.example/simple'\n:env:.cert='/b'\ninstall.user='true'\n"
-    assert sanity.pip_settings(listed, {"cache-dir": "/c"}) == (
-        "[global]\ncache-dir = /c\ncert = /b\nindex-url = https://user:pass@index.example/simple\n")
+    assert (
+        sanity.pip_settings(listed, {"cache-dir": "/c"})
+        == "[global]\ncache-dir = /c\ncert = /b\nindex-url ="
+        " https://user:pass@index.example/simple\n"
+    )
 
 
 def good(_context):
@@ -71,10 +82,14 @@ def test_two_stages_run_at_once_in_their_lanes_and_the_last_one_waits():
         order.append(context.name)
         return counts.Counts(passed=1)
 
-    stages = [runner.Stage("last", last, last=True), runner.Stage("lab", company, first=True),
-              runner.Stage("other", company)]
+    stages = [
+        runner.Stage("last", last, last=True),
+        runner.Stage("lab", company, first=True),
+        runner.Stage("other", company),
+    ]
     lines = runner.Gate(stages).run()
-    assert sorted(order[:2]) == ["lab", "other"] and order[2] == "last"
+    assert sorted(order[:2]) == ["lab", "other"]
+    assert order[2] == "last"
     assert [line.name for line in lines] == ["last", "lab", "other"]
 
 
@@ -85,8 +100,13 @@ def test_first_stages_run_in_their_order_and_the_others_are_gentle():
         seen.append((context.name, context.gentle))
         return counts.Counts(passed=1)
 
-    runner.Gate([runner.Stage("build", work, first=True), runner.Stage("lab", work, first=True),
-                 runner.Stage("other", work)]).run()
+    runner.Gate(
+        [
+            runner.Stage("build", work, first=True),
+            runner.Stage("lab", work, first=True),
+            runner.Stage("other", work),
+        ]
+    ).run()
     assert [one for one in seen if not one[1]] == [("build", False), ("lab", False)]
     assert ("other", True) in seen
 
@@ -95,7 +115,12 @@ def test_a_stage_that_breaks_has_failed_and_the_next_one_runs():
     def broken(_context):
         raise ZeroDivisionError("boom")
 
-    lines = runner.Gate([runner.Stage("broken", broken), runner.Stage("good", lambda _context: counts.Counts(passed=1))]).run()
+    lines = runner.Gate(
+        [
+            runner.Stage("broken", broken),
+            runner.Stage("good", lambda _context: counts.Counts(passed=1)),
+        ]
+    ).run()
     assert lines[0].counts.failed == ["the stage itself broke: ZeroDivisionError: boom"]
     assert lines[1].counts.passed == 1
 
@@ -104,15 +129,24 @@ def test_a_stage_that_breaks_has_failed_and_the_next_one_runs():
 def test_without_a_lab_nodes_are_skipped_but_not_in_ci(monkeypatch, in_ci):
     monkeypatch.setattr(machine, "why_no_lab", lambda: "no podman")
     monkeypatch.setattr(machine, "in_ci", lambda: in_ci)
-    found = runner.Gate([runner.Stage("lab", lambda _context: counts.Counts(passed=1), nodes=True)]).run()[0].counts
-    assert (found.passed, found.failed, found.skipped) == (0, ["no podman"] if in_ci else [], [] if in_ci else ["no podman"])
+    found = (
+        runner.Gate([runner.Stage("lab", lambda _context: counts.Counts(passed=1), nodes=True)])
+        .run()[0]
+        .counts
+    )
+    assert (found.passed, found.failed, found.skipped) == (
+        0,
+        ["no podman"] if in_ci else [],
+        [] if in_ci else ["no podman"],
+    )
 
 
 def test_a_command_that_hangs_is_ended_with_its_children():
     context = runner.Context("hang")
     returncode, text = context.run(["sh", "-c", "echo before; sleep 600 & wait"], timeout=5)
     assert returncode != 0
-    assert "before" in text and "did not end within 5 seconds" in text
+    assert "before" in text
+    assert "did not end within 5 seconds" in text
 
 
 def test_nothing_begins_once_the_run_is_interrupted(monkeypatch):

@@ -23,17 +23,26 @@ def output(tmp_path, monkeypatch):
 def test_the_next_run_has_what_passed(tmp_path):
     progress.Progress(KEY, tmp_path / "p").passed(LINE)
     again = progress.Progress(dict(KEY), tmp_path / "p")
-    assert again.resumed and again.lines["a"] == LINE
+    assert again.resumed
+    assert again.lines["a"] == LINE
 
 
-@pytest.mark.parametrize("change", [
-    {"commit": "c2"}, {"tree": "x", "dirty": True}, {"full": True}, {"stages": ["a"]},
-    {"commit": "none"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"commit": "c2"},
+        {"tree": "x", "dirty": True},
+        {"full": True},
+        {"stages": ["a"]},
+        {"commit": "none"},
+    ],
+)
 def test_other_bytes_or_another_wish_begin_anew(tmp_path, change):
     first = {**KEY, "commit": change.get("commit", "c1")} if change == {"commit": "none"} else KEY
     progress.Progress(first, tmp_path / "p").passed(LINE)
     again = progress.Progress({**KEY, **change}, tmp_path / "p")
-    assert not again.resumed and not again.lines
+    assert not again.resumed
+    assert not again.lines
     assert not progress.Progress({**KEY, "commit": "none"}, tmp_path / "p").resumed
 
 
@@ -85,11 +94,32 @@ def run_pytest(folder, well):
     before.write_text(passed.read_text() if passed.exists() else "")
     # In a process of xdist the test would be taken for one of its tests.
     around = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_WORKER"}
-    env = {**around, "PYTHONPATH": str(machine.ROOT), "SEEN": str(folder / "seen"),
-           "WELL": well, "KUBEMEND_GATE_PASSED": str(passed), "KUBEMEND_GATE_BEFORE": str(before)}
+    env = {
+        **around,
+        "PYTHONPATH": str(machine.ROOT),
+        "SEEN": str(folder / "seen"),
+        "WELL": well,
+        "KUBEMEND_GATE_PASSED": str(passed),
+        "KUBEMEND_GATE_BEFORE": str(before),
+    }
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.gate.resume",
-         "test_it.py"], cwd=folder, env=env, capture_output=True, text=True, check=False)
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "tests.gate.resume",
+            "test_it.py",
+        ],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_pytest_leaves_out_what_passed(tmp_path):
@@ -108,6 +138,8 @@ def test_idle_share_and_slowest_tests(tmp_path):
     assert usage.idle_share(None, (1, 2)) is None
     assert usage.ticks(tmp_path / "none") is None
     record = tmp_path / "a.xml"
-    record.write_text('<testsuites><testsuite><testcase classname="m" name="s" time="2"/>'
-                      '<testcase classname="m" name="q" time="0.1"/></testsuite></testsuites>')
+    record.write_text(
+        '<testsuites><testsuite><testcase classname="m" name="s" time="2"/>'
+        '<testcase classname="m" name="q" time="0.1"/></testsuite></testsuites>'
+    )
     assert usage.slowest([record, tmp_path / "none.xml"], 1) == [(2.0, "m::s")]

@@ -10,19 +10,43 @@ from tests.docs import console_examples as shown
 PRINTED = "one\ntwo\nthree 3\nfour\n"
 
 
-@pytest.mark.parametrize("lines", [["one", "two", "three 3", "four"], ["…"], ["one", "…", "four"], ["…", "three …", "four"], ["one", "two", "…"],
-                                   ["…", "two", "…", "four", "…"]])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["one", "two", "three 3", "four"],
+        ["…"],
+        ["one", "…", "four"],
+        ["…", "three …", "four"],
+        ["one", "two", "…"],
+        ["…", "two", "…", "four", "…"],
+    ],
+)
 def test_what_was_printed(lines):
     assert shown.differs(lines, PRINTED) == ""
 
 
-@pytest.mark.parametrize("lines", [[], ["one"], ["two", "…"], ["…", "three 3"], ["one", "…", "three"], ["…", "four", "…", "one", "…"],
-                                   ["one", "three …", "…"], ["one", "two", "three 3", "four", "five"]])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        ["one"],
+        ["two", "…"],
+        ["…", "three 3"],
+        ["one", "…", "three"],
+        ["…", "four", "…", "one", "…"],
+        ["one", "three …", "…"],
+        ["one", "two", "three 3", "four", "five"],
+    ],
+)
 def test_what_was_not(lines):
     assert shown.differs(lines, PRINTED)
 
 
 def test_commands_of_a_page(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("text\n```console\n$ first 'one'\nout\n…\n$ second\n```\n\n```\n$ not run\n```\n```console\n$ third\n```\n", encoding="utf-8")
+    page.write_text(
+        "text\n```console\n$ first 'one'\nout\n…\n$ second\n```\n\n```\n$ not"
+        " run\n```\n```console\n$ third\n```\n",
+        encoding="utf-8",
+    )
     assert shown.commands(page) == [("first 'one'", ["out", "…"]), ("second", []), ("third", [])]

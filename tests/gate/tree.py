@@ -17,15 +17,41 @@ NO_CODE = ("tests/fixtures/",)
 
 
 def files(skip: tuple[str, ...] = ()) -> list[str]:
-    """Relative paths. Where git is not to be asked (an unpacked archive), everything but our own products."""
-    asked = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                           cwd=machine.ROOT, env=machine.environment(), capture_output=True, text=True, check=False)
+    """Relative paths. Where git is not to be asked (an unpacked archive), everything but our own
+    products.
+    """
+    asked = subprocess.run(
+        [
+            "git",
+            "-c",
+            "safe.directory=*",
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ],
+        cwd=machine.ROOT,
+        env=machine.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if asked.returncode == 0 and asked.stdout:
         names = [name for name in asked.stdout.split("\0") if name]
     else:
-        names = [str(path.relative_to(machine.ROOT)) for path in machine.ROOT.rglob("*")
-                 if not {".venv", ".git", ".lab", "output", "__pycache__"}.intersection(path.relative_to(machine.ROOT).parts)]
-    return [name for name in sorted(set(names)) if not name.startswith(skip) and (machine.ROOT / name).is_file()]
+        names = [
+            str(path.relative_to(machine.ROOT))
+            for path in machine.ROOT.rglob("*")
+            if not {".venv", ".git", ".lab", "output", "__pycache__"}.intersection(
+                path.relative_to(machine.ROOT).parts
+            )
+        ]
+    return [
+        name
+        for name in sorted(set(names))
+        if not name.startswith(skip) and (machine.ROOT / name).is_file()
+    ]
 
 
 def copy(target: pathlib.Path, skip: tuple[str, ...] = ()) -> pathlib.Path:
@@ -39,8 +65,13 @@ def copy(target: pathlib.Path, skip: tuple[str, ...] = ()) -> pathlib.Path:
 
 @contextlib.contextmanager
 def scratch(label: str) -> Iterator[pathlib.Path]:
-    """A folder outside the checkout: below it, git and ansible-test would take our .gitignore into account."""
-    with tempfile.TemporaryDirectory(prefix="kubemend-{0}-".format(label), ignore_cleanup_errors=True) as folder:
+    """A folder outside the checkout.
+
+    Below it, git and ansible-test would take our .gitignore into account.
+    """
+    with tempfile.TemporaryDirectory(
+        prefix=f"kubemend-{label}-", ignore_cleanup_errors=True
+    ) as folder:
         yield pathlib.Path(folder)
 
 

@@ -11,7 +11,10 @@ STAT = pathlib.Path("/proc/stat")
 
 
 def ticks(path: pathlib.Path = STAT) -> tuple[int, int] | None:
-    """Read the idle ticks and all ticks of all CPUs since the boot; None where there is no such file."""
+    """Read the idle ticks and all ticks of all CPUs since the boot.
+
+    None where there is no such file.
+    """
     try:
         first = path.read_text(encoding="ascii").splitlines()[0].split()
     except (OSError, IndexError):
@@ -37,6 +40,6 @@ def slowest(records: Iterable[pathlib.Path], count: int = 10) -> list[tuple[floa
         except (OSError, xml.etree.ElementTree.ParseError):
             continue
         for case in cases:
-            name = "{0}::{1}".format(case.get("classname", ""), case.get("name", ""))
+            name = "{}::{}".format(case.get("classname", ""), case.get("name", ""))
             found.append((float(case.get("time") or 0), name))
     return sorted(found, reverse=True)[:count]

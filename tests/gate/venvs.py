@@ -31,7 +31,18 @@ PYTHONS = {
     "sanity-2.21": ((3, 12), (3, 14)),
 }
 # What ansible needs to see of the checkout to find it as kubemend.remediation.
-ENTRIES = ("galaxy.yml", "meta", "plugins", "playbooks", "roles", "extensions", "examples", "docs", "README.md", "SECURITY.md")
+ENTRIES = (
+    "galaxy.yml",
+    "meta",
+    "plugins",
+    "playbooks",
+    "roles",
+    "extensions",
+    "examples",
+    "docs",
+    "README.md",
+    "SECURITY.md",
+)
 # What a person asks of the tests that way; the gate says it itself.
 SWITCHES = ("KUBEMEND_TEST_FULL", "KUBEMEND_CASES", "KUBEMEND_APPROVE")
 
@@ -53,12 +64,17 @@ def find_python(name: str) -> str:
     oldest, newest = PYTHONS[name]
     python = machine.python_between(oldest, newest)
     if python is None:
-        raise Unavailable("no Python {0}.{1} to {2}.{3} was found on this machine".format(*oldest, *newest))
+        raise Unavailable(
+            "no Python {}.{} to {}.{} was found on this machine".format(*oldest, *newest)
+        )
     return python
 
 
 def ensure(name: str) -> pathlib.Path:
-    """The folder of an environment that is as its pins say; a fresh one costs a look at its stamp."""
+    """The folder of an environment that is as its pins say.
+
+    A fresh one costs a look at its stamp.
+    """
     pins = PINS / (name + ".txt")
     home = machine.VENV / name
     stamp = home / "kubemend.stamp"
@@ -71,11 +87,25 @@ def ensure(name: str) -> pathlib.Path:
         if _fresh(stamp, want, home):
             return home
         if machine.need({"python:" + python: "python3-venv"}):
-            raise Unavailable("{0} cannot make virtual environments: install the package python3-venv".format(python))
+            raise Unavailable(
+                f"{python} cannot make virtual environments: install the package python3-venv"
+            )
         shutil.rmtree(home, ignore_errors=True)
         _run([python, "-m", "venv", str(home)])
-        _run([str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input",
-              "--disable-pip-version-check", "--no-deps", "-r", str(pins)])
+        _run(
+            [
+                str(home / "bin" / "python"),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-input",
+                "--disable-pip-version-check",
+                "--no-deps",
+                "-r",
+                str(pins),
+            ]
+        )
         stamp.write_text(want + "\n", encoding="ascii")
     return home
 
@@ -83,22 +113,35 @@ def ensure(name: str) -> pathlib.Path:
 def _fresh(stamp: pathlib.Path, want: str, home: pathlib.Path) -> bool:
     with contextlib.suppress(OSError):
         # The interpreter that it was made with may have been removed since.
-        return stamp.read_text(encoding="ascii").strip() == want and os.access(home / "bin" / "python", os.X_OK)
+        return stamp.read_text(encoding="ascii").strip() == want and os.access(
+            home / "bin" / "python", os.X_OK
+        )
     return False
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, env=machine.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        command,
+        env=machine.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     if done.returncode:
-        raise Unavailable("{0} failed:\n{1}".format(" ".join(command[1:4]), done.stdout.strip()[-3000:]))
+        raise Unavailable(
+            "{} failed:\n{}".format(" ".join(command[1:4]), done.stdout.strip()[-3000:])
+        )
 
 
 def collections() -> pathlib.Path:
-    """A collections path that shows this checkout, whatever its folder is called, as kubemend.remediation.
+    """A collections path that shows this checkout, whatever its folder is called, as
+    kubemend.remediation.
 
-    Links to its parts, not to itself: it holds .venv, and a walk over a link to
-    the whole would never end.
+    Links to its parts, not to itself: it holds .venv, and a walk over a link to the whole would
+    never end.
     """
     base = machine.VENV / "collections"
     ours = base / "ansible_collections" / "kubemend" / "remediation"
@@ -114,7 +157,10 @@ def collections() -> pathlib.Path:
 
 
 def bundled(collection: str) -> pathlib.Path:
-    """A collections path with one collection out of PyPI's ansible bundle: Galaxy is not reachable everywhere."""
+    """A collections path with one collection out of PyPI's ansible bundle.
+
+    Galaxy is not reachable everywhere.
+    """
     base = machine.VENV / "bundle"
     stamp = base / "kubemend.stamp"
     pins = PINS / "collections.txt"
@@ -127,8 +173,10 @@ def bundled(collection: str) -> pathlib.Path:
         download("-r", str(pins), target=base)
         wheel = next(base.glob("ansible-*.whl"))
         with zipfile.ZipFile(wheel) as archive:
-            prefix = "ansible_collections/{0}/".format(collection.replace(".", "/"))
-            archive.extractall(base, [member for member in archive.namelist() if member.startswith(prefix)])
+            prefix = "ansible_collections/{}/".format(collection.replace(".", "/"))
+            archive.extractall(
+                base, [member for member in archive.namelist() if member.startswith(prefix)]
+            )
         wheel.unlink()
         stamp.write_text(want + "\n", encoding="ascii")
     return base
@@ -136,8 +184,23 @@ def bundled(collection: str) -> pathlib.Path:
 
 def download(*what: str, target: pathlib.Path) -> None:
     """Wheels as they are, without what they depend on."""
-    _run([str(ensure("test") / "bin" / "python"), "-m", "pip", "download", "--quiet", "--no-input", "--no-deps",
-          "--only-binary", ":all:", "--disable-pip-version-check", "-d", str(target), *what])
+    _run(
+        [
+            str(ensure("test") / "bin" / "python"),
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-input",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--disable-pip-version-check",
+            "-d",
+            str(target),
+            *what,
+        ]
+    )
 
 
 def _fresh_file(stamp: pathlib.Path, want: str) -> bool:
@@ -153,8 +216,10 @@ def main(arguments: list[str]) -> int:
         return 2
     asked = {key: value for key, value in os.environ.items() if key in SWITCHES}
     env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(collections()), **asked)
-    env["PATH"] = "{0}{1}{2}".format(home / "bin", os.pathsep, env["PATH"])
-    return subprocess.run([str(home / "bin" / "python"), "-m", module, *rest], env=env, cwd=machine.ROOT, check=False).returncode
+    env["PATH"] = "{}{1}{}".format(home / "bin", os.pathsep, env["PATH"])
+    return subprocess.run(
+        [str(home / "bin" / "python"), "-m", module, *rest], env=env, cwd=machine.ROOT, check=False
+    ).returncode
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """python3 -m tests.lab: the lab by hand."""
+
 from __future__ import annotations
 
 import argparse
@@ -14,7 +15,9 @@ from tests.lab.cluster.clusters import Cluster
 def _versioned(parser, required: bool) -> None:
     parser.add_argument("--k8s", required=required, help="Kubernetes version, such as v1.36.3")
     parser.add_argument("--name", help="a second cluster of the same version")
-    parser.add_argument("--layout", default="kubeadm", choices=LAYOUTS, help="as which installer leaves its nodes")
+    parser.add_argument(
+        "--layout", default="kubeadm", choices=LAYOUTS, help="as which installer leaves its nodes"
+    )
 
 
 def _arguments(argv):
@@ -33,8 +36,12 @@ def _arguments(argv):
     broken.add_argument("--host", help="the node to break; each incident has its default")
     _versioned(broken, False)
     _versioned(commands.add_parser("heal", help="undo every open incident"), False)
-    commands.add_parser("build", help="fill the cache only").add_argument("--k8s", nargs="*", default=paths.pinned())
-    commands.add_parser("image", help="a plain Debian node image").add_argument("--suite", required=True)
+    commands.add_parser("build", help="fill the cache only").add_argument(
+        "--k8s", nargs="*", default=paths.pinned()
+    )
+    commands.add_parser("image", help="a plain Debian node image").add_argument(
+        "--suite", required=True
+    )
     commands.add_parser("check", help="can the lab run here?")
     return parser.parse_args(argv)
 
@@ -49,7 +56,9 @@ def _chosen(args) -> list:
 def _only(args) -> Cluster:
     chosen = _chosen(args)
     if len(chosen) != 1:
-        raise SystemExit(f"lab: {len(chosen)} clusters are up ({', '.join(c.name for c in chosen)}); give --k8s")
+        raise SystemExit(
+            f"lab: {len(chosen)} clusters are up ({', '.join(c.name for c in chosen)}); give --k8s"
+        )
     return chosen[0]
 
 
@@ -71,7 +80,9 @@ def _status(args) -> int:
 def main(argv=None) -> int:
     args = _arguments(argv)
     if args.command == "up":
-        Cluster(args.k8s, args.masters, args.workers, args.timers, args.name, args.prefix, args.layout).up()
+        Cluster(
+            args.k8s, args.masters, args.workers, args.timers, args.name, args.prefix, args.layout
+        ).up()
         return 0
     if args.command in ("status", "down"):
         return {"status": _status, "down": _down}[args.command](args)
@@ -89,6 +100,7 @@ def main(argv=None) -> int:
         print(images.build_plain_image(args.suite))
         return 0
     from tests.lab.support import incident
+
     if args.command == "break":
         incident.break_by_name(_only(args), args.incident, args.host)
     else:

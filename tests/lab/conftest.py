@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fixtures of the tests that repair, and what happens to clusters at the end.
 
-A continuous integration's machine gets its clusters taken away; a developer's keeps them, because the next run is quicker.
+A continuous integration's machine gets its clusters taken away; a developer's keeps them, because
+the next run is quicker.
 """
 
 from __future__ import annotations
@@ -17,18 +18,26 @@ import pytest
 
 from tests import schemas
 from tests.gate import machine
-from tests.lab.support import sampling as drawn, playbook, results
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.host import note
+from tests.lab.support import playbook, results
+from tests.lab.support import sampling as drawn
 from tests.lab.support.repairing import RELEASES, possible
 
 
 def pytest_collection_modifyitems(config, items):
-    """The gate's run leaves to other commits what this one does not draw; who names a file or a test gets all of it."""
+    """The gate's run leaves to other commits what this one does not draw.
+
+    Who names a file or a test gets all of it.
+    """
     if os.environ.get("KUBEMEND_DRAW") != "1":
         return
     # What is of the whole matrix only takes no other test's place.
-    could = [item.nodeid for item in items if not any(mark.args[0] for mark in item.iter_markers("skipif"))]
+    could = [
+        item.nodeid
+        for item in items
+        if not any(mark.args[0] for mark in item.iter_markers("skipif"))
+    ]
     out = drawn.left_out(could, results.tree()["commit"])
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in out])
     items[:] = [item for item in items if item.nodeid not in out]
@@ -36,15 +45,21 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """What the lab failed to make in time is made once more, as runner.py does; what one of our programs did never is."""
+    """What the lab failed to make in time is made once more, as runner.py does.
+
+    What one of our programs did never is.
+    """
     begun = len(playbook.BEGUN)
     try:
         return (yield)
-    except (TimeoutError, RuntimeError, subprocess.TimeoutExpired) as error:  # too late, or a command of the lab's own that failed
+    # too late, or a command of the lab's own that failed
+    except (TimeoutError, RuntimeError, subprocess.TimeoutExpired) as error:
         if len(playbook.BEGUN) != begun:
             raise
         note(f"{pyfuncitem.name}, once more, for nothing of ours had begun: {error}")
-    pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters})
+    pyfuncitem.obj(
+        **{name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    )
     return True
 
 
@@ -66,10 +81,13 @@ def cluster(request):
 @pytest.fixture
 def play(cluster, tmp_path):
     """Run a playbook; its process and its report."""
+
     def run(*arguments, name="remediate"):
         folder = tmp_path / "report"
         done = playbook.run(name, cluster.inventory, *arguments, report=str(folder))
         assert (folder / "report.json").exists(), done.stdout[-3000:]
-        return done, schemas.checked("report", json.loads((folder / "report.json").read_text(encoding="utf-8")))
+        return done, schemas.checked(
+            "report", json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        )
 
     return run

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives real ansible-playbook runs of this collection: what an operator sees, exit codes included."""
+"""Drives real ansible-playbook runs of this collection.
+
+What an operator sees, exit codes included.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,34 +24,47 @@ from typing import Any
 
 import hypothesis
 import pytest
-
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 
 def _importable() -> None:
-    """`pytest tests/unit` works from any checkout: under a temporary tree of the name that the imports use."""
+    """`pytest tests/unit` works from any checkout.
+
+    Under a temporary tree of the name that the imports use.
+    """
     if importlib.util.find_spec("ansible_collections") is None:
         tree = Path(tempfile.mkdtemp(prefix="kubemend-unit-"))
         atexit.register(shutil.rmtree, tree, ignore_errors=True)
         (tree / "ansible_collections" / "kubemend").mkdir(parents=True)
-        (tree / "ansible_collections" / "kubemend" / "remediation").symlink_to(Path(__file__).resolve().parents[2])
+        (tree / "ansible_collections" / "kubemend" / "remediation").symlink_to(
+            Path(__file__).resolve().parents[2]
+        )
         sys.path.insert(0, str(tree))
 
 
 _importable()
-settings = importlib.import_module("ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings")
+settings = importlib.import_module(
+    "ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings"
+)
 
 FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
-# The same examples everywhere; the long run looks for others, and keeps what it found where `make clean` finds it. What is real
+# The same examples everywhere; the long run looks for others, and keeps what it found where `make
+# clean` finds it. What is real
 # becomes an @example in the test.
-hypothesis.settings.register_profile("short", deadline=None, derandomize=True, database=None, max_examples=100,
-                                     suppress_health_check=list(hypothesis.HealthCheck))
+hypothesis.settings.register_profile(
+    "short",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=100,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
 hypothesis.settings.load_profile("short")
 LONGER, MOST = 20, 20000  # times as many examples, and no more than these
 
 
 @pytest.fixture
-def child() -> Iterator["subprocess.Popen[bytes]"]:
+def child() -> Iterator[subprocess.Popen[bytes]]:
     """A process that does nothing for a minute."""
     made = subprocess.Popen(["sleep", "60"])
     try:
@@ -60,7 +75,8 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 COLLECTIONS = Path(settings.__file__).parents[6]
-# Port 1 refuses at once: hosts that do not answer, without waiting and without touching this machine.
+# Port 1 refuses at once: hosts that do not answer, without waiting and without touching this
+# machine.
 SILENT = "ansible_host=127.0.0.1 ansible_port=1 ansible_connection=ssh"
 INVENTORY = f"""
 [kube_control_plane]
@@ -77,12 +93,15 @@ CURRENT: list[pytest.Item] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "playbook: starts ansible-playbook; `make unit` leaves it out")
+    config.addinivalue_line(
+        "markers", "playbook: starts ansible-playbook; `make unit` leaves it out"
+    )
     subprocess.Popen.__init__ = _watched(subprocess.Popen.__init__)  # type: ignore[method-assign]
 
 
 def _watched(start: Any) -> Any:
     """Refuse a playbook to a test that has no marker: `make unit` would run it."""
+
     @functools.wraps(start)
     def watched(self: Any, args: Any, *rest: Any, **more: Any) -> None:
         words = [str(word) for word in args] if isinstance(args, (list, tuple)) else []
@@ -103,7 +122,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what starts playbooks. make test-full: every property with more examples, by seeds of its own."""
+    """Mark what starts playbooks. make test-full.
+
+    Every property with more examples, by seeds of its own.
+    """
     # A module names its own fixtures that start playbooks in PLAYBOOK_FIXTURES.
     module = getattr(item, "module", None)
     fixtures = {"operator"} | getattr(module, "PLAYBOOK_FIXTURES", set())
@@ -112,14 +134,22 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     test = getattr(item, "obj", None)
     if FULL and hypothesis.is_hypothesis_test(test):
         inner = getattr(test, "__func__", test)
-        before = getattr(inner, "_hypothesis_internal_use_settings", None) or hypothesis.settings.default
+        before = (
+            getattr(inner, "_hypothesis_internal_use_settings", None) or hypothesis.settings.default
+        )
         inner._hypothesis_internal_use_settings = looking_further(before)
 
 
 def looking_further(before: hypothesis.settings) -> hypothesis.settings:
     """The same, for the long run."""
-    return hypothesis.settings(before, derandomize=False, database=DirectoryBasedExampleDatabase(".hypothesis/examples"), print_blob=True, deadline=None,
-                               max_examples=max(before.max_examples, min(MOST, before.max_examples * LONGER)))
+    return hypothesis.settings(
+        before,
+        derandomize=False,
+        database=DirectoryBasedExampleDatabase(".hypothesis/examples"),
+        print_blob=True,
+        deadline=None,
+        max_examples=max(before.max_examples, min(MOST, before.max_examples * LONGER)),
+    )
 
 
 @dataclass
@@ -144,7 +174,10 @@ class Finished:
         """report.json, as the published schema wants it."""
         from tests import schemas  # not before the collection can be imported
 
-        return schemas.checked("report", json.loads((self.folder / "report" / "report.json").read_text(encoding="utf-8")))
+        return schemas.checked(
+            "report",
+            json.loads((self.folder / "report" / "report.json").read_text(encoding="utf-8")),
+        )
 
 
 class Operator:
@@ -155,21 +188,44 @@ class Operator:
         self.cwd = folder
         (folder / "inventory.ini").write_text(INVENTORY, encoding="utf-8")
 
-    def run(self, playbook: str, *args: str, inventory: str | None = "inventory.ini", report_dir: str | None = "report",
-            env: dict[str, str] | None = None) -> Finished:
+    def run(
+        self,
+        playbook: str,
+        *args: str,
+        inventory: str | None = "inventory.ini",
+        report_dir: str | None = "report",
+        env: dict[str, str] | None = None,
+    ) -> Finished:
         where = ["-i", str(self.folder / inventory)] if inventory else []
         if report_dir:
             where += ["-e", f"kubemend_report_dir={self.folder / report_dir}"]
         if "/" not in playbook and not playbook.endswith(".yml"):
             playbook = f"kubemend.remediation.{playbook}"
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")
+        }
         clean.update(
-            ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS), ANSIBLE_NOCOLOR="1", HOME=str(self.folder / "home"),
-            ANSIBLE_LOCALHOST_WARNING="0", ANSIBLE_INVENTORY_UNPARSED_WARNING="0", PYTHONPATH="", COLUMNS="80",
-            ANSIBLE_DEPRECATION_WARNINGS="0", LC_ALL="C.UTF-8")
+            ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS),
+            ANSIBLE_NOCOLOR="1",
+            HOME=str(self.folder / "home"),
+            ANSIBLE_LOCALHOST_WARNING="0",
+            ANSIBLE_INVENTORY_UNPARSED_WARNING="0",
+            PYTHONPATH="",
+            COLUMNS="80",
+            ANSIBLE_DEPRECATION_WARNINGS="0",
+            LC_ALL="C.UTF-8",
+        )
         clean.update(env or {})
-        done = subprocess.run([sys.executable, "-m", "ansible", "playbook", playbook, *where, *args], cwd=self.cwd, env=clean,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=900)
+        done = subprocess.run(
+            [sys.executable, "-m", "ansible", "playbook", playbook, *where, *args],
+            cwd=self.cwd,
+            env=clean,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+        )
         return Finished(done.returncode, done.stdout, done.stderr, self.folder)
 
     def write(self, name: str, text: str) -> Path:
@@ -181,9 +237,19 @@ class Operator:
     def record(self, folder: str, host: str, **more: Any) -> Path:
         """A small evidence document of a host."""
         document = {
-            "schema": "kubemend.evidence/1", "host": host, "node": None, "cluster_key": None, "status": "unreachable",
-            "reason": "timed out", "groups": ["control_plane"], "collected_at": "2026-11-21T09:00:00Z",
-            "tool_version": "0.1.0", "duration_ms": 0, "collectors": {}, **more}
+            "schema": "kubemend.evidence/1",
+            "host": host,
+            "node": None,
+            "cluster_key": None,
+            "status": "unreachable",
+            "reason": "timed out",
+            "groups": ["control_plane"],
+            "collected_at": "2026-11-21T09:00:00Z",
+            "tool_version": "0.1.0",
+            "duration_ms": 0,
+            "collectors": {},
+            **more,
+        }
         return self.write(f"{folder}/{host}.json", json.dumps(document))
 
 

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collector program on the oldest and the newest Python found here: the same fixtures, the same results."""
+"""The collector program on the oldest and the newest Python found here.
+
+The same fixtures, the same results.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,22 @@ import os
 import re
 import subprocess
 import sys
-
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_action, node_program
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import (
+    node_action,
+    node_program,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "node"
 FLOOR = (3, 6)
-ENTRY, SHIP = "plugins.module_utils.collectors.runner:collect", ("plugins.module_utils.collectors.node",)
+ENTRY, SHIP = (
+    "plugins.module_utils.collectors.runner:collect",
+    ("plugins.module_utils.collectors.node",),
+)
 # Runs behind the same importer as on a node, with nothing but the standard library.
 PARSE = """
 import json
@@ -48,7 +56,12 @@ def parse(folder):
 
 def _pythons() -> dict[tuple[int, ...], str]:
     """Every Python 3 of this machine: on PATH, in /usr/bin, under pyenv."""
-    folders = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/bin", "/usr/libexec", "/usr/local/bin"]
+    folders = [
+        *os.environ.get("PATH", "").split(os.pathsep),
+        "/usr/bin",
+        "/usr/libexec",
+        "/usr/local/bin",
+    ]
     versions = Path(os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser()) / "versions"
     folders += [str(path / "bin") for path in sorted(versions.glob("*"))]
     found: dict[tuple[int, ...], str] = {}
@@ -57,7 +70,12 @@ def _pythons() -> dict[tuple[int, ...], str]:
             continue
         for path in sorted(Path(folder).iterdir()):
             if re.fullmatch(r"(python3(\.\d+)?|platform-python)", path.name):
-                done = subprocess.run([str(path), "-I", "-S", "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True, check=False)
+                done = subprocess.run(
+                    [str(path), "-I", "-S", "-c", "import sys; print(*sys.version_info[:2])"],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
                 if done.returncode == 0:
                     found.setdefault(tuple(int(part) for part in done.stdout.split()), str(path))
     return {version: path for version, path in found.items() if version >= FLOOR}
@@ -68,7 +86,9 @@ ENDS = sorted({min(PYTHONS), max(PYTHONS)})
 
 
 def _run(python: str, program: bytes, mark: str) -> object:
-    done = subprocess.run([python, "-I", "-S", "-"], input=program, capture_output=True, check=False, timeout=600)
+    done = subprocess.run(
+        [python, "-I", "-S", "-"], input=program, capture_output=True, check=False, timeout=600
+    )
     assert mark.encode() in done.stdout, done.stderr.decode()[-2000:]
     assert done.stderr == b""
     return json.loads(done.stdout.decode("ascii").split(mark + " ", 1)[1])
@@ -78,7 +98,10 @@ def _parse(python: str, version: str) -> object:
     program = node_program.build(ENTRY, SHIP, {}, "MARK").decode("ascii")
     # the importer as on a node, but then our function instead of the entry
     program = program.split('sys.stdout.write("\\n" + _mark + " " + _answer()')[0] + PARSE
-    program += f'\nsys.stdout.write("MARK " + json.dumps(parse({str(FIXTURES / version)!r}), sort_keys=True))\n'
+    program += (
+        f'\nsys.stdout.write("MARK " + json.dumps(parse({str(FIXTURES / version)!r}),'
+        " sort_keys=True))\n"
+    )
     return _run(python, program.encode("ascii"), "MARK")
 
 
@@ -90,12 +113,29 @@ def test_same_results(python: tuple[int, ...], version: str) -> None:
 
 @pytest.mark.parametrize("python", ENDS, ids=lambda version: "python%d.%d" % version)
 def test_the_program_itself(python: tuple[int, ...]) -> None:
-    """As the action sends it, against this machine: whatever runs here, every collector ends and says how."""
-    document = _run(PYTHONS[python], node_program.build(ENTRY, SHIP, {"timeout": 20, "deep": True}, "MARK"), "MARK")
-    assert isinstance(document, dict) and document["python"].startswith("%d.%d." % python)
-    assert {one["status"] for one in document["collectors"].values()} <= {"ok", "absent", "denied", "error"}
+    """As the action sends it, against this machine.
+
+    Whatever runs here, every collector ends and says how.
+    """
+    document = _run(
+        PYTHONS[python],
+        node_program.build(ENTRY, SHIP, {"timeout": 20, "deep": True}, "MARK"),
+        "MARK",
+    )
+    assert isinstance(document, dict)
+    assert document["python"].startswith("%d.%d." % python)
+    assert {one["status"] for one in document["collectors"].values()} <= {
+        "ok",
+        "absent",
+        "denied",
+        "error",
+    }
     assert document["collectors"]["system"]["status"] == "ok"
-    assert not [one["error"] for one in document["collectors"].values() if re.match(r"[A-Z]\w+(Error|Exception)\b", one["error"] or "")]
+    assert not [
+        one["error"]
+        for one in document["collectors"].values()
+        if re.match(r"[A-Z]\w+(Error|Exception)\b", one["error"] or "")
+    ]
 
 
 @pytest.mark.skipif(FLOOR not in PYTHONS, reason="Python 3.6 was not found on this machine")
@@ -104,11 +144,24 @@ def test_the_floor_itself_was_tried() -> None:
 
 
 def test_a_python_below_the_floor_says_so() -> None:
-    old = [str(path) for path in (Path(os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser()) / "versions").glob("2.7*/bin/python2.7")]
+    old = [
+        str(path)
+        for path in (
+            Path(os.environ.get("PYENV_ROOT") or Path("~/.pyenv").expanduser()) / "versions"
+        ).glob("2.7*/bin/python2.7")
+    ]
     if not old:
         pytest.skip("Python 2.7 was not found on this machine")
     program = node_program.build(ENTRY, SHIP, {}, "MARK")
-    done = subprocess.run([old[0], "-S", "-E", "-"], input=program, capture_output=True, check=False, timeout=600)
+    done = subprocess.run(
+        [old[0], "-S", "-E", "-"], input=program, capture_output=True, check=False, timeout=600
+    )
     assert done.stdout.decode().strip() == 'MARK {"python": "2.7"}'
-    greeting = subprocess.run([old[0], *node_action.FLAGS.split()], input=program, capture_output=True, check=False, timeout=600)
+    greeting = subprocess.run(
+        [old[0], *node_action.FLAGS.split()],
+        input=program,
+        capture_output=True,
+        check=False,
+        timeout=600,
+    )
     assert "Unknown option: -I" in greeting.stderr.decode()

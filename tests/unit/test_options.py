@@ -15,45 +15,77 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    document as evidence,
+)
 
 PLUGINS = Path(evidence.__file__).parents[2]
 MODULES = sorted(path.stem for path in (PLUGINS / "modules").glob("[a-z]*.py"))
 
 
 def documented(name: str) -> set[str]:
-    """The module's options, those of its fragments too; sanity compares them with its argument_spec."""
-    kind = importlib.import_module(f"ansible_collections.kubemend.remediation.plugins.modules.{name}")
+    """The module's options, those of its fragments too.
+
+    Sanity compares them with its argument_spec.
+    """
+    kind = importlib.import_module(
+        f"ansible_collections.kubemend.remediation.plugins.modules.{name}"
+    )
     document = yaml.safe_load(kind.DOCUMENTATION)
     found = set(document.get("options") or ())
     for fragment in document.get("extends_documentation_fragment") or ():
         where, _dot, part = fragment.removeprefix("kubemend.remediation.").partition(".")
-        module = importlib.import_module(f"ansible_collections.kubemend.remediation.plugins.doc_fragments.{where}")
-        found |= set(yaml.safe_load(getattr(module.ModuleDocFragment, part.upper() or "DOCUMENTATION")).get("options") or ())
+        module = importlib.import_module(
+            f"ansible_collections.kubemend.remediation.plugins.doc_fragments.{where}"
+        )
+        found |= set(
+            yaml.safe_load(getattr(module.ModuleDocFragment, part.upper() or "DOCUMENTATION")).get(
+                "options"
+            )
+            or ()
+        )
     return found
 
 
 def handed_on(name: str) -> set[str]:
     """The names in `params`: dicts with the node's timeout, and what is added to them."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse((PLUGINS / "action" / f"{name}.py").read_text(encoding="utf-8"))):
+    for node in ast.walk(
+        ast.parse((PLUGINS / "action" / f"{name}.py").read_text(encoding="utf-8"))
+    ):
         if isinstance(node, ast.Dict):
-            values = {key.value: value for key, value in zip(node.keys, node.values) if isinstance(key, ast.Constant)}
-            if "timeout" in values and not isinstance(values["timeout"], ast.Dict):  # else it is the action's own spec
+            values = {
+                key.value: value
+                for key, value in zip(node.keys, node.values)
+                if isinstance(key, ast.Constant)
+            }
+            # else it is the action's own spec
+            if "timeout" in values and not isinstance(values["timeout"], ast.Dict):
                 found |= set(values)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "update" and ast.unparse(node.func.value) == "params":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "update"
+            and ast.unparse(node.func.value) == "params"
+        ):
             found |= {word.arg for word in node.keywords if word.arg}
     return found
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_what_an_action_takes_is_documented(name):
-    action = importlib.import_module(f"ansible_collections.kubemend.remediation.plugins.action.{name}").ActionModule
+    action = importlib.import_module(
+        f"ansible_collections.kubemend.remediation.plugins.action.{name}"
+    ).ActionModule
     spec = getattr(action, "SPEC", None) or importlib.import_module(action.__module__).SPEC
-    assert spec and set(spec) <= documented(name)
+    assert spec
+    assert set(spec) <= documented(name)
 
 
-@pytest.mark.parametrize("name", ["apply_step", "cluster_lock", "log_level", "node_drain", "revert_run"])
+@pytest.mark.parametrize(
+    "name", ["apply_step", "cluster_lock", "log_level", "node_drain", "revert_run"]
+)
 def test_what_it_hands_on_is_an_option(name):
-    names = handed_on(name) - ({"kind", "node", "held"} if name == "node_drain" else set())  # of its step's `change`
+    # of its step's `change`
+    names = handed_on(name) - ({"kind", "node", "held"} if name == "node_drain" else set())
     assert len(names) > 5 and names <= documented(name), names - documented(name)

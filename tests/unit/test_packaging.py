@@ -1,14 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the collection says of itself: metadata, documentation of modules and roles, against what there is."""
+"""What the collection says of itself.
+
+Metadata, documentation of modules and roles, against what there is.
+"""
 
 from __future__ import annotations
 
 import ast
 import fnmatch
 import re
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,12 @@ ROOT = Path(settings.__file__).parents[3]
 CHECKOUT_ROOT = Path(__file__).resolve().parents[2]
 MODULES = {path.stem: path for path in sorted((ROOT / "plugins" / "modules").glob("*.py"))}
 ROLES = sorted((ROOT / "roles").iterdir())
-ALLOWED = {"kubemend_report_formats": settings.FORMATS, "kubemend_allow": settings.REFUSALS, "kubemend_fail_on": settings.FAIL_ON,
-           "kubemend_capture_components": settings.COMPONENTS}
+ALLOWED = {
+    "kubemend_report_formats": settings.FORMATS,
+    "kubemend_allow": settings.REFUSALS,
+    "kubemend_fail_on": settings.FAIL_ON,
+    "kubemend_capture_components": settings.COMPONENTS,
+}
 
 
 def load(path: Path) -> Any:
@@ -34,23 +40,45 @@ def load(path: Path) -> Any:
 def parts(name: str) -> tuple[ast.Module, dict[str, Any]]:
     """(the code of a module, its DOCUMENTATION, EXAMPLES and RETURN)."""
     tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    found = {node.targets[0].id: yaml.safe_load(node.value.value) for node in tree.body if isinstance(node, ast.Assign)
-             and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Constant) and node.targets[0].id.isupper()}
+    found = {
+        node.targets[0].id: yaml.safe_load(node.value.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+        and node.targets[0].id.isupper()
+    }
     return tree, found
 
 
 def test_galaxy_knows_what_the_collection_is():
     galaxy = load(ROOT / "galaxy.yml")
-    assert {"namespace", "name", "version", "readme", "authors", "description", "license_file", "tags", "dependencies", "repository",
-            "build_ignore"} <= set(galaxy) and all(galaxy[name] for name in galaxy if name != "dependencies")
-    assert re.fullmatch(r"[0-9]+[.][0-9]+[.][0-9]+", galaxy["version"]) and galaxy["dependencies"] == {}
-    assert (galaxy["namespace"], galaxy["name"]) == ("kubemend", "remediation") and (ROOT / galaxy["readme"]).is_file()
+    assert {
+        "namespace",
+        "name",
+        "version",
+        "readme",
+        "authors",
+        "description",
+        "license_file",
+        "tags",
+        "dependencies",
+        "repository",
+        "build_ignore",
+    } <= set(galaxy)
+    assert all(galaxy[name] for name in galaxy if name != "dependencies")
+    assert re.fullmatch(r"[0-9]+[.][0-9]+[.][0-9]+", galaxy["version"])
+    assert galaxy["dependencies"] == {}
+    assert (galaxy["namespace"], galaxy["name"]) == ("kubemend", "remediation")
+    assert (ROOT / galaxy["readme"]).is_file()
 
 
 def test_every_module_is_of_the_action_group_and_requires_the_core_that_is_tried():
     runtime = load(ROOT / "meta" / "runtime.yml")
-    assert set(runtime["action_groups"]["all"]) == set(MODULES) and len(runtime["action_groups"]["all"]) == len(MODULES)
-    assert runtime["requires_ansible"] == ">=2.16.0"  # the stage sanity-2.16 runs playbooks and modules on it
+    assert set(runtime["action_groups"]["all"]) == set(MODULES)
+    assert len(runtime["action_groups"]["all"]) == len(MODULES)
+    # the stage sanity-2.16 runs playbooks and modules on it
+    assert runtime["requires_ansible"] == ">=2.16.0"
 
 
 def test_every_action_has_a_module_to_document_it():
@@ -59,14 +87,21 @@ def test_every_action_has_a_module_to_document_it():
 
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_states_its_attributes(name):
-    dummy, said = parts(name)
+    _dummy, said = parts(name)
     documentation = said["DOCUMENTATION"]
     fragments = documentation["extends_documentation_fragment"]
     assert "kubemend.remediation.attributes" in fragments
-    stated = {"check_mode", "diff_mode", "idempotent"} if "kubemend.remediation.attributes.info" in fragments else set()
+    stated = (
+        {"check_mode", "diff_mode", "idempotent"}
+        if "kubemend.remediation.attributes.info" in fragments
+        else set()
+    )
     stated |= set(documentation.get("attributes", {}))
-    assert stated == {"check_mode", "diff_mode", "idempotent"} | ({"action"} if (ROOT / "plugins" / "action" / f"{name}.py").exists() else set())
-    assert documentation["version_added"] == "0.1.0" and said["EXAMPLES"]
+    assert stated == {"check_mode", "diff_mode", "idempotent"} | (
+        {"action"} if (ROOT / "plugins" / "action" / f"{name}.py").exists() else set()
+    )
+    assert documentation["version_added"] == "0.1.0"
+    assert said["EXAMPLES"]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -75,12 +110,22 @@ def test_check_mode_is_supported_where_the_module_says_so(name):
     documentation = said["DOCUMENTATION"]
     stated = documentation.get("attributes", {}).get("check_mode", {}).get("support")
     if stated is None:
-        assert "kubemend.remediation.attributes.info" in documentation["extends_documentation_fragment"]
+        assert (
+            "kubemend.remediation.attributes.info"
+            in documentation["extends_documentation_fragment"]
+        )
         stated = "full"
-    behaves = [keyword.value.value for node in ast.walk(tree) if isinstance(node, ast.Call) for keyword in node.keywords
-               if keyword.arg == "supports_check_mode"]
-    runs = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]  # else the action alone does it
-    assert behaves == [stated != "none"] * len(runs) and (runs or (ROOT / "plugins" / "action" / f"{name}.py").exists())
+    behaves = [
+        keyword.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "supports_check_mode"
+    ]
+    # else the action alone does it
+    runs = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
+    assert behaves == [stated != "none"] * len(runs)
+    assert runs or (ROOT / "plugins" / "action" / f"{name}.py").exists()
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -92,7 +137,11 @@ def test_what_a_module_returns_has_samples(name):
                 yield from lacking(below, f"{where}.{key}")
             elif "sample" not in value:
                 yield f"{where}.{key}"
-            if not (value.get("description") and value.get("type") and (where != "RETURN" or value.get("returned"))):
+            if not (
+                value.get("description")
+                and value.get("type")
+                and (where != "RETURN" or value.get("returned"))
+            ):
                 yield f"{where}.{key}: description, type, returned"
 
     assert not list(lacking(parts(name)[1]["RETURN"], "RETURN"))
@@ -101,7 +150,9 @@ def test_what_a_module_returns_has_samples(name):
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_a_role_allows_what_the_settings_allow(role):
     options = load(role / "meta" / "argument_specs.yml")["argument_specs"]["main"]["options"]
-    assert {name for name, option in options.items() if "choices" in option} >= set(ALLOWED) & set(options)
+    assert {name for name, option in options.items() if "choices" in option} >= set(ALLOWED) & set(
+        options
+    )
     for name, allowed in ALLOWED.items():
         if name in options:
             assert options[name]["choices"] == list(allowed), name
@@ -110,16 +161,29 @@ def test_a_role_allows_what_the_settings_allow(role):
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_a_role_says_what_check_mode_does(role):
     readme = " ".join((role / "README.md").read_text(encoding="utf-8").split())
-    described = " ".join(load(role / "meta" / "argument_specs.yml")["argument_specs"]["main"]["description"])
-    assert re.search(r"`--check( --diff)?` (prints the plan and changes nothing|shows what would be raised)", readme)
+    described = " ".join(
+        load(role / "meta" / "argument_specs.yml")["argument_specs"]["main"]["description"]
+    )
+    assert re.search(
+        r"`--check( --diff)?` (prints the plan and changes nothing|shows what would be raised)",
+        readme,
+    )
     assert "heck mode" in described or "--check" in described
 
 
 def test_what_is_public_and_how_weaknesses_are_reported():
-    reports, security = (" ".join((ROOT / name).read_text(encoding="utf-8").split()) for name in ("docs/reports.md", "SECURITY.md"))
-    assert "The collection has semantic versions. Public, and changed only by a new major version" in reports
-    assert "fault codes: what one means, and that it is never given to another fault" in reports and "the fields of `report.json`" in reports
-    assert "Please report a weakness privately" in security and "Supported versions" in security
+    reports, security = (
+        " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        for name in ("docs/reports.md", "SECURITY.md")
+    )
+    assert (
+        "The collection has semantic versions. Public, and changed only by a new major version"
+        in reports
+    )
+    assert "fault codes: what one means, and that it is never given to another fault" in reports
+    assert "the fields of `report.json`" in reports
+    assert "Please report a weakness privately" in security
+    assert "Supported versions" in security
 
 
 PAGES = (".md", ".rst", ".yml", ".yaml", ".j2", ".txt", ".service", ".timer", ".cfg", ".toml")
@@ -155,11 +219,24 @@ def outside_checkout(text: str) -> Iterator[str]:
 
 
 def test_what_is_installed_speaks_of_make_only_to_who_has_a_checkout():
-    assert not any(path.name == "Makefile" for path in shipped()) and "Makefile" in load(ROOT / "galaxy.yml")["build_ignore"]
-    targets = re.findall(r"^([a-z][a-z-]*):", (CHECKOUT_ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert not any(path.name == "Makefile" for path in shipped())
+    assert "Makefile" in load(ROOT / "galaxy.yml")["build_ignore"]
+    targets = re.findall(
+        r"^([a-z][a-z-]*):", (CHECKOUT_ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert {"audit", "test"} <= set(targets)
     spoken = re.compile(rf"\bmake (?:{'|'.join(targets)})\b|`+make\b|Makefile")
-    found = [f"{path.relative_to(ROOT)}: {line}" for path in shipped() for line in outside_checkout(path.read_text(encoding="utf-8")) if spoken.search(line)]
+    found = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in shipped()
+        for line in outside_checkout(path.read_text(encoding="utf-8"))
+        if spoken.search(line)
+    ]
     assert not found, "\n".join(found)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.index("ansible-galaxy collection install") < readme.index(f"## {CHECKOUT}") < readme.index("make audit") < readme.index("make test")
+    assert (
+        readme.index("ansible-galaxy collection install")
+        < readme.index(f"## {CHECKOUT}")
+        < readme.index("make audit")
+        < readme.index("make test")
+    )

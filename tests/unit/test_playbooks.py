@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbooks by FQCN against hosts that do not answer: flow, --limit, strategy, check mode, exit codes."""
+"""The playbooks by FQCN against hosts that do not answer.
+
+Flow, --limit, strategy, check mode, exit codes.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,18 @@ import os
 import re
 import shutil
 import sys
-
 from pathlib import Path
 
 import pytest
 import yaml
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import installer
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge, symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    engine as judge,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    symptoms,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
 from tests import schemas
 from tests.unit.plugins.plugin_utils.faults.test_recorded import FOLDER as RECORDED
@@ -26,7 +33,10 @@ PLAYBOOKS = Path(settings.__file__).parents[3] / "playbooks"
 
 
 def documents(operator):
-    return {path.name: json.loads(path.read_text()) for path in (operator.folder / "report" / "evidence").glob("*.json")}
+    return {
+        path.name: json.loads(path.read_text())
+        for path in (operator.folder / "report" / "evidence").glob("*.json")
+    }
 
 
 def test_audit_of_hosts_that_do_not_answer_is_a_finding_and_not_a_failure(operator):
@@ -34,20 +44,31 @@ def test_audit_of_hosts_that_do_not_answer_is_a_finding_and_not_a_failure(operat
     assert done.rc == 0, done.output
     report = done.report()
     assert (report["mode"], report["exit_reason"], report["symptom"]) == ("observe", "ok", None)
-    assert {item["host"]: item["status"] for item in report["hosts"]} == dict.fromkeys(("m1", "m2", "w1"), "unreachable")
-    assert {item["host"] for item in report["findings"] if item["code"] == "KM901"} == {"m1", "m2", "w1"}
+    assert {item["host"]: item["status"] for item in report["hosts"]} == dict.fromkeys(
+        ("m1", "m2", "w1"), "unreachable"
+    )
+    assert {item["host"] for item in report["findings"] if item["code"] == "KM901"} == {
+        "m1",
+        "m2",
+        "w1",
+    }
     assert "kubemend: 3 hosts, 0 critical, 3 warning" in done.stdout
     assert "unreachable=1" not in done.stdout
     # It is in a group that is not audited, which a notice says, and nothing asked it.
     before = done.stdout.partition("PLAY RECAP")[0]
-    assert "b1" not in {item["host"] for item in report["hosts"]} and "[b1" not in before
+    assert "b1" not in {item["host"] for item in report["hosts"]}
+    assert "[b1" not in before
     assert ("b1", "group") in {(item["host"], item["reason"]) for item in report["outside"]}
 
 
 def test_the_same_in_check_mode_with_strategy_free_and_any_callback(operator):
     plain = operator.run("audit").report()
-    odd = operator.run("audit", "--check", "--diff", env={
-        "ANSIBLE_STRATEGY": "free", "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.minimal"})
+    odd = operator.run(
+        "audit",
+        "--check",
+        "--diff",
+        env={"ANSIBLE_STRATEGY": "free", "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.minimal"},
+    )
     assert odd.rc == 0, odd.output
     for name in ("verdicts", "findings", "not_judged", "summary", "hosts"):
         assert odd.report()[name] == plain[name]
@@ -58,8 +79,9 @@ def test_under_limit_the_others_are_not_asked_and_the_api_is_asked_anyway(operat
     done = operator.run("audit", "--limit", "w1")
     assert done.rc == 0, done.output
     found = documents(operator)
-    assert {name: item["status"] for name, item in found.items() if not name.endswith(".cluster.json")} == {
-        "m1.json": "not_asked", "m2.json": "not_asked", "w1.json": "unreachable"}
+    assert {
+        name: item["status"] for name, item in found.items() if not name.endswith(".cluster.json")
+    } == {"m1.json": "not_asked", "m2.json": "not_asked", "w1.json": "unreachable"}
     assert any(name.endswith(".cluster.json") for name in found) or "item=m1" in done.stdout
     report = done.report()
     assert "KM101" in {item["code"] for item in report["not_judged"]}
@@ -79,12 +101,15 @@ def test_a_symptoms_playbook_shows_its_differential(operator):
         assert f" {code} " in done.stdout
 
 
-@pytest.mark.parametrize(("playbook", "args", "mode"), [
-    ("audit", ("-e", "kubemend_max_risk=2"), "observe"),
-    ("duplicate_pods", (), "observe"),
-    ("duplicate_pods", ("-e", "kubemend_max_risk=2", "--check"), "plan"),
-    ("remediate", ("-e", "kubemend_max_risk=2"), "repair"),
-])
+@pytest.mark.parametrize(
+    ("playbook", "args", "mode"),
+    [
+        ("audit", ("-e", "kubemend_max_risk=2"), "observe"),
+        ("duplicate_pods", (), "observe"),
+        ("duplicate_pods", ("-e", "kubemend_max_risk=2", "--check"), "plan"),
+        ("remediate", ("-e", "kubemend_max_risk=2"), "repair"),
+    ],
+)
 def test_consent_counts_where_a_playbook_may_repair(operator, playbook, args, mode):
     done = operator.run(playbook, *args)
     assert done.rc == 0, done.output
@@ -94,15 +119,24 @@ def test_consent_counts_where_a_playbook_may_repair(operator, playbook, args, mo
 def test_chosen_faults_only(operator):
     done = operator.run("audit", "-e", "kubemend_faults=KM107,KM901")
     assert {item["code"] for item in done.report()["verdicts"]} == {"KM107", "KM901"}
-    wrong = operator.run("duplicate_pods", "-e", "kubemend_faults=KM901", "-e", "kubemend_fail_on=warning")
-    assert wrong.rc == 2 and wrong.report()["exit_reason"] == "threshold"
+    wrong = operator.run(
+        "duplicate_pods", "-e", "kubemend_faults=KM901", "-e", "kubemend_fail_on=warning"
+    )
+    assert wrong.rc == 2
+    assert wrong.report()["exit_reason"] == "threshold"
 
 
-@pytest.mark.parametrize("args, sentence", [
-    (("-e", "kubemend_fail_an=never"), "the nearest one is kubemend_fail_on."),
-    (("--limit", "b1"), "There is no host to ask"),
-    (("-e", "kubemend_compare_to=/nowhere"), "kubemend_compare_to is '/nowhere': there is no such file or folder."),
-])
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("-e", "kubemend_fail_an=never"), "the nearest one is kubemend_fail_on."),
+        (("--limit", "b1"), "There is no host to ask"),
+        (
+            ("-e", "kubemend_compare_to=/nowhere"),
+            "kubemend_compare_to is '/nowhere': there is no such file or folder.",
+        ),
+    ],
+)
 def test_bad_input_touches_no_host(operator, args, sentence):
     done = operator.run("audit", *args)
     assert done.rc == 2, done.output
@@ -126,16 +160,33 @@ def test_groups_of_another_name(operator):
     operator.write("own.ini", f"{text}[all:vars]\nkubemend_control_plane_group=masters\n")
     done = operator.run("audit", inventory="own.ini")
     assert done.rc == 0, done.output
-    assert {item["host"]: item["role"] for item in done.report()["hosts"]}.keys() == {"m1", "m2", "w1"}
+    assert {item["host"]: item["role"] for item in done.report()["hosts"]}.keys() == {
+        "m1",
+        "m2",
+        "w1",
+    }
 
 
-@pytest.mark.parametrize("name, text, why", [("nowhere", None, "no such folder or bundle."), ("cut/w1.json", "{", "w1.json: no JSON, or cut."),
-                                             ("old/w1.json", '{"schema": "kubemend.evidence/9"}', "schema is 'kubemend.evidence/9'")])
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("nowhere", None, "no such folder or bundle."),
+        ("cut/w1.json", "{", "w1.json: no JSON, or cut."),
+        ("old/w1.json", '{"schema": "kubemend.evidence/9"}', "schema is 'kubemend.evidence/9'"),
+    ],
+)
 def test_evidence_that_cannot_be_read_is_named_with_the_way_out(operator, name, text, why):
     if text is not None:
         operator.write(name, text)
-    done = operator.run("replay", "-e", f"kubemend_evidence={operator.folder / name.partition('/')[0]}", inventory=None)
-    assert done.rc == 2 and why in done.words and "a bundle, or a list of them." in done.words, done.output
+    done = operator.run(
+        "replay",
+        "-e",
+        f"kubemend_evidence={operator.folder / name.partition('/')[0]}",
+        inventory=None,
+    )
+    assert done.rc == 2 and why in done.words and "a bundle, or a list of them." in done.words, (
+        done.output
+    )
 
 
 def test_one_broken_file_of_several_costs_its_host(operator):
@@ -144,41 +195,62 @@ def test_one_broken_file_of_several_costs_its_host(operator):
     cut.write_bytes(cut.read_bytes()[:5000])
     done = operator.run("replay", "-e", "kubemend_evidence=some", inventory=None)
     report = done.report()
-    assert done.rc == 0 and any("w1.json: no JSON, or cut." in line for line in report["notices"]), done.output
+    assert done.rc == 0 and any(
+        "w1.json: no JSON, or cut." in line for line in report["notices"]
+    ), done.output
     assert [item["host"] for item in report["findings"] if item["code"] == "KM901"] == ["w1"]
     assert any(item["code"] == "KM101" for item in report["findings"])
 
 
 def test_a_replay_of_one_fault_calls_no_host_healthy_and_says_what_consent_does_there(operator):
-    args = ("-e", f"kubemend_evidence={RECORDED / 'v1.36.3-two-leaders' / 'evidence'}", "-e", "kubemend_max_risk=2")
+    args = (
+        "-e",
+        f"kubemend_evidence={RECORDED / 'v1.36.3-two-leaders' / 'evidence'}",
+        "-e",
+        "kubemend_max_risk=2",
+    )
     done = operator.run("replay", *args, "-e", "kubemend_faults=KM101", inventory=None)
-    assert done.rc == 0 and "healthy" not in done.output and "no finding (1 of" in done.words
-    assert "kubemend_max_risk has no effect in replay" in done.words and "needs -e kubemend_max_risk=2" not in done.words
-    assert all(step["allowed"] for step in done.report()["plan"]) and done.report()["steps"] == []
+    assert done.rc == 0
+    assert "healthy" not in done.output
+    assert "no finding (1 of" in done.words
+    assert "kubemend_max_risk has no effect in replay" in done.words
+    assert "needs -e kubemend_max_risk=2" not in done.words
+    assert all(step["allowed"] for step in done.report()["plan"])
+    assert done.report()["steps"] == []
 
 
 def test_a_group_with_a_letter_too_many_is_told(operator):
     text = (operator.folder / "inventory.ini").read_text().replace("kube_node", "kube_nodes")
     operator.write("own.ini", text)
     done = operator.run("audit", inventory="own.ini")
-    assert done.rc == 0 and any("kube_nodes (w1)" in line for line in done.report()["notices"]), done.output
+    assert done.rc == 0 and any("kube_nodes (w1)" in line for line in done.report()["notices"]), (
+        done.output
+    )
     assert {"host": "w1", "reason": "group"} in done.report()["outside"]
 
 
 def test_a_machine_that_is_no_node_gets_one_verdict_and_no_plan(operator):
     if any(os.path.lexists(path) for path in installer.TRACES):
         pytest.skip("this machine has something of Kubernetes")
-    operator.write("own.ini", f"localhost ansible_connection=local ansible_python_interpreter={sys.executable} kubemend_become=false\n")
+    operator.write(
+        "own.ini",
+        f"localhost ansible_connection=local ansible_python_interpreter={sys.executable}"
+        " kubemend_become=false\n",
+    )
     done = operator.run("audit", inventory="own.ini")
     report = done.report()
     assert done.rc == 0 and report["plan"] == [], done.output
-    assert [(item["code"], item["verdict"]) for item in report["verdicts"]] == [("KM905", "present")]
+    assert [(item["code"], item["verdict"]) for item in report["verdicts"]] == [
+        ("KM905", "present")
+    ]
 
 
 def test_replay_of_an_audit_gives_the_same_verdicts_from_any_folder(operator):
     first = operator.run("audit").report()
     operator.cwd = operator.folder / "report"
-    done = operator.run("replay", "-e", "kubemend_evidence=evidence", inventory=None, report_dir="again")
+    done = operator.run(
+        "replay", "-e", "kubemend_evidence=evidence", inventory=None, report_dir="again"
+    )
     assert done.rc == 0, done.output
     second = json.loads((operator.folder / "again" / "report.json").read_text())
     assert second["mode"] == "replay"
@@ -207,8 +279,20 @@ def test_every_play_pins_its_strategy_and_gathers_nothing(path):
             lists = (task.get("kubemend.remediation.revert_run") or {}).get("state") == "listed"
             reads = any(name.endswith((".node_evidence_info", ".pod_logs_info")) for name in task)
             assert once or lists or reads, "a per-host task beside the collectors"
-            asks_a_node = any(name.endswith(("_evidence_info", ".pod_logs_info", ".apply_step", ".cluster_lock", ".revert_run", ".log_level",
-                                             ".scheduler_dump")) for name in task)
+            asks_a_node = any(
+                name.endswith(
+                    (
+                        "_evidence_info",
+                        ".pod_logs_info",
+                        ".apply_step",
+                        ".cluster_lock",
+                        ".revert_run",
+                        ".log_level",
+                        ".scheduler_dump",
+                    )
+                )
+                for name in task
+            )
             assert ("become" in task) == asks_a_node
 
 
@@ -218,12 +302,20 @@ def flattened(tasks, folder):
         path = task.get("ansible.builtin.import_tasks") or task.get("ansible.builtin.include_tasks")
         inner = [task.get(part) or [] for part in ("block", "rescue", "always")]
         if path:
-            yield from flattened(yaml.safe_load((folder / path).read_text(encoding="utf-8")), (folder / path).parent)
+            yield from flattened(
+                yaml.safe_load((folder / path).read_text(encoding="utf-8")), (folder / path).parent
+            )
         else:
-            yield from (flattened([one for part in inner for one in part], folder) if "block" in task else [task])
+            yield from (
+                flattened([one for part in inner for one in part], folder)
+                if "block" in task
+                else [task]
+            )
 
 
-@pytest.mark.parametrize("role", sorted((PLAYBOOKS.parent / "roles").iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "role", sorted((PLAYBOOKS.parent / "roles").iterdir()), ids=lambda path: path.name
+)
 def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role):
     tasks = yaml.safe_load((role / "tasks" / "main.yml").read_text(encoding="utf-8"))
     first, *rest = tasks
@@ -232,100 +324,203 @@ def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role
     if role.name == "log_capture":
         assert fixed == {"mode": "capture"}
     else:
-        assert fixed["mode"] == "repair" and fixed["max_risk"] in (1, 2, 3)
+        assert fixed["mode"] == "repair"
+        assert fixed["max_risk"] in (1, 2, 3)
         assert set(fixed["faults"]) <= set(judge.CATALOGUE)
-    assert [task.get("ansible.builtin.import_tasks") or task["ansible.builtin.include_tasks"] for task in rest] == [
-        f"../../../playbooks/tasks/{name}.yml" for name in (("capture",) if role.name == "log_capture" else ("audit", "look", "repair"))]
-    options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
+    assert [
+        task.get("ansible.builtin.import_tasks") or task["ansible.builtin.include_tasks"]
+        for task in rest
+    ] == [
+        f"../../../playbooks/tasks/{name}.yml"
+        for name in (("capture",) if role.name == "log_capture" else ("audit", "look", "repair"))
+    ]
+    options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
+        "argument_specs"
+    ]["main"]["options"]
     for name, option in options.items():
         default = settings.VARIABLES[name].default
-        assert option.get("default") == (list(default) if isinstance(default, tuple) else default), name
+        assert option.get("default") == (
+            list(default) if isinstance(default, tuple) else default
+        ), name
         assert not option.get("required")
 
 
 def test_a_role_judges_and_says_what_it_would_do(operator):
     play = operator.folder / "role.yml"
-    play.write_text(yaml.safe_dump([{"hosts": "kube_control_plane", "gather_facts": False, "roles": ["kubemend.remediation.leader_election"]}]))
+    play.write_text(
+        yaml.safe_dump(
+            [
+                {
+                    "hosts": "kube_control_plane",
+                    "gather_facts": False,
+                    "roles": ["kubemend.remediation.leader_election"],
+                }
+            ]
+        )
+    )
     done = operator.run(str(play), "-e", "kubemend_max_risk=0")
     assert done.rc == 0, done.output
     report = done.report()
-    assert report["mode"] == "repair" and {item["code"] for item in report["verdicts"]} <= {
-        "KM101", "KM102", "KM103", "KM104", "KM105", "KM110", "KM901", "KM902"}
+    assert report["mode"] == "repair"
+    assert {item["code"] for item in report["verdicts"]} <= {
+        "KM101",
+        "KM102",
+        "KM103",
+        "KM104",
+        "KM105",
+        "KM110",
+        "KM901",
+        "KM902",
+    }
     assert {item["host"]: item["status"] for item in report["hosts"]}["m1"] == "unreachable"
-    assert "Lock the cluster" not in done.stdout and "skipping" in done.stdout
+    assert "Lock the cluster" not in done.stdout
+    assert "skipping" in done.stdout
     refused = operator.run(str(play), "-e", "kubemend_faults=KM107")
-    assert refused.rc == 2 and "kubemend_faults names no fault of this role" in refused.output
+    assert refused.rc == 2
+    assert "kubemend_faults names no fault of this role" in refused.output
 
 
 def test_revert_of_hosts_that_do_not_answer_lists_and_names_them(operator):
     done = operator.run("revert")
     assert done.rc == 0, done.output
-    assert "No run of kubemend left anything" in done.stdout and "m1: " in done.stdout and "Lock the cluster" not in done.stdout
+    assert "No run of kubemend left anything" in done.stdout
+    assert "m1: " in done.stdout
+    assert "Lock the cluster" not in done.stdout
     assert (operator.folder / "report" / "report.txt").read_text() in done.stdout
     report = done.report()
-    assert (report["mode"], report["exit_code"], report["exit_reason"], report["revert"]["run_id"]) == ("revert", 0, "ok", None)
-    assert {one["host"]: one["status"] for one in report["revert"]["hosts"]} == dict.fromkeys(("m1", "m2", "w1"), "unreachable")
+    assert (
+        report["mode"],
+        report["exit_code"],
+        report["exit_reason"],
+        report["revert"]["run_id"],
+    ) == ("revert", 0, "ok", None)
+    assert {one["host"]: one["status"] for one in report["revert"]["hosts"]} == dict.fromkeys(
+        ("m1", "m2", "w1"), "unreachable"
+    )
 
 
-WRITES = [line.split("|")[1:-1] for line in (Path(__file__).resolve().parents[2] / "docs" / "reports.md").read_text(encoding="utf-8").splitlines()
-          if line.startswith("| `") and line.count("|") == 6]
+WRITES = [
+    line.split("|")[1:-1]
+    for line in (
+        (Path(__file__).resolve().parents[2] / "docs" / "reports.md")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
+    if line.startswith("| `") and line.count("|") == 6
+]
 
 
 def test_each_playbook_writes_the_formats_that_the_documentation_says(operator):
-    rows = {re.findall("`([a-z_]+)`", row[0])[0]: [cell.strip().split(",")[0] for cell in row[1:]] for row in WRITES}
-    assert rows == dict.fromkeys(("audit", "capture_logs", "revert"), ["yes", "yes", "with `html`", "with `junit`"])
+    rows = {
+        re.findall("`([a-z_]+)`", row[0])[0]: [cell.strip().split(",")[0] for cell in row[1:]]
+        for row in WRITES
+    }
+    assert rows == dict.fromkeys(
+        ("audit", "capture_logs", "revert"), ["yes", "yes", "with `html`", "with `junit`"]
+    )
     for name in rows:
         theirs = operator.write("report/junit.xml", "<mine/>")
-        ours = operator.write("report/report.html", "<!DOCTYPE html>\n<html><head><title>kubemend: of another run</title>")
-        done = operator.run(name, "-e", '{"kubemend_report_formats": ["terminal", "json", "html", "junit"]}')
-        assert done.report()["mode"] == {"audit": "observe", "capture_logs": "capture"}.get(name, name), done.output
+        ours = operator.write(
+            "report/report.html",
+            "<!DOCTYPE html>\n<html><head><title>kubemend: of another run</title>",
+        )
+        done = operator.run(
+            name, "-e", '{"kubemend_report_formats": ["terminal", "json", "html", "junit"]}'
+        )
+        assert done.report()["mode"] == {"audit": "observe", "capture_logs": "capture"}.get(
+            name, name
+        ), done.output
         assert (operator.folder / "report" / "report.txt").exists()
         assert schemas.junit_complaints(theirs.read_text(encoding="utf-8")) == []
         page = ours.read_text(encoding="utf-8")
-        assert "of another run" not in page and ("w1" in page) and "has no effect here" not in done.words, done.output
-        assert ("critical</li>" in page) == (name == "audit")  # what judges nothing counts no faults
+        assert (
+            "of another run" not in page
+            and ("w1" in page)
+            and "has no effect here" not in done.words
+        ), done.output
+        # what judges nothing counts no faults
+        assert ("critical</li>" in page) == (name == "audit")
         operator.run(name, "-e", "kubemend_report_formats=json")
-        assert not ours.exists() and not theirs.exists()
+        assert not ours.exists()
+        assert not theirs.exists()
 
 
 def test_revert_prints_nothing_where_the_terminal_is_no_format(operator):
     done = operator.run("revert", "-e", "kubemend_report_formats=json")
     assert done.rc == 0, done.output
     assert "No run of kubemend left anything" not in done.output
-    assert "No run of kubemend left anything" in (operator.folder / "report" / "report.txt").read_text()
+    assert (
+        "No run of kubemend left anything"
+        in (operator.folder / "report" / "report.txt").read_text()
+    )
 
 
-@pytest.mark.parametrize("name, sentence", [
-    ("20261121T090000Z-1a2b3c", "no journal of these hosts knows run 20261121T090000Z-1a2b3c (none is known); m1, m2, w1 could not be asked"),
-    ("last", "no run on these hosts has anything left to restore"), ("yesterday", "it must be a run id such as"),
-])
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "20261121T090000Z-1a2b3c",
+            (
+                "no journal of these hosts knows run 20261121T090000Z-1a2b3c (none is known); m1,"
+                " m2, w1 could not be asked"
+            ),
+        ),
+        ("last", "no run on these hosts has anything left to restore"),
+        ("yesterday", "it must be a run id such as"),
+    ],
+)
 def test_revert_of_an_unknown_run(operator, name, sentence):
     done = operator.run("revert", "-e", f"kubemend_run_id={name}")
     assert done.rc == 2, done.output
-    assert sentence in done.words and "Restore the former bytes" not in done.stdout
+    assert sentence in done.words
+    assert "Restore the former bytes" not in done.stdout
 
 
-@pytest.mark.parametrize("args, sentence", [
-    (("-e", "kubemend_capture_level=99"), "a whole number from 0 to 10."),
-    (("-e", "kubemend_capture_components=kubelet,kube-proxy"), "a list of kubelet, kube-scheduler, kube-controller-manager, kube-apiserver"),
-    (("-e", "kubemend_capture_level=8"), "consent with -e kubemend_allow=body_logging."),
-    (("-e", "kubemend_capture_level=7"), "above 6 kubelet may log the bodies of requests"),
-    (("-e", "kubemend_capture_match=(a"), "kubemend_capture_match is '(a'"),
-    (("-e", "kubemend_pod=a/b/c"), "namespace/name or the UID of a pod"),
-])
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("-e", "kubemend_capture_level=99"), "a whole number from 0 to 10."),
+        (
+            ("-e", "kubemend_capture_components=kubelet,kube-proxy"),
+            "a list of kubelet, kube-scheduler, kube-controller-manager, kube-apiserver",
+        ),
+        (("-e", "kubemend_capture_level=8"), "consent with -e kubemend_allow=body_logging."),
+        (("-e", "kubemend_capture_level=7"), "above 6 kubelet may log the bodies of requests"),
+        (("-e", "kubemend_capture_match=(a"), "kubemend_capture_match is '(a'"),
+        (("-e", "kubemend_pod=a/b/c"), "namespace/name or the UID of a pod"),
+    ],
+)
 def test_a_capture_of_bad_input_touches_no_host(operator, args, sentence):
     done = operator.run("capture_logs", *args)
     assert done.rc == 2, done.output
-    assert sentence in done.words and "Collect evidence" not in done.stdout
+    assert sentence in done.words
+    assert "Collect evidence" not in done.stdout
 
 
-@pytest.mark.parametrize("args", [(), ("--check",), ("-e", "kubemend_capture_level=8", "-e", "kubemend_allow=body_logging", "--limit", "w1")])
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("--check",),
+        ("-e", "kubemend_capture_level=8", "-e", "kubemend_allow=body_logging", "--limit", "w1"),
+    ],
+)
 def test_a_capture_of_hosts_that_do_not_answer_raises_nothing(operator, args):
     done = operator.run("capture_logs", *args)
     assert done.rc == 2, done.output
-    assert "No host gave evidence, so that nothing is captured (" in done.words and "w1: " in done.words
-    for name in ("Lock the cluster", "Raise the levels", "Put the levels back", "Traceback", "could not begin"):
+    assert "No host gave evidence, so that nothing is captured (" in done.words
+    assert "w1: " in done.words
+    for name in (
+        "Lock the cluster",
+        "Raise the levels",
+        "Put the levels back",
+        "Traceback",
+        "could not begin",
+    ):
         assert name not in done.output
     left_out = "not_asked" if "--limit" in args else "unreachable"
-    assert {name: found["status"] for name, found in documents(operator).items() if not name.endswith(".cluster.json")} == {
-        "m1.json": left_out, "m2.json": left_out, "w1.json": "unreachable"}
+    assert {
+        name: found["status"]
+        for name, found in documents(operator).items()
+        if not name.endswith(".cluster.json")
+    } == {"m1.json": left_out, "m2.json": left_out, "w1.json": "unreachable"}

@@ -1,44 +1,52 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the log level of a running process: set by PUT /debug/flags/v, which restarts nothing.
+"""The log level of a running process: set by PUT /debug/flags/v, which restarts nothing.
 
-The endpoint cannot be read, so the journal of the node that asks is what is known: an entry whose `real` is
-level:<component> or level:kubelet/<node> was raised, until another entry that reverts it is committed. A component of
-this node's control plane is asked at its own port; a kubelet through the API server, whose right it is.
+The endpoint cannot be read, so the journal of the node that asks is what is known: an entry whose
+`real` is level:<component> or level:kubelet/<node> was raised, until another entry that reverts it
+is committed. A component of this node's control plane is asked at its own port; a kubelet through
+the API server, whose right it is.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import contextlib
 import os
 import re
 import time
 
-from ..steps import api_object_change as config_map, health_probe as prove
-from ..state import storage as durable, journal
-from ..kubeapi.client import ApiError
-from ..collectors.node import component_http, instances
-from ..system import client_certificates as credentials, files, procfs, tls, http_client as web
 from ..collectors import registry as spec
+from ..collectors.node import component_http, instances
+from ..kubeapi.client import ApiError
+from ..state import journal
+from ..state import storage as durable
 from ..state.storage import ROOT, ChangeError
+from ..steps import api_object_change as config_map
+from ..steps import health_probe as prove
+from ..system import client_certificates as credentials
+from ..system import files, procfs, tls
+from ..system import http_client as web
 
-REAL = re.compile(re.escape(journal.LEVEL) + r"(?:(kube-scheduler|kube-controller-manager|kube-apiserver)|kubelet/([a-z0-9]([a-z0-9.-]*[a-z0-9])?))\Z")
+REAL = re.compile(
+    re.escape(journal.LEVEL)
+    + r"(?:(kube-scheduler|kube-controller-manager|kube-apiserver)|kubelet/([a-z0-9]([a-z0-9.-]*[a-z0-9])?))\Z"
+)
 URL = "/debug/flags/v"
 SECONDS, EACH = 20, 5
 PATIENCE = 12  # a component that has just started refuses a good certificate for some seconds
 DONE = "successfully set"
-GONE = re.compile(r'"kind": ?"nodes"')  # in the details of the API server's own 404, not of the kubelet's
+# in the details of the API server's own 404, not of the kubelet's
+GONE = re.compile(r'"kind": ?"nodes"')
 SHORT = re.compile(r"-v(?:=)?([0-9]+)\Z")
 
 
 class LevelError(ChangeError):
-    """The level was not set, or nobody knows; one sentence. refused: the process said no, so that nothing was set."""
+    """The level was not set, or nobody knows; one sentence. refused.
+
+    The process said no, so that nothing was set.
+    """
 
     def __init__(self, reason, refused=False):
-        super(LevelError, self).__init__(reason)
+        super().__init__(reason)
         self.refused = refused
 
 
@@ -55,7 +63,10 @@ class NotRecorded(ChangeError):
 
 
 class Levels:
-    """Sets levels from this node. One door to the API, opened when the first kubelet is asked for."""
+    """Sets levels from this node.
+
+    One door to the API, opened when the first kubelet is asked for.
+    """
 
     def __init__(self, via=None):
         self.via = via or {}
@@ -70,27 +81,50 @@ class Levels:
         self.stack.close()
 
     def offered(self, real):
-        """Nothing, or LevelError when the level of this process cannot be set while it runs. Changes nothing."""
+        """Nothing, or LevelError when the level of this process cannot be set while it runs.
+
+        Changes nothing.
+        """
         component, node = parts(real)
         code, text = self._ask(component, node, "GET", None)
         if code == 404 or "disabled" in text:
-            raise NotOffered("%s offers no %s (HTTP %d): %s" % (named(real), URL, code, _why_not(component)), refused=True)
+            raise NotOffered(
+                "%s offers no %s (HTTP %d): %s" % (named(real), URL, code, _why_not(component)),
+                refused=True,
+            )
         if code in (401, 403) or code >= 500:
-            raise LevelError("%s does not let us set its level (HTTP %d %s)" % (named(real), code, text[:200]), refused=True)
+            raise LevelError(
+                "%s does not let us set its level (HTTP %d %s)" % (named(real), code, text[:200]),
+                refused=True,
+            )
 
     def put(self, real, level):
         """Set it, or LevelError."""
         component, node = parts(real)
         code, text = self._ask(component, node, "PUT", ("%d" % level).encode("ascii"))
         if code != 200 or DONE not in text:
-            raise LevelError("%s did not take level %d (HTTP %d %s)" % (named(real), level, code, text[:200]),
-                             refused=400 <= code < 500 and code != 408)
+            raise LevelError(
+                "%s did not take level %d (HTTP %d %s)" % (named(real), level, code, text[:200]),
+                refused=400 <= code < 500 and code != 408,
+            )
 
     def metrics(self, component, names):
-        """The lines of /metrics that begin with these names, as one line; LevelError where they cannot be had."""
-        code, text = self._local(component, process(component), "GET", None, "/metrics", tuple(name.encode("ascii") for name in names))
+        """The lines of /metrics that begin with these names, as one line.
+
+        LevelError where they cannot be had.
+        """
+        code, text = self._local(
+            component,
+            process(component),
+            "GET",
+            None,
+            "/metrics",
+            tuple(name.encode("ascii") for name in names),
+        )
         if code != 200:
-            raise LevelError("%s does not tell its metrics (HTTP %d %s)" % (component, code, text[:200]))
+            raise LevelError(
+                "%s does not tell its metrics (HTTP %d %s)" % (component, code, text[:200])
+            )
         return text
 
     def _ask(self, component, node, method, body):
@@ -101,28 +135,39 @@ class Levels:
             one = process(component)
             code, text = self._local(component, one, method, body)
             started = one.started_at
-            if code not in (401, 403) or not started or time.time() - started > prove.YOUNG + PATIENCE or time.monotonic() >= end:
+            if (
+                code not in (401, 403)
+                or not started
+                or time.time() - started > prove.YOUNG + PATIENCE
+                or time.monotonic() >= end
+            ):
                 return code, text
             time.sleep(1)
 
     def _kubelet(self, node, method, body):
         try:
             if self.api is None:
-                self.api = self.stack.enter_context(config_map.reached(self.via, read_only=False, seconds=3600))[0]
-            code, text = self.api.text(method, "/api/v1/nodes/%s/proxy%s" % (node, URL), body, SECONDS)
+                self.api = self.stack.enter_context(
+                    config_map.reached(self.via, read_only=False, seconds=3600)
+                )[0]
+            code, text = self.api.text(method, f"/api/v1/nodes/{node}/proxy{URL}", body, SECONDS)
         except ApiError as error:
-            raise LevelError("the kubelet of %s cannot be asked through the API (%s)" % (node, error))
+            raise LevelError(f"the kubelet of {node} cannot be asked through the API ({error})")
         if code == 404 and GONE.search(text):
-            raise NodeGone("the API knows no Node %s" % node, refused=True)
+            raise NodeGone(f"the API knows no Node {node}", refused=True)
         return code, text
 
     def _local(self, component, one, method, body, url=URL, keep=None):
-        """(HTTP code, text) of the process at its own port, with the first certificate that it takes."""
+        """(HTTP code, text) of the process at its own port, with the first certificate that it
+        takes.
+        """
         code, told = None, "it serves on no port"
         for address, port, secure in component_http.doors(component, one.argv):
-            for certificate, key in (self._certificates() if secure else [(None, None)]):
+            for certificate, key in self._certificates() if secure else [(None, None)]:
                 try:
-                    connection = web.Connection(address, port, EACH, tls.context(certificate, key) if secure else None)
+                    connection = web.Connection(
+                        address, port, EACH, tls.context(certificate, key) if secure else None
+                    )
                     try:
                         code, answer = connection.request(url, body, keep, method)
                     finally:
@@ -134,7 +179,7 @@ class Levels:
                     return code, files.one_line(answer[:4096].decode("utf-8", "replace"), 300)
             if code is not None:
                 return code, "it refuses every certificate of this node"
-        raise LevelError("%s does not answer at its port (%s)" % (component, told))
+        raise LevelError(f"{component} does not answer at its port ({told})")
 
     def _certificates(self):
         if self.certificates is None:
@@ -147,30 +192,39 @@ def parts(real):
     """(component, None) or ("kubelet", node)."""
     match = REAL.match(real)
     if not match:
-        raise ChangeError("nothing was changed: %s names no log level" % files.one_line(real, 100))
+        raise ChangeError(f"nothing was changed: {files.one_line(real, 100)} names no log level")
     return match.group(1) or "kubelet", match.group(2)
 
 
 def named(real):
     """Whose level it is, as a sentence has it."""
     component, node = parts(real)
-    return "%s of %s" % (component, node) if node else component
+    return f"{component} of {node}" if node else component
 
 
 def process(component):
     """The component's youngest process on this node, or LevelError."""
     running = prove.instances(component)
     if not running:
-        raise LevelError("no static pod of %s runs on this host" % component)
+        raise LevelError(f"no static pod of {component} runs on this host")
     return running[0]
 
 
 def given(argv):
-    """The level that a command line sets: the last --v, or its short form -v6; None where it sets none."""
+    """The level that a command line sets: the last --v, or its short form -v6.
+
+    None where it sets none.
+    """
     found, argv = None, [str(word) for word in argv]
     for index in range(len(argv)):
         short = SHORT.match(argv[index])
-        value = short.group(1) if short else procfs.flag(argv[index:index + 2], "v") if argv[index].startswith("-") else None
+        value = (
+            short.group(1)
+            if short
+            else procfs.flag(argv[index : index + 2], "v")
+            if argv[index].startswith("-")
+            else None
+        )
         if value is not None:
             found = min(int(value), 99) if value.isdecimal() and len(value) < 10 else 0
     return found
@@ -201,33 +255,70 @@ def _why_not(component):
 
 
 def raised(root=ROOT):
-    """Every level that was raised from this node and not put back: items of the journal, oldest first."""
-    items = [item for run_id in journal.run_ids(root) for item in journal.read_run(run_id, root)
-             if item["intent"] and item["end"] and journal.is_level(item["intent"])]
+    """Every level that was raised from this node and not put back.
+
+    Items of the journal, oldest first.
+    """
+    items = [
+        item
+        for run_id in journal.run_ids(root)
+        for item in journal.read_run(run_id, root)
+        if item["intent"] and item["end"] and journal.is_level(item["intent"])
+    ]
     done = [item for item in items if item["end"]["result"] == journal.COMMITTED]
-    back = set(item["intent"]["reverts"] for item in done if item["intent"]["reverts"])
-    return [item for item in done if not item["intent"]["reverts"] and "%s/%s" % (item["run_id"], item["entry"]) not in back]
+    back = {item["intent"]["reverts"] for item in done if item["intent"]["reverts"]}
+    return [
+        item
+        for item in done
+        if not item["intent"]["reverts"]
+        and "{}/{}".format(item["run_id"], item["entry"]) not in back
+    ]
 
 
 def unsettled(root=ROOT):
     """What is raised from this node, or may be: entries without an end too."""
-    return raised(root) + [item for item in journal.open_entries(root) if item["intent"] and journal.is_level(item["intent"])]
+    return raised(root) + [
+        item
+        for item in journal.open_entries(root)
+        if item["intent"] and journal.is_level(item["intent"])
+    ]
 
 
 def present(run_id, entry, intent, root=ROOT):
-    """The digest of the level by all that the journal knows of this entry: raised, or as before. ChangeError while it is open."""
-    if any((item["run_id"], item["entry"]) == (run_id, entry) for item in journal.open_entries(root)):
-        raise ChangeError("what level %s has cannot be read back; let kubemend put it back (KM902)" % named(intent["real"]))
+    """The digest of the level by all that the journal knows of this entry: raised, or as before.
+
+    ChangeError while it is open.
+    """
+    if any(
+        (item["run_id"], item["entry"]) == (run_id, entry) for item in journal.open_entries(root)
+    ):
+        raise ChangeError(
+            "what level {} has cannot be read back; let kubemend put it back (KM902)".format(
+                named(intent["real"])
+            )
+        )
     up = (run_id, entry) in [(item["run_id"], item["entry"]) for item in raised(root)]
     return intent["sha256_after"] if up or intent["reverts"] else intent["sha256_before"]
 
 
 def change(levels, step, target, root_fd, seconds, via):
-    """Raise one level, journalled: {real, level, former} of the target; the entry's name. Call it under the flock."""
+    """Raise one level, journalled: {real, level, former} of the target; the entry's name.
+
+    Call it under the flock.
+    """
     real, former, level = target["real"], str(target["former"]), str(target["level"])
-    facts = {"path": "log level of %s" % named(real), "real": real, "sha256_before": durable.digest(former.encode("ascii")), "via": via,
-             "sha256_after": durable.digest(level.encode("ascii")), "size_before": len(former), "former": former, "level": level,
-             "seconds": seconds, "clock": durable.clock()}
+    facts = {
+        "path": f"log level of {named(real)}",
+        "real": real,
+        "sha256_before": durable.digest(former.encode("ascii")),
+        "via": via,
+        "sha256_after": durable.digest(level.encode("ascii")),
+        "size_before": len(former),
+        "former": former,
+        "level": level,
+        "seconds": seconds,
+        "clock": durable.clock(),
+    }
     entry = journal.begin(step, root_fd, facts, former.encode("ascii"), None)[0]
     with entry:
         try:
@@ -237,39 +328,64 @@ def change(levels, step, target, root_fd, seconds, via):
                 entry.abandon(str(error))
             raise
         entry.commit()
-    return "%s/%s" % (entry.run_id, entry.name)
+    return f"{entry.run_id}/{entry.name}"
 
 
 def put_back(levels, item, step, root_fd):
-    """The level as it was, for an entry of `raised`; journalled as what reverts it. Idempotent, and restarts nothing."""
+    """The level as it was, for an entry of `raised`; journalled as what reverts it.
+
+    Idempotent, and restarts nothing.
+    """
     intent = item["intent"]
     former, level = intent["former"], intent["level"]
-    facts = dict((name, intent[name]) for name in ("path", "real", "via"))
-    facts.update(sha256_before=intent["sha256_after"], sha256_after=intent["sha256_before"], size_before=len(level), former=level, level=former,
-                 seconds=0, clock=durable.clock())
+    facts = {name: intent[name] for name in ("path", "real", "via")}
+    facts.update(
+        sha256_before=intent["sha256_after"],
+        sha256_after=intent["sha256_before"],
+        size_before=len(level),
+        former=level,
+        level=former,
+        seconds=0,
+        clock=durable.clock(),
+    )
     _put(levels, intent)
-    here = step.also(what="put back: %s" % intent["path"], reverts="%s/%s" % (item["run_id"], item["entry"]))
+    here = step.also(
+        what="put back: {}".format(intent["path"]),
+        reverts="{}/{}".format(item["run_id"], item["entry"]),
+    )
     with recorded(intent, step):
         entry = journal.begin(here, root_fd, facts, level.encode("ascii"), None)[0]
         with entry:
             entry.commit()
-    return "%s/%s" % (entry.run_id, entry.name)
+    return f"{entry.run_id}/{entry.name}"
 
 
 @contextlib.contextmanager
 def recorded(intent, step):
-    """Around what follows when a level is back: a disk that is full takes no record of it, which is another trouble."""
+    """Around what follows when a level is back.
+
+    A disk that is full takes no record of it, which is another trouble.
+    """
     try:
         yield
     except OSError as error:
-        raise NotRecorded("the level of %s is back, but %s cannot be written (%s), so that it is put back again until that is recorded"
-                          % (named(intent["real"]), os.path.join(step.root, journal.FOLDER, step.run_id), durable.why(error)))
+        raise NotRecorded(
+            "the level of {} is back, but {} cannot be written ({}), so that it is put back again"
+            " until that is recorded".format(
+                named(intent["real"]),
+                os.path.join(step.root, journal.FOLDER, step.run_id),
+                durable.why(error),
+            )
+        )
 
 
 def _wanted(intent):
-    """What its command line says now, where that can be seen from here: it may be another process than the one that was raised.
+    """What its command line says now, where that can be seen from here.
 
-    None where none runs: the level went with it. What puts a level back goes the same way when it is interrupted itself.
+    It may be another process than the one that was raised.
+
+    None where none runs: the level went with it. What puts a level back goes the same way when it
+    is interrupted itself.
     """
     component, node = parts(intent["real"])
     if node:
@@ -279,7 +395,10 @@ def _wanted(intent):
 
 
 def undo_open(intent):
-    """For an entry without an end: nobody knows whether the level was set, so it is set to what it was before it was raised."""
+    """For an entry without an end.
+
+    Nobody knows whether the level was set, so it is set to what it was before it was raised.
+    """
     with Levels(intent.get("via")) as levels:
         _put(levels, intent)
 

@@ -1,26 +1,25 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the kubelet of this node started again with another log level, and its files taken back.
+"""The kubelet of this node started again with another log level, and its files taken back.
 
-The files are journalled like every other; the proof is the command line of the new process and its healthz.
+The files are journalled like every other; the proof is the command line of the new process and its
+healthz.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import base64
 import contextlib
 import os
 import time
 
-from ..steps import file_change as change, preconditions as guard, kubelet_restart
-from . import klog_level as level
 from ..state import step_record as proof
+from ..state.storage import ChangeError
+from ..steps import file_change as change
+from ..steps import kubelet_restart
+from ..steps import preconditions as guard
 from ..steps.revert import files as revert
 from ..system import command, files
-from ..state.storage import ChangeError
+from . import klog_level as level
 
 REMEDY, COMPONENT = "raise_kubelet", "kubelet"
 MOMENTARY = "/run/"  # what a reboot removes by itself; folders that we made there are removed by us
@@ -28,14 +27,32 @@ BUDGET = 2 * (kubelet_restart.SECONDS + 60) + 30  # seconds: there, and back whe
 
 
 def raise_level(step, wanted, host):
-    """Write, restart, prove, or all of it back: (how its proof ended, why). step: on whose behalf; wanted: the plan's step."""
+    """Write, restart, prove, or all of it back: (how its proof ended, why). step: on whose behalf.
+
+    Wanted: the plan's step.
+    """
     expect, allow = wanted["expect"], (wanted.get("guard") or {}).get("allow") or []
     paths = [one["path"] for one in wanted["change"]["files"]]
     try:
         former = kubelet_restart.check(host, wanted, allow, paths)
-        record = {"component": COMPONENT, "host": host, "remedy": REMEDY, "limit": kubelet_restart.SECONDS, "path": paths[0], "kind": "none",
-                  "expect": expect, "guard": wanted.get("guard"), "paths": paths, "reload": wanted["change"]["reload"], "of_run": step.run_id,
-                  "former": {"pid": former.pid, "ticks": former.ticks, "argv": files.masked_argv(former.argv)}}
+        record = {
+            "component": COMPONENT,
+            "host": host,
+            "remedy": REMEDY,
+            "limit": kubelet_restart.SECONDS,
+            "path": paths[0],
+            "kind": "none",
+            "expect": expect,
+            "guard": wanted.get("guard"),
+            "paths": paths,
+            "reload": wanted["change"]["reload"],
+            "of_run": step.run_id,
+            "former": {
+                "pid": former.pid,
+                "ticks": former.ticks,
+                "argv": files.masked_argv(former.argv),
+            },
+        }
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)"
     except (guard.Refused, ChangeError) as error:
@@ -50,15 +67,24 @@ def raise_level(step, wanted, host):
         found, reason = kubelet_restart.wait(_raised(former.argv, expect["level"]), former.identity)
         if found:
             return _end(step, proof.PROVEN, None, seen={"pid": found.pid, "ticks": found.ticks})
-    return _back(step, record, former, "the kubelet of %s was not proven: %s" % (host, reason), True)
+    return _back(step, record, former, f"the kubelet of {host} was not proven: {reason}", True)
 
 
 def write(one, step):
     """One file of a plan's step: made, or its bytes replaced."""
     if one["kind"] == "create":
-        change.create_file(one["path"], base64.b64decode(one["data"]), step, change.Attributes(int(one.get("mode") or "0644", 8)), make_folder=True)
+        change.create_file(
+            one["path"],
+            base64.b64decode(one["data"]),
+            step,
+            change.Attributes(int(one.get("mode") or "0644", 8)),
+            make_folder=True,
+        )
         return
-    splices = [(begin, end, base64.b64decode(old), base64.b64decode(new)) for begin, end, old, new in one["splices"]]
+    splices = [
+        (begin, end, base64.b64decode(old), base64.b64decode(new))
+        for begin, end, old, new in one["splices"]
+    ]
     change.compare_and_swap(one["path"], one["sha256"], splices, step)
 
 
@@ -68,25 +94,35 @@ def ask_restart(reload_units):
         kubelet_restart.restart(reload_units)
         return None
     except command.CommandError as error:
-        return "it could not be restarted (%s)" % files.one_line(error)
+        return f"it could not be restarted ({files.one_line(error)})"
 
 
 def _raised(former, wanted):
     """A test of command lines: the former one, but for the level."""
+
     def misfit(argv):
         if level.of_argv(argv) != wanted:
             return "the process runs at level %d, not %d" % (level.of_argv(argv), wanted)
-        return None if level.without(argv) == level.without(former) else "the process does not run with the former command line beside its level"
+        return (
+            None
+            if level.without(argv) == level.without(former)
+            else "the process does not run with the former command line beside its level"
+        )
+
     return misfit
 
 
 def _back(step, record, former, reason, restarted):
     """All of it taken back at once."""
-    done = revert.revert(step.run_id, step.also(what="roll back: %s" % record["path"]), only=record["paths"])
+    done = revert.revert(
+        step.run_id, step.also(what="roll back: {}".format(record["path"])), only=record["paths"]
+    )
     tidy(record["paths"])
     left = [one["reason"] for one in done if one["result"] == "refused"]
     if left:
-        return _end(step, proof.FAILED, "%s; and not taken back: %s" % (reason, "; ".join(left)))
+        return _end(
+            step, proof.FAILED, "{}; and not taken back: {}".format(reason, "; ".join(left))
+        )
     if not restarted:
         return _end(step, proof.NOT_DONE, reason)
     try:
@@ -94,12 +130,26 @@ def _back(step, record, former, reason, restarted):
     except guard.Refused:
         now = None
     trouble = ask_restart(record["reload"])
-    found, why = (None, trouble) if trouble else kubelet_restart.wait(
-        lambda argv: None if argv == former.argv else "the process does not run with the former command line", now)
+    found, why = (
+        (None, trouble)
+        if trouble
+        else kubelet_restart.wait(
+            lambda argv: (
+                None
+                if argv == former.argv
+                else "the process does not run with the former command line"
+            ),
+            now,
+        )
+    )
     if found:
         return _end(step, proof.ROLLED_BACK, reason + "; it runs as before (pid %d)" % found.pid)
-    return _end(step, proof.FAILED, "%s; the former files are back, but the kubelet did not come back (%s): look at journalctl -u kubelet on %s"
-                % (reason, why, record["host"]))
+    return _end(
+        step,
+        proof.FAILED,
+        "{}; the former files are back, but the kubelet did not come back ({}): look at journalctl"
+        " -u kubelet on {}".format(reason, why, record["host"]),
+    )
 
 
 def _end(step, state, reason, seen=None):
@@ -107,21 +157,47 @@ def _end(step, state, reason, seen=None):
 
 
 def unfinished(record):
-    """Whether the very process that was started with the raised level still runs, although its files may be back."""
+    """Whether the very process that was started with the raised level still runs, although its
+    files may be back.
+    """
     seen = record.get("seen") or {}
     return bool(seen.get("pid")) and proof.ticks(seen["pid"]) == seen.get("ticks")
 
 
 def take_back(record, restore, step, allow):
-    """The kubelet's part of a revert: (proven: True, False, or None where nothing had to start again, why).
+    """The kubelet's part of a revert: (proven.
 
-    record: of the step that raised it; restore(step): puts the former files back and says why not. Raises guard.Refused or
-    ChangeError before anything is changed.
+    True, False, or None where nothing had to start again, why).
+
+    record: of the step that raised it; restore(step): puts the former files back and says why not.
+    Raises guard.Refused or ChangeError before anything is changed.
     """
     may_restart(record, allow)
-    mine = dict((name, record[name]) for name in ("component", "host", "remedy", "limit", "path", "kind", "expect", "paths", "reload", "of_run"))
-    if proof.claim(step, dict(mine, guard=dict(record.get("guard") or {}, allow=allow), former=None)) is not None:
-        raise guard.Refused("run %s has begun this before (a connection that was made twice); list again to see what became of it" % step.run_id)
+    mine = {
+        name: record[name]
+        for name in (
+            "component",
+            "host",
+            "remedy",
+            "limit",
+            "path",
+            "kind",
+            "expect",
+            "paths",
+            "reload",
+            "of_run",
+        )
+    }
+    if (
+        proof.claim(
+            step, dict(mine, guard=dict(record.get("guard") or {}, allow=allow), former=None)
+        )
+        is not None
+    ):
+        raise guard.Refused(
+            f"run {step.run_id} has begun this before (a connection that was made twice); list"
+            " again to see what became of it"
+        )
     problem = restore(step)
     tidy(record["paths"])
     if problem:
@@ -137,7 +213,11 @@ def resumed(record, step, allow=()):
         may_restart(record, allow)
     except guard.Refused as error:
         return None, str(error)
-    done = revert.revert(record["of_run"], step.also(what="roll back: %s" % record["path"]), only=record["paths"])
+    done = revert.revert(
+        record["of_run"],
+        step.also(what="roll back: {}".format(record["path"])),
+        only=record["paths"],
+    )
     tidy(record["paths"])
     left = [one["reason"] for one in done if one["result"] == "refused"]
     proven, reason = (False, "; ".join(left)) if left else _lowered(record, allow)
@@ -145,12 +225,18 @@ def resumed(record, step, allow=()):
 
 
 def may_restart(record, allow):
-    """The kubelet as it runs; guard.Refused where it has to be restarted and may not. One that is stopped needs no restart."""
+    """The kubelet as it runs; guard.Refused where it has to be restarted and may not.
+
+    One that is stopped needs no restart.
+    """
     running = kubelet_restart.look(record["host"])
     if running.pid is not None and (record["reload"] or _is_raised(record, running)):
-        kubelet_restart.check(record["host"], {"guard": record.get("guard")}, allow, record["paths"])
+        kubelet_restart.check(
+            record["host"], {"guard": record.get("guard")}, allow, record["paths"]
+        )
     elif record["reload"] and "kubelet_restart" not in allow:
-        kubelet_restart.demand_no_devices(record["host"])  # systemd's daemon-reload alone may take them
+        # systemd's daemon-reload alone may take them
+        kubelet_restart.demand_no_devices(record["host"])
     return running
 
 
@@ -171,24 +257,46 @@ def _is_raised(record, running):
 
 
 def _lowered(record, allow):
-    """(proven, why): the kubelet started from the files that are back, where it runs with what was taken back. It may have started meanwhile."""
+    """(proven, why): the kubelet started from the files that are back, where it runs with what
+    was taken back. It may have started meanwhile.
+    """
     try:
         kubelet_restart.load(record["reload"])
         running = _settled(record, allow)
     except (guard.Refused, command.CommandError) as error:
-        return False, "the files are back, but the kubelet was not started from them: %s" % files.one_line(error)
+        return (
+            False,
+            (
+                "the files are back, but the kubelet was not started from them:"
+                f" {files.one_line(error)}"
+            ),
+        )
     if not _is_raised(record, running):
         return None, "its kubelet did not run at level %d any more" % record["expect"]["level"]
     trouble = ask_restart(False)
-    found, why = (None, trouble) if trouble else kubelet_restart.wait(
-        lambda argv: "the process still runs at level %d" % level.of_argv(argv) if level.of_argv(argv) == record["expect"]["level"] else None, running.identity)
+    found, why = (
+        (None, trouble)
+        if trouble
+        else kubelet_restart.wait(
+            lambda argv: (
+                "the process still runs at level %d" % level.of_argv(argv)
+                if level.of_argv(argv) == record["expect"]["level"]
+                else None
+            ),
+            running.identity,
+        )
+    )
     if found:
         return True, None
-    return False, "the kubelet of %s was not proven after its files were restored: %s; look at journalctl -u kubelet" % (record["host"], why)
+    return (
+        False,
+        "the kubelet of {} was not proven after its files were restored: {}; look at journalctl -u"
+        " kubelet".format(record["host"], why),
+    )
 
 
 def tidy(paths):
     """The folders under /run that only we needed."""
-    for folder in set(os.path.dirname(path) for path in paths if path.startswith(MOMENTARY)):
+    for folder in {os.path.dirname(path) for path in paths if path.startswith(MOMENTARY)}:
         with contextlib.suppress(OSError):
             os.rmdir(folder)

@@ -1,29 +1,36 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: runs collectors side by side, each in a child of its own, and bounds time and size.
+"""Runs collectors side by side, each in a child of its own, and bounds time and size.
 
-A read that blocks in the kernel cannot be interrupted: its child is killed, and abandoned where even that has to wait.
+A read that blocks in the kernel cannot be interrupted: its child is killed, and abandoned where
+even that has to wait.
 """
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
+import contextlib
 import marshal
 import os
 import select
 import sys
 import time
 
-from ..system import files, json_line as jsonline, yaml_scalars as kubeconfig, procfs
-from . import registry as spec
 from ..shared.version import TOOL_VERSION
+from ..system import files, procfs
+from ..system import json_line as jsonline
+from ..system import yaml_scalars as kubeconfig
+from . import registry as spec
 
 SIGKILL = 9  # the module signal brings enum: 9 ms
 MAX_COLLECTOR = 6 * 1024 * 1024
 MAX_DOCUMENT = 16 * 1024 * 1024
-NOT_ASKED = {"status": "not_asked", "truncated": False, "data": None, "source": None, "duration_ms": 0, "error": None}
+NOT_ASKED = {
+    "status": "not_asked",
+    "truncated": False,
+    "data": None,
+    "source": None,
+    "duration_ms": 0,
+    "error": None,
+}
 SHARED = (files, kubeconfig)  # imported before the children are made, so that each has them already
 
 
@@ -52,18 +59,28 @@ class _Child:
     def record(self, late):
         """What became of it."""
         spent = int(round((time.monotonic() - self.begin) * 1000))
-        status, data, truncated, source, error = "error", None, False, None, "the collector's process ended without an answer"
+        status, data, truncated, source, error = (
+            "error",
+            None,
+            False,
+            None,
+            "the collector's process ended without an answer",
+        )
         if late:
             status, error = "timeout", "no answer within %d s" % round(self.end - self.begin)
         elif self.size > MAX_COLLECTOR:
             truncated, error = True, "more than %d bytes" % MAX_COLLECTOR
         else:
-            try:
+            with contextlib.suppress(EOFError, ValueError, TypeError):
                 status, data, truncated, source, error = marshal.loads(b"".join(self.chunks))
-            except (EOFError, ValueError, TypeError):
-                pass
-        return {"status": status, "truncated": truncated, "data": data, "source": source or self.collector.reads,
-                "duration_ms": spent, "error": error}
+        return {
+            "status": status,
+            "truncated": truncated,
+            "data": data,
+            "source": source or self.collector.reads,
+            "duration_ms": spent,
+            "error": error,
+        }
 
     def ended(self, ready, now):
         """What became of it, and it is gone; None while there is more to come."""
@@ -76,7 +93,10 @@ class _Child:
         return record
 
     def close(self, ended):
-        """Reap it, or end it. Where the kernel does not let it go, it is left behind: this program does not wait."""
+        """Reap it, or end it. Where the kernel does not let it go, it is left behind.
+
+        This program does not wait.
+        """
         os.close(self.fd)
         try:
             if not ended:
@@ -96,7 +116,7 @@ def _work(collector, context, fd):
             os.nice(10)
         answer = marshal.dumps(_answer(collector, context))
         while answer:
-            answer = answer[os.write(fd, answer):]
+            answer = answer[os.write(fd, answer) :]
     finally:
         os._exit(0)
 
@@ -115,8 +135,14 @@ def _answer(collector, context):
         status, error = "denied", reason
     except Exception as reason:  # pylint: disable=broad-except
         # an answer of a shape that nobody foresaw costs this collector only
-        status, error = "error", "%s: %s" % (type(reason).__name__, reason)
-    return status, data, context.truncated, context.source, None if error is None else files.one_line(error)
+        status, error = "error", f"{type(reason).__name__}: {reason}"
+    return (
+        status,
+        data,
+        context.truncated,
+        context.source,
+        None if error is None else files.one_line(error),
+    )
 
 
 def run(params, collectors, processes, proc=time.monotonic):
@@ -125,23 +151,39 @@ def run(params, collectors, processes, proc=time.monotonic):
     records, data, working = {}, {}, {}
     poll = select.poll()
     waiting = list(collectors)
-    known = set(one.name for one in waiting)
+    known = {one.name for one in waiting}
     asking = [one for one in waiting if one.asks]
     held = len(asking) > 1  # by one question to systemd for all of them
     while waiting or working:
-        for collector in [one for one in waiting if all(need in records for need in one.needs) and not (held and one.asks)]:
+        for collector in [
+            one
+            for one in waiting
+            if all(need in records for need in one.needs) and not (held and one.asks)
+        ]:
             waiting.remove(collector)
             reason = _not_here(collector, processes)
             if reason:
                 records[collector.name] = dict(NOT_ASKED, status=reason[0], error=reason[1])
                 continue
             limit = min(end, proc() + collector.timeout)
-            _started(_Child(collector, spec.Context(params, processes, data, limit), limit), working, poll)
+            _started(
+                _Child(collector, spec.Context(params, processes, data, limit), limit),
+                working,
+                poll,
+            )
         if asking:
             systemd, asking = _Systemd.of(asking) if held else None, []
             held = bool(systemd)
             if held:
-                _started(_Child(systemd, spec.Context(params, processes, data), proc() + min(systemd.timeout, (end - proc()) / 8)), working, poll)
+                _started(
+                    _Child(
+                        systemd,
+                        spec.Context(params, processes, data),
+                        proc() + min(systemd.timeout, (end - proc()) / 8),
+                    ),
+                    working,
+                    poll,
+                )
         if not working:
             continue
         if waiting:
@@ -156,7 +198,11 @@ def run(params, collectors, processes, proc=time.monotonic):
                 held = child.collector.learn(record)
             else:
                 records[child.collector.name], data[child.collector.name] = record, record["data"]
-                more = [one for one in spec.following(child.collector.name, record["data"]) if one.name not in known and known.issuperset(one.needs)]
+                more = [
+                    one
+                    for one in spec.following(child.collector.name, record["data"])
+                    if one.name not in known and known.issuperset(one.needs)
+                ]
                 waiting += more
                 known.update(one.name for one in more)
             poll.unregister(child.fd)
@@ -170,18 +216,25 @@ def _started(child, working, poll):
 
 
 class _Systemd(spec.Collector):
-    """What several collectors ask systemd, asked at once (systemctl: 10 ms each time), in a child like theirs. Its answer is no evidence of its own."""
+    """What several collectors ask systemd, asked at once (systemctl.
+
+    10 ms each time), in a child like theirs. Its answer is no evidence of its own.
+    """
 
     __slots__ = ("questions", "unit")
 
     @classmethod
     def of(cls, collectors):
-        """None where the modules of these are not what they should be: each asks for itself then, and the one at fault says so."""
+        """None where the modules of these are not what they should be.
+
+        Each asks for itself then, and the one at fault says so.
+        """
         try:
             # Imported here, once for all of them: re alone is 15 ms.
             found = cls("systemd", "systemctl", timeout=2)
             found.questions = [one.module().question() for one in collectors]
             from ..system import systemd
+
             found.unit = systemd
             return found
         except Exception:  # pylint: disable=broad-except
@@ -200,26 +253,35 @@ class _Systemd(spec.Collector):
 def _not_here(collector, processes):
     """(status, why) where a collector has nothing to look at, else None."""
     if collector.components and not procfs.any_of(collector.components, processes):
-        return "absent", "none of %s runs here" % ", ".join(collector.components)
+        return "absent", "none of {} runs here".format(", ".join(collector.components))
     return _hidden(collector.path) if collector.path else None
 
 
 def _hidden(path):
-    """(status, why) where nothing can be collected from the path; a folder above it that this user may not enter is no absence."""
+    """(status, why) where nothing can be collected from the path.
+
+    A folder above it that this user may not enter is no absence.
+    """
     try:
         os.lstat(path)
     except PermissionError as error:
         return "denied", files.one_line(error)
     except OSError:
-        return "absent", "%s does not exist" % path
+        return "absent", f"{path} does not exist"
     return None
 
 
 def _warm(waiting, processes):
-    """While the first children work: import once what the next ones would each import for themselves (ssl: 20 ms)."""
-    if any(collector.components and procfs.any_of(collector.components, processes) for collector in waiting):
+    """While the first children work.
+
+    Import once what the next ones would each import for themselves (ssl: 20 ms).
+    """
+    if any(
+        collector.components and procfs.any_of(collector.components, processes)
+        for collector in waiting
+    ):
         try:
-            from ..system import tls  # pylint: disable=unused-import
+            pass  # pylint: disable=unused-import
         except Exception:  # pylint: disable=broad-except
             pass  # those that need it will say what is wrong with it
 
@@ -227,23 +289,37 @@ def _warm(waiting, processes):
 def gather(params):
     """The node's document, as a dict."""
     begin = time.time()
-    records = run(params, spec.chosen(params.get("collectors"), params.get("deep")), procfs.of_interest())
+    records = run(
+        params, spec.chosen(params.get("collectors"), params.get("deep")), procfs.of_interest()
+    )
     for name in spec.BY_NAME:
         records.setdefault(name, dict(NOT_ASKED))
     return {
-        "schema": "kubemend.evidence/1", "tool_version": TOOL_VERSION, "euid": os.geteuid(),
-        "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begin)), "python": "%d.%d.%d" % sys.version_info[:3],
-        "duration_ms": int(round((time.time() - begin) * 1000)), "collectors": records,
+        "schema": "kubemend.evidence/1",
+        "tool_version": TOOL_VERSION,
+        "euid": os.geteuid(),
+        "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begin)),
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "duration_ms": int(round((time.time() - begin) * 1000)),
+        "collectors": records,
     }
 
 
 def collect(params):
-    """The same as one line of JSON, bounded: the largest collectors lose their data first, and say so."""
+    """The same as one line of JSON, bounded.
+
+    The largest collectors lose their data first, and say so.
+    """
     document = gather(params)
     line = jsonline.dumps(document)
     while len(line) > MAX_DOCUMENT:
         records = [one for one in document["collectors"].values() if one["data"] is not None]
         largest = max(records, key=lambda one: len(jsonline.dumps(one["data"])))
-        largest.update(data=None, status="error", truncated=True, error="the document would be larger than %d bytes" % MAX_DOCUMENT)
+        largest.update(
+            data=None,
+            status="error",
+            truncated=True,
+            error="the document would be larger than %d bytes" % MAX_DOCUMENT,
+        )
         line = jsonline.dumps(document)
     return line

@@ -1,15 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: requests to the Kubernetes API through a unix socket on which `kubectl proxy` listens (api_proxy).
+"""Requests to the Kubernetes API through a unix socket on which `kubectl proxy` listens
+(api_proxy).
 
-Status, headers, Retry-After and the causes of a refusal arrive as the API server sent them. Every wait ends at the
-deadline, and every answer is bounded.
+Status, headers, Retry-After and the causes of a refusal arrive as the API server sent them. Every
+wait ends at the deadline, and every answer is bounded.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import gc
 import http.client
@@ -31,26 +28,37 @@ MERGE = "application/merge-patch+json"
 # At the head of a list, before its objects.
 CONTINUE = re.compile(rb'[^\[\]]{0,2000}?"continue":\s*"([^"\\]{1,4000})"')
 MANAGERS, SPEC = b',"managedFields":[', b']},"spec":'
-LIST = ", ".join([JSON + ";" + METADATA % ("List", version) for version in ("v1", "v1beta1")] + [JSON])
+LIST = ", ".join(
+    [JSON + ";" + METADATA % ("List", version) for version in ("v1", "v1beta1")] + [JSON]
+)
 # A list as kubectl prints it: of each object a few cells. With includeObject=None nothing else.
-TABLE = ", ".join([JSON + ";as=Table;g=meta.k8s.io;v=" + version for version in ("v1", "v1beta1")] + [JSON])
+TABLE = ", ".join(
+    [JSON + ";as=Table;g=meta.k8s.io;v=" + version for version in ("v1", "v1beta1")] + [JSON]
+)
 
 
 def dicts(values):
-    """The objects of a list that an API server gave, whatever else it holds; none of what is no list."""
+    """The objects of a list that an API server gave, whatever else it holds.
+
+    None of what is no list.
+    """
     return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 
 def _rows(table):
     """Each row of a table as {column: cell}."""
     names = [str(one.get("name")) for one in dicts(table.get("columnDefinitions"))]
-    return [dict(zip(names, one["cells"])) for one in dicts(table.get("rows")) if isinstance(one.get("cells"), list)]
+    return [
+        dict(zip(names, one["cells"]))
+        for one in dicts(table.get("rows"))
+        if isinstance(one.get("cells"), list)
+    ]
 
 
 def one_line(text, limit=300):
     """The text as one printable line of bounded length."""
     line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
-    return line if len(line) <= limit else line[:limit - 1] + "\u2026"
+    return line if len(line) <= limit else line[: limit - 1] + "\u2026"
 
 
 def _target(path, query):
@@ -62,7 +70,10 @@ def _headers(accept):
 
 
 def _loaded(text):
-    """The value of a JSON text. A page is some hundred thousand objects, none of them garbage: looking for some takes as long as parsing."""
+    """The value of a JSON text. A page is some hundred thousand objects, none of them garbage.
+
+    Looking for some takes as long as parsing.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -73,10 +84,13 @@ def _loaded(text):
 
 
 def _unmanaged(page):
-    """A page without the notes of whose field is what: half of a pod, and of the work of parsing it.
+    """A page without the notes of whose field is what.
 
-    They are the last of an object's metadata and hold no list but themselves, and no text of JSON has a quote in it that is not escaped: what SPEC
-    matches first behind them is their end. Where it is not (objects without a spec), they stay.
+    Half of a pod, and of the work of parsing it.
+
+    They are the last of an object's metadata and hold no list but themselves, and no text of JSON
+    has a quote in it that is not escaped: what SPEC matches first behind them is their end. Where
+    it is not (objects without a spec), they stay.
     """
     kept, at = [], 0
     begin = page.find(MANAGERS)
@@ -88,7 +102,7 @@ def _unmanaged(page):
             kept.append(page[at:begin])
             at = end + 1
         begin = following
-    return b"".join(kept + [page[at:]])
+    return b"".join([*kept, page[at:]])
 
 
 class Client:
@@ -104,16 +118,23 @@ class Client:
         self.clock = None
 
     def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
-        """The object at this path, parsed; raises ApiError. unmanaged: without metadata.managedFields, where that may be left out."""
+        """The object at this path, parsed; raises ApiError. unmanaged.
+
+        Without metadata.managedFields, where that may be left out.
+        """
         target = _target(path, query)
         deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
         for attempt in range(MAX_TRIES):
-            code, headers, body = self.ahead.take(target, deadline, self._read) or self._exchange("GET", target, accept, deadline)
+            code, headers, body = self.ahead.take(target, deadline, self._read) or self._exchange(
+                "GET", target, accept, deadline
+            )
             if code not in (429, 503) or headers.get("Retry-After") is None:
                 break
             if attempt + 1 < MAX_TRIES:
                 self._pause(headers["Retry-After"], code, deadline)
-        following = CONTINUE.match(body) if code == 200 and query and query.get("limit") == PAGE else None
+        following = (
+            CONTINUE.match(body) if code == 200 and query and query.get("limit") == PAGE else None
+        )
         if following:
             query = dict(query, **{"continue": following.group(1).decode("utf-8", "replace")})
             self.requests += self.ahead.ask(_target(path, query), _headers(accept), deadline)
@@ -129,42 +150,68 @@ class Client:
             return None
 
     def send(self, method, path, value, seconds=None, kind=JSON):
-        """POST, PUT, PATCH or DELETE, once; the answer, parsed. After an ApiError whose `code` is None or 500 and more, nobody knows whether it was done.
+        """POST, PUT, PATCH or DELETE, once; the answer, parsed.
+
+        After an ApiError whose `code` is None or 500 and more, nobody knows whether it was done.
 
         kind: the media type of the value; a patch's says which kind of patch it is.
         """
-        self.connection.close()  # a fresh one: what was kept may be closed on the other side, and a write is not sent twice
-        deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
-        code, headers, body = self._exchange(method, path, JSON, deadline, json.dumps(value).encode("ascii"), kind)
-        return self._parse("%s %s" % (method, path), code, headers, body)
-
-    def text(self, method, path, body=None, seconds=None):
-        """(HTTP code, text in one line) of what speaks no JSON, asked once; raises ApiError only where nobody answered."""
+        # a fresh one: what was kept may be closed on the other side, and a write is not sent twice
         self.connection.close()
         deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
-        code, dummy, answer = self._exchange(method, path, "*/*", deadline, body)
+        code, headers, body = self._exchange(
+            method, path, JSON, deadline, json.dumps(value).encode("ascii"), kind
+        )
+        return self._parse(f"{method} {path}", code, headers, body)
+
+    def text(self, method, path, body=None, seconds=None):
+        """(HTTP code, text in one line) of what speaks no JSON, asked once.
+
+        Raises ApiError only where nobody answered.
+        """
+        self.connection.close()
+        deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
+        code, _dummy, answer = self._exchange(method, path, "*/*", deadline, body)
         return code, one_line(answer[:4096].decode("utf-8", "replace"))
 
     def lines(self, path, seconds):
-        """(HTTP code or None where nobody answered, [lines that are not empty]) of a log; never raises."""
+        """(HTTP code or None where nobody answered, [lines that are not empty]) of a log.
+
+        Never raises.
+        """
         try:
-            code, dummy, answer = self._exchange("GET", path, "*/*", Deadline(seconds, self.deadline))
+            code, _dummy, answer = self._exchange(
+                "GET", path, "*/*", Deadline(seconds, self.deadline)
+            )
         except ApiError:
             return None, []
-        return code, [one_line(line) for line in answer.decode("utf-8", "replace").splitlines() if line.strip()]
+        return code, [
+            one_line(line)
+            for line in answer.decode("utf-8", "replace").splitlines()
+            if line.strip()
+        ]
 
     def watch(self, path, query, seconds):
         """Every event of a watch that ends by itself after so many seconds."""
         path += "?" + urllib.parse.urlencode(dict(query, watch="1", timeoutSeconds=seconds))
-        code, headers, body = self._exchange("GET", path, JSON, Deadline(seconds + 10, self.deadline))
+        code, headers, body = self._exchange(
+            "GET", path, JSON, Deadline(seconds + 10, self.deadline)
+        )
         if code != 200:
             self._parse("GET " + path, code, headers, body)
-        return [self._parse("GET " + path, code, headers, line) for line in body.splitlines() if line.strip()]
+        return [
+            self._parse("GET " + path, code, headers, line)
+            for line in body.splitlines()
+            if line.strip()
+        ]
 
     def items(self, path, query=None, accept=JSON, restarts=3, unmanaged=False):
-        """Every object of a list, page by page. A list that expired (410) begins again: callers key what they keep by uid.
+        """Every object of a list, page by page. A list that expired (410) begins again.
 
-        Where TABLE is accepted, it is rows by their columns; objects all the same of an API server that makes no tables of these.
+        Callers key what they keep by uid.
+
+        Where TABLE is accepted, it is rows by their columns; objects all the same of an API server
+        that makes no tables of these.
         """
         begun = dict(query or {}, limit=PAGE)
         query = dict(begun)
@@ -178,10 +225,15 @@ class Client:
                     restarts -= 1
                     query = dict(begun)
                     continue
-                found = _rows(page) if page.get("kind") == "Table" and accept == TABLE else page.pop("items", path)
-                found = [] if found is None else found  # as an API server may have it; an answer without any is no list at all
+                found = (
+                    _rows(page)
+                    if page.get("kind") == "Table" and accept == TABLE
+                    else page.pop("items", path)
+                )
+                # as an API server may have it; an answer without any is no list at all
+                found = [] if found is None else found
                 if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-                    raise ApiError("error", "GET %s: the answer is no list of objects" % path)
+                    raise ApiError("error", f"GET {path}: the answer is no list of objects")
                 yield from found
                 following = (page.get("metadata") or {}).get("continue")
                 page = found = None  # else two pages are held while the next one is parsed
@@ -197,12 +249,21 @@ class Client:
         except ValueError:  # the other form, a date, is not sent by API servers
             seconds = 1.0
         if seconds >= deadline.left():
-            raise ApiError("error", "HTTP %d, try again after %s s: later than the time limit" % (code, one_line(retry_after, 20)), code, retry_after)
+            raise ApiError(
+                "error",
+                "HTTP %d, try again after %s s: later than the time limit"
+                % (code, one_line(retry_after, 20)),
+                code,
+                retry_after,
+            )
         time.sleep(seconds)
 
     def _exchange(self, method, path, accept, deadline, data=None, kind=JSON):
-        """One request and its whole answer. A connection that broke is made anew once where reading twice harms nobody."""
-        what = "%s %s" % (method, path.split("?")[0])
+        """One request and its whole answer.
+
+        A connection that broke is made anew once where reading twice harms nobody.
+        """
+        what = "{} {}".format(method, path.split("?")[0])
         headers = _headers(accept)
         if data is not None:
             headers["Content-Type"] = kind
@@ -220,23 +281,31 @@ class Client:
                 raise
             except socket.timeout:
                 self.connection.close()
-                raise ApiError("timeout", "%s: no answer within the time limit" % what)
+                raise ApiError("timeout", f"{what}: no answer within the time limit")
             except (OSError, http.client.HTTPException) as error:
                 self.connection.close()
                 if attempt == 2 or data is not None:
-                    raise ApiError("error", "%s: %s" % (what, one_line(error) or type(error).__name__))
+                    raise ApiError("error", f"{what}: {one_line(error) or type(error).__name__}")
 
     def _dated(self, answer, asked):
-        """Keep the API server's Date with this host's time before and after. Errors are left out: the proxy may have made them."""
+        """Keep the API server's Date with this host's time before and after. Errors are left out.
+
+        The proxy may have made them.
+        """
         if 200 <= answer.status < 300 and answer.headers.get("Date"):
-            self.clock = {"asked_at": asked, "read_at": time.time(), "date": one_line(answer.headers["Date"], 40)}
+            self.clock = {
+                "asked_at": asked,
+                "read_at": time.time(),
+                "date": one_line(answer.headers["Date"], 40),
+            }
 
     def _read(self, answer):
         chunks, size = [], 0
         while True:
             chunk = answer.read(65536)
             if not chunk:
-                if answer.length:  # shorter than Content-Length said; Python < 3.12 does not tell in a sized read
+                # shorter than Content-Length said; Python < 3.12 does not tell in a sized read
+                if answer.length:
                     raise http.client.IncompleteRead(b"", answer.length)
                 return b"".join(chunks)
             size += len(chunk)
@@ -253,11 +322,23 @@ class Client:
             value = None
         if 200 <= code < 300:
             if not isinstance(value, dict):
-                raise ApiError("error", "%s: the answer is no JSON object" % what, code)
+                raise ApiError("error", f"{what}: the answer is no JSON object", code)
             return value
         spoken = isinstance(value, dict) and value.get("kind") == "Status"
-        message = one_line(value.get("message") or value.get("reason") if spoken else body[:2000].decode("utf-8", "replace"))
+        message = one_line(
+            value.get("message") or value.get("reason")
+            if spoken
+            else body[:2000].decode("utf-8", "replace")
+        )
         if code == 500 and not spoken:  # the proxy itself: it reached no API server
             raise ApiError("error", message or "no API server answered")
-        status = {401: "denied", 403: "denied", 404: "absent", 408: "timeout", 504: "timeout"}.get(code, "error")
-        raise ApiError(status, "%s: HTTP %d %s" % (what, code, message), code, headers.get("Retry-After"), value)
+        status = {401: "denied", 403: "denied", 404: "absent", 408: "timeout", 504: "timeout"}.get(
+            code, "error"
+        )
+        raise ApiError(
+            status,
+            "%s: HTTP %d %s" % (what, code, message),
+            code,
+            headers.get("Retry-After"),
+            value,
+        )

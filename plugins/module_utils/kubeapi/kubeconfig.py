@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: kubectl and a kubeconfig on this node, and which cluster that kubeconfig belongs to."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Kubectl and a kubeconfig on this node, and which cluster that kubeconfig belongs to."""
 
 import base64
 import hashlib
@@ -17,18 +13,39 @@ import subprocess
 from .client import ApiError, one_line
 
 KUBECONFIGS = (
-    "/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf", "/etc/rancher/rke2/rke2.yaml", "/etc/rancher/k3s/k3s.yaml",
+    "/etc/kubernetes/admin.conf",
+    "/etc/kubernetes/super-admin.conf",
+    "/etc/rancher/rke2/rke2.yaml",
+    "/etc/rancher/k3s/k3s.yaml",
     "/var/snap/microk8s/current/credentials/client.config",
     "/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig",
-    "/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/kubeconfig")
-FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/bin", "/var/lib/rancher/rke2/bin",
-           "/snap/microk8s/current", "/snap/bin", "/opt/kubernetes/bin")
-API_SERVER_MANIFESTS = ("/etc/kubernetes/manifests/kube-apiserver.yaml", "/etc/kubernetes/manifests/kube-apiserver.manifest",
-                        "/var/lib/rancher/rke2/agent/pod-manifests/kube-apiserver.yaml")
+    "/etc/kubernetes/kubelet.conf",
+    "/var/lib/kubelet/kubeconfig",
+)
+FOLDERS = (
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+    "/opt/bin",
+    "/var/lib/rancher/rke2/bin",
+    "/snap/microk8s/current",
+    "/snap/bin",
+    "/opt/kubernetes/bin",
+)
+API_SERVER_MANIFESTS = (
+    "/etc/kubernetes/manifests/kube-apiserver.yaml",
+    "/etc/kubernetes/manifests/kube-apiserver.manifest",
+    "/var/lib/rancher/rke2/agent/pod-manifests/kube-apiserver.yaml",
+)
 
 
 def find_kubectl(asked=None):
-    """kubectl's path, or None. PATH of a session without a login shell lacks the places where installers put it."""
+    """Kubectl's path, or None. PATH of a session without a login shell lacks the places where
+    installers put it.
+    """
     if asked:
         return asked if os.access(asked, os.X_OK) else None
     for folder in os.environ.get("PATH", "").split(":") + list(FOLDERS):
@@ -39,16 +56,32 @@ def find_kubectl(asked=None):
 
 
 def view(kubectl, kubeconfig, deadline):
-    """(server, CA certificates as PEM or None) of the kubeconfig's current context, as kubectl reads it."""
+    """(server, CA certificates as PEM or None) of the kubeconfig's current context, as kubectl
+    reads it.
+    """
     try:
         # No AnsibleModule (and its run_command) where this runs as a program on standard input.
         answer = subprocess.run(  # pylint: disable=ansible-bad-function
-            [kubectl, "--kubeconfig=" + kubeconfig, "config", "view", "--raw", "--minify", "-o", "json"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=deadline.left())
+            [
+                kubectl,
+                "--kubeconfig=" + kubeconfig,
+                "config",
+                "view",
+                "--raw",
+                "--minify",
+                "-o",
+                "json",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=deadline.left(),
+        )
     except subprocess.TimeoutExpired:
         raise ApiError("timeout", "kubectl config view did not end")
     except OSError as error:
-        raise ApiError("error", "%s: %s" % (kubectl, error.strerror))
+        raise ApiError("error", f"{kubectl}: {error.strerror}")
     if answer.returncode:
         raise ApiError("error", one_line(answer.stderr.decode("utf-8", "replace")))
     try:
@@ -78,11 +111,18 @@ def _authority(facts, kubeconfig):
 
 
 def cluster_key(pem):
-    """The cluster's key: sha256 over the sorted digests of its CA certificates; None without any. The same as the controller's."""
+    """The cluster's key: sha256 over the sorted digests of its CA certificates; None without any.
+
+    The same as the controller's.
+    """
     digests = set()
-    for block in re.findall(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", pem or "", re.S):
+    for block in re.findall(
+        r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", pem or "", re.S
+    ):
         try:
-            digests.add(hashlib.sha256(base64.b64decode("".join(block.split()), validate=True)).hexdigest())
+            digests.add(
+                hashlib.sha256(base64.b64decode("".join(block.split()), validate=True)).hexdigest()
+            )
         except ValueError:
             continue
     return hashlib.sha256("".join(sorted(digests)).encode("ascii")).hexdigest() if digests else None
@@ -104,5 +144,5 @@ def local_server(manifests=API_SERVER_MANIFESTS):
 
 
 def url_of(address, port):
-    """https URL of an address, IPv6 in brackets."""
-    return "https://%s:%s" % ("[%s]" % address if ":" in address else address, port)
+    """Https URL of an address, IPv6 in brackets."""
+    return "https://{}:{}".format(f"[{address}]" if ":" in address else address, port)

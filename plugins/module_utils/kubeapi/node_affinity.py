@@ -1,29 +1,30 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: which nodes a pod's nodeSelector and required node affinity leave out. Pure.
+"""Which nodes a pod's nodeSelector and required node affinity leave out. Pure.
 
 Judged where the API is asked, because the labels of nodes stay there: most are nobody's business.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import json
 
 from .client import dicts
 
-# Of more nodes than these only the pod that was asked for is compared with each; of other pods names are of no use then.
+# Of more nodes than these only the pod that was asked for is compared with each; of other pods
+# names are of no use then.
 MAX_NODES, MAX_SELECTORS = 200, 100
 
 
 def fits(spec, name, labels):
     """Whether a node is one that the pod asks for; None where that cannot be told."""
     wanted = spec.get("nodeSelector") or {}
-    if not isinstance(wanted, dict) or any(labels.get(key) != value for key, value in wanted.items()):
+    if not isinstance(wanted, dict) or any(
+        labels.get(key) != value for key, value in wanted.items()
+    ):
         return False
-    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
     if not affinity:
         return True
     told = [_term(one, name, labels) for one in dicts(affinity.get("nodeSelectorTerms"))]
@@ -53,24 +54,43 @@ def _meets(one, labels):
 
 
 class Matcher:
-    """The nodes of one list against many pods: those that ask for the same are compared once. labels: {node: its labels}, or None."""
+    """The nodes of one list against many pods: those that ask for the same are compared once.
+
+    Labels: {node: its labels}, or None.
+    """
 
     def __init__(self, labels):
         self.labels, self.known = labels, {}
 
     def left_out(self, spec, always=False):
-        """Names of the nodes that this pod does not ask for; None where they are not known, or too many."""
-        if self.labels is None or len(self.labels) > MAX_NODES and not always:
+        """Names of the nodes that this pod does not ask for.
+
+        None where they are not known, or too many.
+        """
+        if self.labels is None or (len(self.labels) > MAX_NODES and not always):
             return None
-        wanted = {"nodeSelector": spec.get("nodeSelector"), "affinity": {"nodeAffinity": (spec.get("affinity") or {}).get("nodeAffinity")}}
+        wanted = {
+            "nodeSelector": spec.get("nodeSelector"),
+            "affinity": {"nodeAffinity": (spec.get("affinity") or {}).get("nodeAffinity")},
+        }
         key = json.dumps(wanted, sort_keys=True)
         if key not in self.known:
             if len(self.known) >= MAX_SELECTORS and not always:
                 return None
-            told = dict((name, fits(wanted, name, labels)) for name, labels in self.labels.items())
-            self.known[key] = None if None in told.values() else sorted(name for name, one in told.items() if not one)
+            told = {name: fits(wanted, name, labels) for name, labels in self.labels.items()}
+            self.known[key] = (
+                None
+                if None in told.values()
+                else sorted(name for name, one in told.items() if not one)
+            )
         return self.known[key]
 
     def refuses(self, spec, names):
-        """Whether a pod that is meant for one of these nodes asks for what that node does not have, as one whose label went meanwhile."""
-        return any(fits(spec, name, self.labels[name]) is False for name in names if name in (self.labels or ()))
+        """Whether a pod that is meant for one of these nodes asks for what that node does not
+        have, as one whose label went meanwhile.
+        """
+        return any(
+            fits(spec, name, self.labels[name]) is False
+            for name in names
+            if name in (self.labels or ())
+        )

@@ -1,14 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the one door to the Kubernetes API, a `kubectl proxy` of our own on a control-plane node.
+"""The one door to the Kubernetes API, a `kubectl proxy` of our own on a control-plane node.
 
 Authentication stays kubectl's, and no proxy outlives its door.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import contextlib
 import ctypes
@@ -31,7 +27,10 @@ FOLDER = "kubemend-api-"
 
 @contextlib.contextmanager
 def folder():
-    """A fresh 0700 folder for sockets, removed at the end, also at SIGTERM and SIGHUP; sweeps those of killed runs."""
+    """A fresh 0700 folder for sockets, removed at the end, also at SIGTERM and SIGHUP.
+
+    Sweeps those of killed runs.
+    """
     base = "/run" if os.access("/run", os.W_OK) else tempfile.gettempdir()
     _sweep(base)
     former = _signals()
@@ -56,17 +55,25 @@ def _sweep(base):
 
 def _signals():
     """Let an ended session unwind like an exception, so that proxies end and folders go."""
+
     def leave(number, dummy):
         raise SystemExit(128 + number)
 
     if threading.current_thread() is not threading.main_thread():
         return {}
-    wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
-    return dict((number, signal.signal(number, leave)) for number in wanted)
+    wanted = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) != signal.SIG_IGN
+    ]
+    return {number: signal.signal(number, leave) for number in wanted}
 
 
 def _die_with_parent():
-    """What the child runs before it becomes kubectl: the kernel ends it with us, even when we are killed."""
+    """What the child runs before it becomes kubectl.
+
+    The kernel ends it with us, even when we are killed.
+    """
     library, parent = ctypes.CDLL(None, use_errno=True), os.getpid()
 
     def before_exec():
@@ -78,21 +85,37 @@ def _die_with_parent():
 
 
 class Door(Client):
-    """One `kubectl proxy`. Made without waiting, so that several start side by side; the first request waits for it."""
+    """One `kubectl proxy`. Made without waiting, so that several start side by side.
+
+    The first request waits for it.
+    """
 
     WRITES = "^(POST|PUT|PATCH|DELETE|CONNECT)$"
 
-    def __init__(self, where, name, kubectl, kubeconfig, deadline, server=None, tls_server_name=None, read_only=True):
-        super(Door, self).__init__(os.path.join(where, name + ".sock"), deadline)
+    def __init__(
+        self,
+        where,
+        name,
+        kubectl,
+        kubeconfig,
+        deadline,
+        server=None,
+        tls_server_name=None,
+        read_only=True,
+    ):
+        super().__init__(os.path.join(where, name + ".sock"), deadline)
         self.log = os.path.join(where, name + ".log")
         argv = [kubectl, "--kubeconfig=" + kubeconfig]
         environment = dict(os.environ)
         if server:
             argv.append("--server=" + server)
-            # the address of one API server is meant, not a way to it through a proxy of the environment
+            # the address of one API server is meant, not a way to it through a proxy of the
+            # environment
             host = urllib.parse.urlsplit(server).hostname or ""
             for variable in ("NO_PROXY", "no_proxy"):
-                environment[variable] = ",".join(part for part in (environment.get(variable), host) if part)
+                environment[variable] = ",".join(
+                    part for part in (environment.get(variable), host) if part
+                )
         if tls_server_name:
             argv.append("--tls-server-name=" + tls_server_name)
         argv += ["proxy", "--unix-socket=" + self.path]
@@ -100,21 +123,32 @@ class Door(Client):
             argv.append("--reject-methods=" + self.WRITES)
         self.up = False
         with open(self.log, "wb") as log:
-            # No AnsibleModule where this runs as a program on standard input, and its run_command cannot leave one running.
+            # No AnsibleModule where this runs as a program on standard input, and its run_command
+            # cannot leave one running.
             self.process = subprocess.Popen(  # pylint: disable=ansible-bad-function
-                argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env=environment, close_fds=True,
-                preexec_fn=_die_with_parent())
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                env=environment,
+                close_fds=True,
+                preexec_fn=_die_with_parent(),
+            )
 
     def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
         """As Client.get, after waiting for the proxy to listen."""
         if not self.up:
             self._wait(Deadline(PROBE_SECONDS if seconds is None else seconds, self.deadline))
-        return super(Door, self).get(path, query, accept, seconds, unmanaged)
+        return super().get(path, query, accept, seconds, unmanaged)
 
     def _wait(self, deadline):
         while not self.up:
             if self.process.poll() is not None:
-                raise ApiError("error", "kubectl proxy ended: " + (self._said() or "exit code %d" % self.process.returncode))
+                raise ApiError(
+                    "error",
+                    "kubectl proxy ended: "
+                    + (self._said() or "exit code %d" % self.process.returncode),
+                )
             deadline.left()
             probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
@@ -126,10 +160,13 @@ class Door(Client):
                 probe.close()
 
     def _said(self):
-        with contextlib.suppress(OSError):
-            with open(self.log, "rb") as log:
-                lines = [line for line in log.read(65536).decode("utf-8", "replace").splitlines() if line.strip()]
-                return one_line(lines[-1] if lines else "")
+        with contextlib.suppress(OSError), open(self.log, "rb") as log:
+            lines = [
+                line
+                for line in log.read(65536).decode("utf-8", "replace").splitlines()
+                if line.strip()
+            ]
+            return one_line(lines[-1] if lines else "")
         return ""
 
     def close(self):

@@ -1,11 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: HTTP over the unix socket on which `kubectl proxy` listens, every read and write of it under one deadline."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""HTTP over the unix socket on which `kubectl proxy` listens, every read and write of it under
+one deadline.
+"""
 
 import http.client
 import socket
@@ -13,10 +11,13 @@ import time
 
 
 class ApiError(Exception):
-    """One request that brought nothing; `status` is the evidence status, `code` HTTP's or None when no API server answered."""
+    """One request that brought nothing.
+
+    `status` is the evidence status, `code` HTTP's or None when no API server answered.
+    """
 
     def __init__(self, status, reason, code=None, retry_after=None, body=None):
-        super(ApiError, self).__init__(reason)
+        super().__init__(reason)
         self.status = status
         self.code = code
         self.retry_after = retry_after
@@ -46,18 +47,18 @@ class Socket(socket.socket):
 
     def recv_into(self, *args, **kwargs):
         self.settimeout(self.deadline.left())
-        return super(Socket, self).recv_into(*args, **kwargs)
+        return super().recv_into(*args, **kwargs)
 
     def sendall(self, *args, **kwargs):
         self.settimeout(self.deadline.left())
-        return super(Socket, self).sendall(*args, **kwargs)
+        return super().sendall(*args, **kwargs)
 
 
 class Connection(http.client.HTTPConnection):
     """HTTP over a unix socket. The proxy serves only requests for the host `localhost`."""
 
     def __init__(self, path):
-        super(Connection, self).__init__("localhost")
+        super().__init__("localhost")
         self.path = path
         self.deadline = None
 
@@ -75,7 +76,9 @@ class Connection(http.client.HTTPConnection):
 
 
 class Ahead:
-    """Pages that are asked for while the one before is parsed, so that the API server works meanwhile; each on a connection of its own."""
+    """Pages that are asked for while the one before is parsed, so that the API server works
+    meanwhile; each on a connection of its own.
+    """
 
     def __init__(self, path):
         self.path = path
@@ -94,7 +97,9 @@ class Ahead:
         return 1
 
     def take(self, target, deadline, read):
-        """(HTTP code, headers, body) of what was asked for, None where it was not, or did not come."""
+        """(HTTP code, headers, body) of what was asked for, None where it was not, or did not
+        come.
+        """
         connection = self.open.pop(target, None)
         if connection is None:
             return None

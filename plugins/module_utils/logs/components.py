@@ -1,15 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what Kubernetes components logged on this node within a window, without secrets and bounded.
+"""What Kubernetes components logged on this node within a window, without secrets and bounded.
 
-Each component is read in a child of its own, because a read that blocks in the kernel cannot be interrupted: what a child
-had told when the time ended is kept, and the child is abandoned.
+Each component is read in a child of its own, because a read that blocks in the kernel cannot be
+interrupted: what a child had told when the time ended is kept, and the child is abandoned.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import marshal
 import os
@@ -17,12 +13,22 @@ import select
 import struct
 import time
 
-from . import journald as log_journal, lines as log_lines, sources as log_sources
-from ..system import files, json_line as jsonline, procfs
+from ..system import files, procfs
+from ..system import json_line as jsonline
+from . import journald as log_journal
+from . import lines as log_lines
+from . import sources as log_sources
 
 COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
-DEFAULTS = {"components": None, "seconds_back": 600.0, "needles": (), "match": None, "max_bytes": 8 * 1024 * 1024, "max_line": 8192,
-            "timeout": 30}
+DEFAULTS = {
+    "components": None,
+    "seconds_back": 600.0,
+    "needles": (),
+    "match": None,
+    "max_bytes": 8 * 1024 * 1024,
+    "max_line": 8192,
+    "timeout": 30,
+}
 MOST_BYTES, MOST_LINE = 16 * 1024 * 1024, log_lines.LONGEST
 MARGIN = 1.0  # seconds in which a child that notices the end of the time itself may still say so
 SIGKILL = 9  # the module signal brings enum: 9 ms
@@ -34,7 +40,10 @@ def refusal(params):
     params = _complete(params)
     unknown = [name for name in params["components"] if name not in COMPONENTS]
     if unknown:
-        return "There is no component %s: it is one of %s." % (files.one_line(unknown[0], 60), ", ".join(COMPONENTS))
+        return "There is no component {}: it is one of {}.".format(
+            files.one_line(unknown[0], 60),
+            ", ".join(COMPONENTS),
+        )
     if not 0 < params["seconds_back"] < float("inf"):
         return "seconds_back must be a number of seconds above 0."
     if not all(params["needles"]):
@@ -44,30 +53,42 @@ def refusal(params):
     if not 1 <= params["max_line"] <= MOST_LINE:
         return "max_line must lie between 1 and %d." % MOST_LINE
     wrong = log_lines.unusable(params["match"]) if params["match"] else None
-    return "match is no regular expression: %s." % wrong if wrong else None
+    return f"match is no regular expression: {wrong}." if wrong else None
 
 
 def _complete(params):
     """The parameters with defaults for what is not given."""
-    found = dict(DEFAULTS, **dict((name, value) for name, value in params.items() if name in DEFAULTS and value is not None))
+    found = dict(
+        DEFAULTS,
+        **{name: value for name, value in params.items() if name in DEFAULTS and value is not None},
+    )
     found["components"] = list(found["components"] or COMPONENTS)
     return found
 
 
 def read(params):
-    """What the components logged in the last seconds_back seconds on this node's own clock, as a dict.
+    """What the components logged in the last seconds_back seconds on this node's own clock, as a
+    dict.
 
-    components: names of COMPONENTS, default all; needles (literal texts) and match (a regular expression): a line is kept if
-    it holds any of these, or if neither is given; max_bytes: of the answer's lines; max_line: bytes after which a line is cut;
-    timeout: seconds. {status, reason, clock_begin, clock, seconds_back, started: {host or component: since when it runs},
-    sources: [{component, source, status, lines_seen, lines_kept, truncated, notes}],
-    lines: [{time, component, source, text}] by time}. Nothing is read where refusal() has one.
+    components: names of COMPONENTS, default all; needles (literal texts) and match (a regular
+    expression): a line is kept if it holds any of these, or if neither is given; max_bytes: of the
+    answer's lines; max_line: bytes after which a line is cut; timeout: seconds. {status, reason,
+    clock_begin, clock, seconds_back, started: {host or component: since when it runs}, sources:
+    [{component, source, status, lines_seen, lines_kept, truncated, notes}], lines: [{time,
+    component, source, text}] by time}. Nothing is read where refusal() has one.
     """
     begin = time.time()
     reason = refusal(params)
     params = _complete(params)
-    answer = {"status": "error" if reason else "ok", "reason": reason or "", "clock_begin": begin, "seconds_back": params["seconds_back"],
-              "started": {}, "sources": [], "lines": []}
+    answer = {
+        "status": "error" if reason else "ok",
+        "reason": reason or "",
+        "clock_begin": begin,
+        "seconds_back": params["seconds_back"],
+        "started": {},
+        "sources": [],
+        "lines": [],
+    }
     if not reason:
         answer["started"] = _started(params["components"])
         workers = [_Worker(name, params, begin) for name in dict.fromkeys(params["components"])]
@@ -75,21 +96,29 @@ def read(params):
         _share(workers, params["max_bytes"])
         for worker in workers:
             answer["sources"] += worker.sources
-            answer["lines"] += [dict(zip(("time", "source", "text"), line[:3]), component=worker.component) for line in worker.lines]
+            answer["lines"] += [
+                dict(zip(("time", "source", "text"), line[:3]), component=worker.component)
+                for line in worker.lines
+            ]
         answer["lines"].sort(key=lambda line: line["time"])
     answer["clock"] = time.time()
     return answer
 
 
 def _started(components):
-    """When this node and the youngest process of each component were started, seconds since the epoch by this node's clock."""
+    """When this node and the youngest process of each component were started, seconds since the
+    epoch by this node's clock.
+    """
     found = {"host": procfs.started_at(1)}
     for pid, comm in procfs.of_interest():
         try:
             name = procfs.component(comm, procfs.argv(pid))
         except OSError:
             continue
-        if name in components and (name == "kubelet" or procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "").get("static")):
+        if name in components and (
+            name == "kubelet"
+            or procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "").get("static")
+        ):
             found[name] = max(found.get(name) or 0, procfs.started_at(pid) or 0)
     return found
 
@@ -120,16 +149,23 @@ class _Worker:
             size = struct.unpack("!I", self.buffer[:4])[0]
             if len(self.buffer) < 4 + size:
                 break
-            events = marshal.loads(self.buffer[4:4 + size])
-            self.buffer = self.buffer[4 + size:]
+            events = marshal.loads(self.buffer[4 : 4 + size])
+            self.buffer = self.buffer[4 + size :]
             for event in events:
                 self._event(event)
         return bool(chunk)
 
     def _event(self, event):
         if event[0] == "begin":
-            self.open = {"component": self.component, "source": event[1], "status": "timeout", "lines_seen": 0, "lines_kept": 0,
-                         "truncated": False, "notes": []}
+            self.open = {
+                "component": self.component,
+                "source": event[1],
+                "status": "timeout",
+                "lines_seen": 0,
+                "lines_kept": 0,
+                "truncated": False,
+                "notes": [],
+            }
             self.sources.append(self.open)
         elif event[0] == "line":
             self.open["lines_kept"] += 1
@@ -137,17 +173,28 @@ class _Worker:
         elif event[0] == "done":
             self.done = True
         else:
-            self.open.update(zip(("status", "lines_seen", "lines_kept", "truncated", "notes"), event[1:]))
+            self.open.update(
+                zip(("status", "lines_seen", "lines_kept", "truncated", "notes"), event[1:])
+            )
             self.open = None
 
     def close(self, late):
-        """Reap it, or end it with what it started. Where the kernel does not let it go, it is left behind."""
+        """Reap it, or end it with what it started.
+
+        Where the kernel does not let it go, it is left behind.
+        """
         os.close(self.fd)
         if not self.done:
             if self.open is None:
                 self._event(("begin", self.component))
             self.open["status"] = "timeout" if late else "error"
-            self.open["notes"] = ["no answer in time, and what it had told is kept" if late else "its reader ended without an answer"]
+            self.open["notes"] = [
+                (
+                    "no answer in time, and what it had told is kept"
+                    if late
+                    else "its reader ended without an answer"
+                )
+            ]
         try:
             if late:
                 os.killpg(self.pid, SIGKILL)
@@ -170,7 +217,7 @@ def _work(component, params, now, fd):
             data = marshal.dumps(batch)
             data = struct.pack("!I", len(data)) + data
             while data:
-                data = data[os.write(fd, data):]
+                data = data[os.write(fd, data) :]
             del batch[:]
             size[0] = 0
 
@@ -198,12 +245,14 @@ def source(component):
 def _attend(workers, end):
     """Hear all children until they have ended, or until the time has."""
     poll = select.poll()
-    working = dict((worker.fd, worker) for worker in workers)
+    working = {worker.fd: worker for worker in workers}
     for fd in working:
         poll.register(fd, select.POLLIN | select.POLLHUP)
     while working:
         left = end - time.monotonic()
-        ready = [fd for fd, dummy in poll.poll(max(0, int(left * 1000)))] if left > 0 else list(working)
+        ready = (
+            [fd for fd, dummy in poll.poll(max(0, int(left * 1000)))] if left > 0 else list(working)
+        )
         for fd in ready:
             if left > 0 and working[fd].take():
                 continue
@@ -212,9 +261,14 @@ def _attend(workers, end):
 
 
 def _share(workers, limit):
-    """Leave out what does not fit: each component has an equal share, and what one does not need goes to the others."""
+    """Leave out what does not fit.
+
+    Each component has an equal share, and what one does not need goes to the others.
+    """
     left = limit
-    needs = sorted(((sum(line[3] for line in worker.lines), index) for index, worker in enumerate(workers)))
+    needs = sorted(
+        (sum(line[3] for line in worker.lines), index) for index, worker in enumerate(workers)
+    )
     for position, (need, index) in enumerate(needs):
         share = left // (len(needs) - position)
         left -= min(need, share)
@@ -239,5 +293,7 @@ def _leave_out(worker, share):
         missing = lost.get(record["source"])
         if missing:
             record.update(lines_kept=record["lines_kept"] - missing, truncated=True)
-            record["notes"] = record["notes"] + ["%d lines were left out, since other components need their share of max_bytes%s"
-                                                 % (missing, "; the last line is of %s" % last if last else "")]
+            record["notes"] = record["notes"] + [
+                "%d lines were left out, since other components need their share of max_bytes%s"
+                % (missing, f"; the last line is of {last}" if last else "")
+            ]

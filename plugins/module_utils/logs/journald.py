@@ -1,25 +1,22 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what the kubelet logged, from journald, read while journalctl writes it."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""What the kubelet logged, from journald, read while journalctl writes it."""
 
 import os
 import re
 import select
 import time
 
-from . import lines as log_lines
-from ..system import command
 from ..collectors.node import kubelet
+from ..system import command
+from . import lines as log_lines
 from .sources import SLACK, Late
 
 BLOCK = 65536
 QUIET_LIMIT = 2.0  # seconds for each of the small questions beside the lines themselves
-DROPPED = "a596d6fe7bfa4994828e72309e95d61e"  # journald's own message about messages that it suppressed
+# journald's own message about messages that it suppressed
+DROPPED = "a596d6fe7bfa4994828e72309e95d61e"
 SUPPRESSED = re.compile(r"Suppressed ([0-9]+) messages from (?:\S*/)?(\S+)")
 NOT_FOUND = 127
 
@@ -36,7 +33,9 @@ class Program:
 
     def read(self):
         """The next block, b"" at its end; Late at the deadline."""
-        if time.monotonic() >= self.deadline or not self.poll.poll(max(0, int((self.deadline - time.monotonic()) * 1000))):
+        if time.monotonic() >= self.deadline or not self.poll.poll(
+            max(0, int((self.deadline - time.monotonic()) * 1000))
+        ):
             raise Late
         block = os.read(self.out, BLOCK)
         self.ended = not block
@@ -47,7 +46,7 @@ class Program:
         if not self.ended:
             os.kill(self.pid, 9)
         os.close(self.out)
-        dummy, status = os.waitpid(self.pid, 0)
+        _dummy, status = os.waitpid(self.pid, 0)
         said = command.first_line(self.complaint)
         os.close(self.complaint)
         return (status >> 8 if status & 0x7F == 0 else None), said
@@ -55,16 +54,24 @@ class Program:
 
 def journalctl(*arguments):
     """The command that prints entries as JSON, one a line."""
-    return ["journalctl", "--output=json", "--all", "--no-pager"] + list(arguments)
+    return ["journalctl", "--output=json", "--all", "--no-pager", *list(arguments)]
 
 
 def read(sink, processes):
     """The kubelet's lines of the window."""
     process, block, trouble = kubelet.here(processes)
-    name = (block.get("Id") or [None])[0] if block.get("LoadState", ["not-found"])[0] != "not-found" else None
+    name = (
+        (block.get("Id") or [None])[0]
+        if block.get("LoadState", ["not-found"])[0] != "not-found"
+        else None
+    )
     sink.begin(name or "journald")
     if name is None:
-        reason = trouble or ("the kubelet has no unit of its own" if process else "no kubelet runs here, and there is no unit of one")
+        reason = trouble or (
+            "the kubelet has no unit of its own"
+            if process
+            else "no kubelet runs here, and there is no unit of one"
+        )
         sink.end("error" if trouble else "absent", [reason])
         return
     since = "--since=@%d" % int(sink.since - 1)
@@ -79,9 +86,13 @@ def read(sink, processes):
     if status == "ok" and sink.left > 0 and not sink.first:
         status, notes = _nothing(sink, name, code, said)
     elif status == "ok":
-        notes = [_lost(sink, process), said and "journalctl: %s" % said]
+        notes = [_lost(sink, process), said and f"journalctl: {said}"]
     if status == "ok":
-        notes.append(dropped(_ask(sink, journalctl(since, "MESSAGE_ID=" + DROPPED)), name, sink.since, sink.until))
+        notes.append(
+            dropped(
+                _ask(sink, journalctl(since, "MESSAGE_ID=" + DROPPED)), name, sink.since, sink.until
+            )
+        )
     sink.end(status, notes)
 
 
@@ -94,7 +105,7 @@ def _entries(sink, program):
         if found is None:
             sink.unknown += 1
         else:
-            sink.line(found[0], found[1][:log_lines.LONGEST], len(found[1]))
+            sink.line(found[0], found[1][: log_lines.LONGEST], len(found[1]))
 
 
 def _nothing(sink, name, code, said):
@@ -102,16 +113,19 @@ def _nothing(sink, name, code, said):
     if code == NOT_FOUND and not said:
         return "absent", ["there is no journalctl"]
     if "permission" in said.lower() or (os.geteuid() != 0 and not code):
-        return "denied", ["journald shows this user nothing of %s" % name]
+        return "denied", [f"journald shows this user nothing of {name}"]
     if code:
         return "error", ["journalctl: %s" % (said or "exit code %d" % code)]
     if _ask(sink, journalctl("--unit=" + name, "--lines=1")):
         return "ok", ["nothing was written within the window"]
-    return "absent", ["journald holds nothing of %s" % name]
+    return "absent", [f"journald holds nothing of {name}"]
 
 
 def _ask(sink, argv, lines=1000):
-    """The first entries that journalctl prints, [(seconds, bytes, fields)]; what it does not tell in time is left out."""
+    """The first entries that journalctl prints, [(seconds, bytes, fields)].
+
+    What it does not tell in time is left out.
+    """
     program, found = Program(argv, min(sink.deadline, time.monotonic() + QUIET_LIMIT)), []
     try:
         for raw in log_lines.split(program.read):
@@ -128,19 +142,34 @@ def _ask(sink, argv, lines=1000):
 
 
 def dropped(entries, unit, since, until):
-    """A sentence about the messages of the unit that journald suppressed in the window; None without any."""
+    """A sentence about the messages of the unit that journald suppressed in the window.
+
+    None without any.
+    """
     count = 0
     for moment, raw, dummy in entries:
         match = SUPPRESSED.search(raw.decode("utf-8", "replace"))
         if match and match.group(2) == unit and since <= moment <= until:
             count += int(match.group(1))
-    return "journald suppressed %d messages of %s, by its rate limit" % (count, unit) if count else None
+    return (
+        "journald suppressed %d messages of %s, by its rate limit" % (count, unit)
+        if count
+        else None
+    )
 
 
 def _lost(sink, process):
     """A sentence where journald begins within the window and the kubelet before that."""
     started = (process or {}).get("started_at")
     oldest = _ask(sink, journalctl(), 1)
-    if not oldest or oldest[0][0] <= sink.since or started is None or started >= oldest[0][0] - SLACK:
+    if (
+        not oldest
+        or oldest[0][0] <= sink.since
+        or started is None
+        or started >= oldest[0][0] - SLACK
+    ):
         return None
-    return "journald holds nothing before %s, and the kubelet runs since %s" % (log_lines.stamp(oldest[0][0]), log_lines.stamp(started))
+    return (
+        f"journald holds nothing before {log_lines.stamp(oldest[0][0])}, and the kubelet runs since"
+        f" {log_lines.stamp(started)}"
+    )

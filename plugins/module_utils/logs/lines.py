@@ -1,11 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: lines of logs, pure: what a runtime or journald wrote, when, whether it is wanted, without secrets."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Lines of logs, pure: what a runtime or journald wrote, when, whether it is wanted, without
+secrets.
+"""
 
 import datetime
 import json
@@ -15,21 +13,30 @@ import time
 from ..system import files
 
 LONGEST = 65536  # bytes of one line that are matched; of what is longer only the length is known
-BEYOND = 4096  # bytes behind the cut that masking still sees, so that a secret does not lose what it is known by
+# bytes behind the cut that masking still sees, so that a secret does not lose what it is known by
+BEYOND = 4096
 RAW = 4 * 1024 * 1024  # one line of a file or of journalctl, before it is taken apart
 MAX_KEY_LINES = 120
 EPOCH = datetime.date(1970, 1, 1).toordinal()
-RFC3339 = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:?[0-9]{2})\Z")
+RFC3339 = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt"
+    r" ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:?[0-9]{2})\Z"
+)
 # A new message ends a key that was never closed: klog's head, or a JSON object.
-HEADER = re.compile(br"[IWEF][0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}|\{\"")
+HEADER = re.compile(rb"[IWEF][0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}|\{\"")
 KEY, BEGIN, END = b"PRIVATE KEY-----", b"-----BEGIN", b"-----END"
-PEM_LINE = re.compile(br"\A\s*([A-Za-z0-9+/]{40,}={0,2})\s*\Z")
-AUTHORIZATION = re.compile(br"authorization[\"'\\]*\s*[:=]\s*[\[{\"'\\ ]*(?:[a-z]+ +)?([^\s\"'\],\\}]+)", re.I)
-USERINFO = re.compile(br"://([^\s/@:?#\"'\\]+)@")
+PEM_LINE = re.compile(rb"\A\s*([A-Za-z0-9+/]{40,}={0,2})\s*\Z")
+AUTHORIZATION = re.compile(
+    rb"authorization[\"'\\]*\s*[:=]\s*[\[{\"'\\ ]*(?:[a-z]+ +)?([^\s\"'\],\\}]+)", re.I
+)
+USERINFO = re.compile(rb"://([^\s/@:?#\"'\\]+)@")
 
 
 def seconds(text):
-    """Seconds since the epoch, with microseconds, of a time of RFC 3339; None when it is none. Nanoseconds are cut off."""
+    """Seconds since the epoch, with microseconds, of a time of RFC 3339; None when it is none.
+
+    Nanoseconds are cut off.
+    """
     found = RFC3339.match(text)
     if not found:
         return None
@@ -55,7 +62,10 @@ def stamp(moment):
 
 
 def split(read, limit=RAW):
-    """Each line of what read() gives block by block, without its end; of a longer one only its beginning. b"" ends it."""
+    """Each line of what read() gives block by block, without its end.
+
+    Of a longer one only its beginning. b"" ends it.
+    """
     rest = b""
     while True:
         block = read()
@@ -63,15 +73,18 @@ def split(read, limit=RAW):
             break
         parts = block.split(b"\n")
         for part in parts[:-1]:
-            yield rest + part[:limit - len(rest)]
+            yield rest + part[: limit - len(rest)]
             rest = b""
-        rest += parts[-1][:limit - len(rest)]
+        rest += parts[-1][: limit - len(rest)]
     if rest:
         yield rest
 
 
 def written(raw):
-    """(seconds, stream, whether more of the line follows, its bytes) of one line of a runtime: CRI's or docker's; None: neither."""
+    """(seconds, stream, whether more of the line follows, its bytes) of one line of a runtime.
+
+    CRI's or docker's; None: neither.
+    """
     return _docker(raw) if raw.startswith(b"{") else _cri(raw)
 
 
@@ -110,7 +123,9 @@ def entry(raw):
 
 
 def _message(value):
-    """journalctl writes bytes that are no UTF-8 as numbers, and several fields of one name as a list."""
+    """Journalctl writes bytes that are no UTF-8 as numbers, and several fields of one name as a
+    list.
+    """
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
     if isinstance(value, list) and all(isinstance(item, int) for item in value):
@@ -127,13 +142,16 @@ class Joiner:
         self.pending = {}
 
     def feed(self, piece):
-        """(seconds, bytes, length) of the line that this piece of written() ends; None when it does not. The first piece's time counts."""
+        """(seconds, bytes, length) of the line that this piece of written() ends.
+
+        None when it does not. The first piece's time counts.
+        """
         moment, stream, more, data = piece
         begun = self.pending.pop(stream, None)
         if begun:
             # joined in place: a line of many pieces costs no more than its length
             moment, held, length = begun
-            held += data[:max(0, LONGEST - len(held))]
+            held += data[: max(0, LONGEST - len(held))]
             length += len(data)
         else:
             held, length = bytearray(data[:LONGEST]), len(data)
@@ -144,7 +162,10 @@ class Joiner:
 
     def rest(self):
         """The lines whose end was never written."""
-        left = [(moment, bytes(held), length) for dummy, (moment, held, length) in sorted(self.pending.items())]
+        left = [
+            (moment, bytes(held), length)
+            for dummy, (moment, held, length) in sorted(self.pending.items())
+        ]
         self.pending = {}
         return left
 
@@ -159,7 +180,10 @@ def unusable(pattern):
 
 
 class Wanted:
-    """Which lines are kept: those that hold one of the needles or that the pattern is found in; all where neither is given."""
+    """Which lines are kept: those that hold one of the needles or that the pattern is found in.
+
+    All where neither is given.
+    """
 
     def __init__(self, needles=(), pattern=None):
         self.needles = [needle.encode("utf-8", "replace") for needle in needles or ()]
@@ -170,11 +194,17 @@ class Wanted:
             return True
         if any(needle in raw for needle in self.needles):
             return True
-        return self.pattern is not None and self.pattern.search(raw.decode("utf-8", "replace")) is not None
+        return (
+            self.pattern is not None
+            and self.pattern.search(raw.decode("utf-8", "replace")) is not None
+        )
 
 
 class Cleaner:
-    """Takes secrets out of the lines of one source, which it must see all and in order: a key may go over many of them."""
+    """Takes secrets out of the lines of one source, which it must see all and in order.
+
+    A key may go over many of them.
+    """
 
     def __init__(self):
         self.left = 0
@@ -209,7 +239,10 @@ def _starred(match):
 
 
 def cut(raw, length, limit):
-    """The text of a line of so many bytes, of which raw is the beginning; beyond the limit in bytes it is cut, and says so."""
+    """The text of a line of so many bytes, of which raw is the beginning.
+
+    Beyond the limit in bytes it is cut, and says so.
+    """
     if length <= limit:
         return raw.decode("utf-8", "replace")
     end = min(limit, len(raw))

@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: where components log on a node: the kubelet in journald, static pods in files of the runtime."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Where components log on a node: the kubelet in journald, static pods in files of the runtime."""
 
 import gzip
 import os
@@ -14,12 +10,25 @@ import stat
 import time
 import zlib
 
-from . import lines as log_lines
-from ..system import files, json_line as jsonline, yaml_scalars as kubeconfig, procfs, systemd as unit
 from ..collectors.node import kubelet
+from ..system import (
+    files,
+    procfs,
+)
+from ..system import (
+    json_line as jsonline,
+)
+from ..system import (
+    systemd as unit,
+)
+from ..system import (
+    yaml_scalars as kubeconfig,
+)
+from . import lines as log_lines
 
 PODS = "/var/log/pods"
-BLOCK, PROBE = 262144, 131072  # bytes; a probe must hold a whole line, and runtimes cut lines at 16 KiB
+# bytes; a probe must hold a whole line, and runtimes cut lines at 16 KiB
+BLOCK, PROBE = 262144, 131072
 MAX_FILES = 64
 SLACK = 10  # seconds between the start of a process and its first line
 LOG = re.compile(r"([0-9]+)\.log(?:\.([0-9]{8}-[0-9]{6})(\.gz)?)?\Z")
@@ -31,9 +40,11 @@ class Late(Exception):
 
 
 class Sink:
-    """Takes the lines of one source after another, keeps the wanted ones, cleaned, and hands everything on to put().
+    """Takes the lines of one source after another, keeps the wanted ones, cleaned, and hands
+    everything on to put().
 
-    put gets ("begin", source), ("line", seconds, text, cost) and ("end", status, lines seen, lines kept, truncated, notes).
+    put gets ("begin", source), ("line", seconds, text, cost) and ("end", status, lines seen, lines
+    kept, truncated, notes).
     """
 
     def __init__(self, put, since, until, deadline, params):
@@ -45,11 +56,25 @@ class Sink:
         self.max_line = params["max_line"]
         self.left = params["max_bytes"]
         self.cleaner = log_lines.Cleaner()
-        self.source, self.seen, self.kept, self.unknown, self.first, self.last = None, 0, 0, 0, None, None
+        self.source, self.seen, self.kept, self.unknown, self.first, self.last = (
+            None,
+            0,
+            0,
+            0,
+            None,
+            None,
+        )
 
     def begin(self, source):
         """The next source. What was counted before is forgotten."""
-        self.source, self.seen, self.kept, self.unknown, self.first, self.last = source, 0, 0, 0, None, None
+        self.source, self.seen, self.kept, self.unknown, self.first, self.last = (
+            source,
+            0,
+            0,
+            0,
+            None,
+            None,
+        )
         self.put(("begin", source))
 
     def line(self, moment, raw, length):
@@ -61,7 +86,11 @@ class Sink:
         self.seen += 1
         if not self.wanted(raw):
             return
-        text = log_lines.cut(self.cleaner.clean(raw[:self.max_line + log_lines.BEYOND], within), length, self.max_line)
+        text = log_lines.cut(
+            self.cleaner.clean(raw[: self.max_line + log_lines.BEYOND], within),
+            length,
+            self.max_line,
+        )
         spent = cost(self.source, text)
         if spent > self.left:
             self.left = 0
@@ -82,7 +111,11 @@ class Sink:
         if self.unknown:
             notes.append("%d lines have no format that is known" % self.unknown)
         if self.left <= 0:
-            notes.append(FULL if self.last is None else "%s, the last line is of %s" % (FULL, log_lines.stamp(self.last)))
+            notes.append(
+                FULL
+                if self.last is None
+                else f"{FULL}, the last line is of {log_lines.stamp(self.last)}"
+            )
         if status == "timeout":
             notes.append("the time ended before it was read to its end")
         self.put(("end", status, self.seen, self.kept, self.left <= 0, notes))
@@ -102,12 +135,19 @@ def pods(sink, component, processes):
         sink.begin(root)
         reason = files.reason(error)
         status = {"denied": "denied", "missing": "absent"}.get(reason, "error")
-        sink.end(status, ["%s cannot be read: %s" % (root, reason) if status != "absent" else "there is no %s" % root])
+        sink.end(
+            status,
+            [f"{root} cannot be read: {reason}" if status != "absent" else f"there is no {root}"],
+        )
         return
-    folders = [os.path.join(root, name, component) for name in names if name.startswith("kube-system_%s-" % component)]
+    folders = [
+        os.path.join(root, name, component)
+        for name in names
+        if name.startswith(f"kube-system_{component}-")
+    ]
     folders = [folder for folder in folders if os.path.isdir(folder)]
     if not folders:
-        sink.begin(os.path.join(root, "kube-system_%s-*" % component))
+        sink.begin(os.path.join(root, f"kube-system_{component}-*"))
         sink.end("absent", ["no static pod of this name has logged here"])
         return
     for folder in sorted(folders, key=_age):
@@ -116,8 +156,11 @@ def pods(sink, component, processes):
 
 
 def logs_folder(processes):
-    """Where this node's kubelet has the runtime write logs: podLogsDir of its configuration (since 1.29), else the usual place."""
-    process, block, dummy = kubelet.here(processes)
+    """Where this node's kubelet has the runtime write logs.
+
+    PodLogsDir of its configuration (since 1.29), else the usual place.
+    """
+    process, block, _dummy = kubelet.here(processes)
     argv = process["raw"] if process else unit.command_line(block)
     base = (procfs.link(process["pid"], "cwd") if process else None) or "/"
     config, folder = procfs.flag(argv, "config"), procfs.flag(argv, "config-dir")
@@ -142,7 +185,13 @@ def _started(component, folder, processes):
             mine = procfs.component(comm, procfs.argv(pid)) == component
         except OSError:
             continue
-        if mine and (procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")["pod_uid"] or "").replace("-", "") == uid:
+        if (
+            mine
+            and (procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")["pod_uid"] or "").replace(
+                "-", ""
+            )
+            == uid
+        ):
             return procfs.started_at(pid)
     return None
 
@@ -171,15 +220,19 @@ def _folder(sink, folder, started):
 
 
 def log_files(folder):
-    """[(restart, when it was rotated, path, stat or None)], oldest first. OSError where it is no folder that can be read."""
+    """[(restart, when it was rotated, path, stat or None)], oldest first.
+
+    OSError where it is no folder that can be read.
+    """
     found = {}
     for name in os.listdir(folder):
         match = LOG.match(name)
         if match:
             key = int(match.group(1)), match.group(2) or "now"  # digits sort before letters
-            if key not in found or not match.group(3):  # both exist for a moment, while it is compressed
+            # both exist for a moment, while it is compressed
+            if key not in found or not match.group(3):
                 found[key] = os.path.join(folder, name)
-    return [key + (path, _stat(path)) for key, path in sorted(found.items())]
+    return [(*key, path, _stat(path)) for key, path in sorted(found.items())]
 
 
 def _stat(path):
@@ -190,7 +243,9 @@ def _stat(path):
 
 
 def _opened(path, state):
-    """A descriptor of the file that had this name when the folder was listed, wherever rotation moved it since."""
+    """A descriptor of the file that had this name when the folder was listed, wherever rotation
+    moved it since.
+    """
     descriptor = files.opened(path)
     if state is None or os.path.samestat(os.fstat(descriptor), state):
         return descriptor
@@ -202,19 +257,31 @@ def _opened(path, state):
 
 
 def beginning(first, since, started, restart):
-    """What is to be said of a log whose oldest line is of `first`, where that is within the window; else None."""
+    """What is to be said of a log whose oldest line is of `first`, where that is within the window.
+
+    Else None.
+    """
     if first is None or first <= since:
         return None
     moment = log_lines.stamp(first)
     if started is not None and started < first - SLACK:
-        return "what it logged before %s is gone: rotation took it, the process runs since %s" % (moment, log_lines.stamp(started))
+        return (
+            f"what it logged before {moment} is gone: rotation took it, the process runs since"
+            f" {log_lines.stamp(started)}"
+        )
     if restart:
-        return "what the %d containers before it logged is gone; this log begins at %s" % (restart, moment)
-    return "this log begins at %s, within the window" % moment
+        return "what the %d containers before it logged is gone; this log begins at %s" % (
+            restart,
+            moment,
+        )
+    return f"this log begins at {moment}, within the window"
 
 
 def _file(sink, path, state, joiner, last, known):
-    """One file. Lines that an earlier file of its restart began end here and count here. known: what beginning() wants, for the oldest."""
+    """One file. Lines that an earlier file of its restart began end here and count here. known.
+
+    What beginning() wants, for the oldest.
+    """
     sink.begin(path)
     status, said = "ok", None
     try:

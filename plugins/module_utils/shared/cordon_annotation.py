@@ -1,11 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what tells our cordon of a node from everybody else's. Pure, and small: every audit brings it along."""
+"""What tells our cordon of a node from everybody else's. Pure, and small.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+Every audit brings it along.
+"""
 
 import json
 
@@ -18,22 +17,31 @@ def cordoned(node):
 
 
 def cordon_of(node):
-    """Our own cordon as its annotation has it ({run, reason, at, held}), None where there is none of ours.
+    """Our own cordon as its annotation has it ({run, reason, at, held}), None where there is none
+    of ours.
 
-    held: somebody asked for it and comes back to end it: to whoever does not come for them it is somebody else's.
+    held: somebody asked for it and comes back to end it: to whoever does not come for them it is
+    somebody else's.
     """
     text = ((node.get("metadata") or {}).get("annotations") or {}).get(CORDON)
     try:
         found = json.loads(text)
         if not cordoned(node) or not isinstance(found["run"], str):
             return None
-        return {"run": found["run"][:80], "reason": str(found.get("reason") or "")[:200], "at": str(found.get("at") or "")[:40],
-                "held": found.get("held") is True}
+        return {
+            "run": found["run"][:80],
+            "reason": str(found.get("reason") or "")[:200],
+            "at": str(found.get("at") or "")[:40],
+            "held": found.get("held") is True,
+        }
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
 def theirs(node, held=False):
-    """Whether the node is cordoned and not by us; held: on behalf of who asks for cordons and ends them."""
+    """Whether the node is cordoned and not by us; held.
+
+    On behalf of who asks for cordons and ends them.
+    """
     found = cordon_of(node)
-    return cordoned(node) and (found is None or found["held"] and not held)
+    return cordoned(node) and (found is None or (found["held"] and not held))

@@ -1,24 +1,28 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: label selectors as kubectl's -l takes them. The templates of workloads have no API that selects by their labels."""
+"""Label selectors as kubectl's -l takes them.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+The templates of workloads have no API that selects by their labels.
+"""
 
 import re
 
 MAX_TEXT = 2000
-_KEY = r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_KEY = (
+    r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
 _VALUE = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?"
-_EQUAL = re.compile(r"\s*(%s)\s*(==?|!=)\s*(%s)\s*" % (_KEY, _VALUE))
-_AMONG = re.compile(r"\s*(%s)\s+(in|notin)\s*\(([^()]*)\)\s*" % _KEY)
-_EXISTS = re.compile(r"\s*(!?)\s*(%s)\s*" % _KEY)
+_EQUAL = re.compile(rf"\s*({_KEY})\s*(==?|!=)\s*({_VALUE})\s*")
+_AMONG = re.compile(rf"\s*({_KEY})\s+(in|notin)\s*\(([^()]*)\)\s*")
+_EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*")
 
 
 def parse(text):
-    """The requirements, each (key, whether it must match, its values or None for any); raises ValueError with what is wrong."""
+    """The requirements, each (key, whether it must match, its values or None for any).
+
+    Raises ValueError with what is wrong.
+    """
     if len(text) > MAX_TEXT:
         raise ValueError("longer than %d characters" % MAX_TEXT)
     return [_requirement(part) for part in re.split(r",(?![^()]*\))", text)]
@@ -36,11 +40,16 @@ def _requirement(part):
     match = _EXISTS.fullmatch(part)
     if match:
         return match.group(2), not match.group(1), None
-    raise ValueError("%s is no requirement" % (repr(part.strip()[:60]) if part.strip() else "nothing"))
+    raise ValueError(
+        "%s is no requirement" % (repr(part.strip()[:60]) if part.strip() else "nothing")
+    )
 
 
 def matches(requirements, labels):
-    """Whether these labels meet every requirement; as in the API, an absent key meets != and notin."""
+    """Whether these labels meet every requirement.
+
+    As in the API, an absent key meets != and notin.
+    """
     for key, wanted, values in requirements:
         met = key in labels if values is None else key in labels and labels[key] in values
         if met is not wanted:

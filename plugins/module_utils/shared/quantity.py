@@ -1,31 +1,38 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: quantities as the API reads them: 500m, 1, 1e3, 1Gi. Nodes and controller share this one parser."""
+"""Quantities as the API reads them: 500m, 1, 1e3, 1Gi.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+Nodes and controller share this one parser.
+"""
 
 import re
-
 from fractions import Fraction
 
 # More digits are no quantity of anything; it also bounds what an exponent may cost.
 MAX_TEXT = 64
-MOST = Fraction(2 ** 63 - 1)
-NANO = 10 ** 9
-_QUANTITY = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,3})|([KMGTPE]i|[numkMGTPE])|)")
-_SUFFIXES = dict([("n", Fraction(1, 10 ** 9)), ("u", Fraction(1, 10 ** 6)), ("m", Fraction(1, 1000)), ("k", Fraction(1000))]
-                 + [(letter, Fraction(1000 ** power)) for power, letter in enumerate("MGTPE", 2)]
-                 + [(letter + "i", Fraction(1024 ** power)) for power, letter in enumerate("KMGTPE", 1)])
+MOST = Fraction(2**63 - 1)
+NANO = 10**9
+_QUANTITY = re.compile(
+    r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,3})|([KMGTPE]i|[numkMGTPE])|)"
+)
+_SUFFIXES = dict(
+    [
+        ("n", Fraction(1, 10**9)),
+        ("u", Fraction(1, 10**6)),
+        ("m", Fraction(1, 1000)),
+        ("k", Fraction(1000)),
+    ]
+    + [(letter, Fraction(1000**power)) for power, letter in enumerate("MGTPE", 2)]
+    + [(letter + "i", Fraction(1024**power)) for power, letter in enumerate("KMGTPE", 1)]
+)
 
 
 def parse(text):
     """The exact value in units (CPUs, bytes) as a Fraction, None where it is no quantity.
 
-    As in the API, what is finer than a billionth is rounded away from zero, and more than 2^63 - 1 counts as that. Numbers are
-    taken as well: YAML and JSON do not quote every quantity.
+    As in the API, what is finer than a billionth is rounded away from zero, and more than 2^63 - 1
+    counts as that. Numbers are taken as well: YAML and JSON do not quote every quantity.
     """
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         return None
@@ -52,6 +59,9 @@ def positive(text):
 
 
 def whole(text):
-    """Whether it is a whole number above zero: what a static CPU manager gives exclusive CPUs for."""
+    """Whether it is a whole number above zero.
+
+    What a static CPU manager gives exclusive CPUs for.
+    """
     value = parse(text)
     return value is not None and value > 0 and value.denominator == 1

@@ -1,14 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a restart of a component would load besides our own change. Pure: fed by evidence.
+"""What a restart of a component would load besides our own change. Pure: fed by evidence.
 
 The node calls it with what it sees at the last moment, the plan with the evidence that it has.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 MISSING = "\0"
 RELOAD = "its unit was changed and not loaded (systemctl daemon-reload)"
@@ -18,8 +14,9 @@ SLACK = 1.0  # seconds: start times are told in hundredths, and by another clock
 def changes(process, files=(), words=None, flags=(), own=()):
     """One clause for each change that waits for the next start of this process.
 
-    process: {component, started_at, argv, exe}. files: [{path, mtime, replaced}] of what the process was given.
-    words: the command line of its manifest, when that is known. flags: names that our step changes itself; own: its files.
+    process: {component, started_at, argv, exe}. files: [{path, mtime, replaced}] of what the
+    process was given. words: the command line of its manifest, when that is known. flags: names
+    that our step changes itself; own: its files.
     """
     found = []
     started = process.get("started_at")
@@ -27,22 +24,35 @@ def changes(process, files=(), words=None, flags=(), own=()):
         if one["path"] in own:
             continue
         if one.get("replaced"):
-            found.append("%s was replaced after the process started" % one["path"])
+            found.append("{} was replaced after the process started".format(one["path"]))
         elif started and one.get("mtime") and one["mtime"] > started + SLACK:
-            found.append("%s is newer than the process" % one["path"])
+            found.append("{} is newer than the process".format(one["path"]))
     if words is not None:
-        found += _differing(process.get("argv") or [], words, [name.replace("_", "-") for name in flags])
+        found += _differing(
+            process.get("argv") or [], words, [name.replace("_", "-") for name in flags]
+        )
     if (process.get("exe") or "").endswith(" (deleted)"):
-        found.append("its program %s was replaced" % process["exe"][:-len(" (deleted)")])
+        found.append("its program {} was replaced".format(process["exe"][: -len(" (deleted)")]))
     return found
 
 
 def of_kubelet(evidence, own=()):
-    """The same of the kubelet. Its kubeconfig and certificates are not looked at: it writes them itself while it runs."""
+    """The same of the kubelet. Its kubeconfig and certificates are not looked at.
+
+    It writes them itself while it runs.
+    """
     process, unit = evidence.get("process") or {}, evidence.get("unit") or {}
-    given = [evidence.get("config")] + list(evidence.get("config_dropins") or []) + list(unit.get("environment_files") or [])
-    exe = "%s%s" % (process.get("exe"), " (deleted)" if process.get("exe_deleted") else "")
-    found = changes({"started_at": process.get("started_at"), "exe": exe}, [one for one in given if one and one.get("path")], own=own)
+    given = [
+        evidence.get("config"),
+        *list(evidence.get("config_dropins") or []),
+        *list(unit.get("environment_files") or []),
+    ]
+    exe = "{}{}".format(process.get("exe"), " (deleted)" if process.get("exe_deleted") else "")
+    found = changes(
+        {"started_at": process.get("started_at"), "exe": exe},
+        [one for one in given if one and one.get("path")],
+        own=own,
+    )
     if unit.get("need_daemon_reload"):
         found.append(RELOAD)
     return found
@@ -50,20 +60,38 @@ def of_kubelet(evidence, own=()):
 
 def sentence(host, component, found):
     """The refusal."""
-    return ("a restart of %s on %s would also load changes of somebody else: %s; look at them, then allow it with "
-            "kubemend_allow: [pending_changes]" % (component, host, "; ".join(found)))
+    return (
+        "a restart of {} on {} would also load changes of somebody else: {}; look at them, then"
+        " allow it with kubemend_allow: [pending_changes]".format(component, host, "; ".join(found))
+    )
 
 
 def _differing(argv, words, ours):
-    """Flags that the manifest has otherwise than the process, apart from ours. The last of a flag counts."""
+    """Flags that the manifest has otherwise than the process, apart from ours.
+
+    The last of a flag counts.
+    """
     running, wanted = flags_of(argv), flags_of(words)
-    names = [name for name in sorted(set(running) | set(wanted))
-             if name not in ours and running.get(name, MISSING) != wanted.get(name, MISSING)]
-    return ["--%s is %s in the manifest and %s in the process" % (name, _shown(wanted, name), _shown(running, name)) for name in names]
+    names = [
+        name
+        for name in sorted(set(running) | set(wanted))
+        if name not in ours and running.get(name, MISSING) != wanted.get(name, MISSING)
+    ]
+    return [
+        f"--{name} is {_shown(wanted, name)} in the manifest and {_shown(running, name)} in the"
+        " process"
+        for name in names
+    ]
 
 
 def _shown(flags, name):
-    return "not set" if name not in flags else "set without a value" if flags[name] is None else repr(str(flags[name])[:80])
+    return (
+        "not set"
+        if name not in flags
+        else "set without a value"
+        if flags[name] is None
+        else repr(str(flags[name])[:80])
+    )
 
 
 def flags_of(words):

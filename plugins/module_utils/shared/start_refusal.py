@@ -1,16 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: why systemd does not start a unit, and whether it would now. Pure.
+"""Why systemd does not start a unit, and whether it would now. Pure.
 
 The facts are those of the collector unit_start; the record is the unit's own evidence, which old
 evidence has alone. The controller reads them, and the node once more just before a start. Nothing
 here trusts their types. Words are those of systemd 219 (RHEL 7) to 257.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 from collections import namedtuple
 
@@ -25,8 +21,12 @@ Refusal = namedtuple("Refusal", "what cure now past line place")
 RUNS = ("active", "reloading")
 AGAIN = ("auto-restart", "auto-restart-queued")
 GONE = "No such file or directory"
-STATES = {"missing": "is missing", "no_directory": "is not a directory",
-          "no_file": "is not a file", "not_executable": "is not an executable file"}
+STATES = {
+    "missing": "is missing",
+    "no_directory": "is not a directory",
+    "no_file": "is not a file",
+    "not_executable": "is not an executable file",
+}
 BAD = ("missing", "no_directory", "no_file", "not_executable")
 DEPTH, MAX = 4, 6
 # What systemd found at the last start cannot be looked at again without another start.
@@ -66,7 +66,7 @@ def _refusals(record, facts, depth):
 def _mapping(value):
     """It as a dict with the keys that are text."""
     try:
-        return dict((key, value[key]) for key in value if isinstance(key, str))
+        return {key: value[key] for key in value if isinstance(key, str)}
     except (TypeError, KeyError, IndexError):
         return {}
 
@@ -122,17 +122,18 @@ def _where(place):
     """The file and line as the end of a sentence, "" where no file is known."""
     if not place:
         return ""
-    return " (%s%s)" % (place[0], ", line %d" % place[1] if place[1] else "")
+    return " ({}{})".format(place[0], ", line %d" % place[1] if place[1] else "")
 
 
 # -- its file -------------------------------------------------------------------------------------
+
 
 def _load(known):
     state, name = known.get("load_state"), _name(known)
     if state in ("bad-setting", "error"):
         told = _text(known.get("load_error"))
-        what = "systemd cannot load its unit (%s%s)" % (state, ": " + told if told else "")
-        cure = "correct what systemd-analyze verify %s names, then systemctl daemon-reload" % name
+        what = "systemd cannot load its unit ({}{})".format(state, ": " + told if told else "")
+        cure = f"correct what systemd-analyze verify {name} names, then systemctl daemon-reload"
         return [Refusal(what, cure, True, True, _said(known, "Refusing", ".service:"), None)]
     if known.get("manual_start") is False:
         what = "its unit has RefuseManualStart=yes, so that only another unit can start it"
@@ -142,11 +143,14 @@ def _load(known):
 
 # -- conditions and asserts -----------------------------------------------------------------------
 
+
 def _checks(known):
     """At most one reason for its conditions and one for its asserts."""
     rows = _items(known.get("checks"))
-    found = [_unmet(known, [one for one in rows if one.get("assert") is kind], kind)
-             for kind in (False, True)]
+    found = [
+        _unmet(known, [one for one in rows if one.get("assert") is kind], kind)
+        for kind in (False, True)
+    ]
     return [one for one in found if one is not None]
 
 
@@ -167,20 +171,22 @@ def _unmet(known, rows, asserts):
     if unseen:
         verb = "may not be met"
     texts = [_shown(one, verb) for one in failing[:3]]
-    told = " and ".join(texts) or "%s %s of it was not met" % (
-        "an" if asserts else "a", word)
+    told = " and ".join(texts) or "{} {} of it was not met".format("an" if asserts else "a", word)
     at = _text(known.get(word + "_at"), 60)
     if is_now:
-        what = "systemd %s its start: %s" % ("refuses" if asserts else "skips", told)
+        what = "systemd {} its start: {}".format("refuses" if asserts else "skips", told)
     else:
-        what = "systemd %s its last start%s: %s" % (
-            "refused" if asserts else "skipped", " (%s)" % at if at else "", told)
+        what = "systemd {} its last start{}: {}".format(
+            "refused" if asserts else "skipped",
+            f" ({at})" if at else "",
+            told,
+        )
     place = next((found for found in map(_place, failing) if found), None)
     line = _said(known, *(("sserts failed", "ssertion failed") if asserts else SKIPS))
-    cure = "make it true, or take the line out%s and systemctl daemon-reload" % _where(place)
+    cure = f"make it true, or take the line out{_where(place)} and systemctl daemon-reload"
     if not is_now:
         cure = "systemd would accept it now"
-    shown = place + (_text(failing[0].get("text")),) if place else None
+    shown = (*place, _text(failing[0].get("text"))) if place else None
     return Refusal(what, cure, is_now, refused, line, shown)
 
 
@@ -201,10 +207,11 @@ def _failing(rows, met):
 
 def _shown(one, verb):
     seen = _text(one.get("seen")) if one.get("met") is False else ""
-    return "%s %s%s" % (_text(one.get("text")), verb, " (%s)" % seen if seen else "")
+    return "{} {}{}".format(_text(one.get("text")), verb, f" ({seen})" if seen else "")
 
 
 # -- the units that it needs ----------------------------------------------------------------------
+
 
 def _needs(known, depth):
     if depth == 0:
@@ -221,11 +228,12 @@ def _needed(known, one, why, line):
     how, name = _text(one.get("how"), 20), _name(one)
     line_of = _said(known, "Dependency failed for", "failed with result 'dependency'")
     never = known.get("condition_result") is None and known.get("active_state") == "inactive"
-    what = "systemd does not start it: %s=%s %s" % (how, name, why)
+    what = f"systemd does not start it: {how}={name} {why}"
     place = _place(one)
-    cure = ("see journalctl -u %s, and start that first (systemctl start %s); or take it out of "
-            "%s=%s" % (name, name, how, _where(place) or " where systemctl cat shows it"))
-    shown = place + ("%s=%s" % (how, name),) if place else None
+    cure = "see journalctl -u {}, and start that first (systemctl start {}); or take it out of {}={}".format(
+        name, name, how, _where(place) or " where systemctl cat shows it"
+    )
+    shown = (*place, f"{how}={name}") if place else None
     return Refusal(what, cure, True, bool(line_of) or never, line or line_of, shown)
 
 
@@ -239,7 +247,7 @@ def _lacking(one, depth):
     if load in ("bad-setting", "error"):
         return "cannot be loaded (%s)" % (_text(one.get("load_error")) or load), ""
     if how == "Requisite":
-        return "is not active (%s), and nothing starts it for this" % _text(active, 40), ""
+        return f"is not active ({_text(active, 40)}), and nothing starts it for this", ""
     if how == "Requires" and one.get("ordered") is not True:
         return None  # without After= the unit starts whatever becomes of the other
     own = [found for found in _refusals(one, {}, depth - 1) if found.now]
@@ -248,9 +256,9 @@ def _lacking(one, depth):
         own = [found for found in own if not found.what.startswith("systemd skips")]
     if failed:
         clause = ": " + own[0].what if own else _program(one)
-        return "failed (%s)%s" % (_ending(one), clause), _last(one)
+        return f"failed ({_ending(one)}){clause}", _last(one)
     if own:
-        return "would not start either: %s" % own[0].what, own[0].line
+        return f"would not start either: {own[0].what}", own[0].line
     if _text(one.get("name")).endswith(".device") and active == "inactive":
         return "is not there: systemd waits for that device until a time limit", ""
     return None
@@ -259,7 +267,7 @@ def _lacking(one, depth):
 def _ending(one):
     result, status = _text(one.get("result"), 40), _number(one.get("exec_main_status"))
     step = STEPS.get(status)
-    words = ["result %s" % result] if result else []
+    words = [f"result {result}"] if result else []
     if status:
         words.append("status %d%s" % (status, "/" + step[0] if step else ""))
     return ", ".join(words) or "nothing is known of its end"
@@ -271,7 +279,10 @@ def _program(one):
     if not rows:
         return ""
     return ": its %s=%s ended with %d" % (
-        _text(rows[0].get("setting"), 40), _text(rows[0].get("name")), rows[0]["ended"])
+        _text(rows[0].get("setting"), 40),
+        _text(rows[0].get("name")),
+        rows[0]["ended"],
+    )
 
 
 def _last(one):
@@ -280,6 +291,7 @@ def _last(one):
 
 
 # -- paths, user and group ------------------------------------------------------------------------
+
 
 def _paths(known):
     """What its start needs and does not find."""
@@ -295,28 +307,31 @@ def _path(known, one):
     wrong = STATES[one["state"]]
     status, place = _failed_with(known), _place(one)
     if setting == "WorkingDirectory":
-        what = "systemd cannot enter the working directory (200/CHDIR): %s %s" % (name, wrong)
-        cure = "make the directory %s, or mount it" % name
+        what = f"systemd cannot enter the working directory (200/CHDIR): {name} {wrong}"
+        cure = f"make the directory {name}, or mount it"
         mine = status == 200
     elif setting == "EnvironmentFile":
-        what = "systemd cannot read EnvironmentFile=%s: it %s" % (name, wrong)
-        cure = "write %s again, or put a - before it where it may be missing%s" % (
-            name, _where(place))
+        what = f"systemd cannot read EnvironmentFile={name}: it {wrong}"
+        cure = f"write {name} again, or put a - before it where it may be missing{_where(place)}"
         mine = known.get("result") == "resources"
     elif setting in ("User", "Group"):
         number, step = (217, "USER") if setting == "User" else (216, "GROUP")
         what = "systemd cannot change to %s=%s (%d/%s): it is missing" % (
-            setting, name, number, step)
-        cure = "make the %s %s again, or correct %s=" % (setting.lower(), name, setting)
+            setting,
+            name,
+            number,
+            step,
+        )
+        cure = f"make the {setting.lower()} {name} again, or correct {setting}="
         mine = status in (216, 217)
     else:
-        what = "systemd cannot execute the program of %s= (203/EXEC): %s %s" % (
-            setting, name, wrong)
-        cure = "install %s again" % name
+        what = f"systemd cannot execute the program of {setting}= (203/EXEC): {name} {wrong}"
+        cure = f"install {name} again"
         mine = status == 203
-    shown = place + ("%s=%s" % (setting, name),) if place else None
-    return Refusal(what, cure, True, mine or _over(known) and bool(_said(known, name)),
-                   _why(known), shown)
+    shown = (*place, f"{setting}={name}") if place else None
+    return Refusal(
+        what, cure, True, mine or (_over(known) and bool(_said(known, name))), _why(known), shown
+    )
 
 
 def _over(known):
@@ -333,8 +348,9 @@ def _failed_with(known):
 
 # -- how its last start ended ---------------------------------------------------------------------
 
+
 def _step(known):
-    """systemd itself ended the process, before the program began."""
+    """Systemd itself ended the process, before the program began."""
     status = _failed_with(known)
     if status is None:
         return []
@@ -343,9 +359,16 @@ def _step(known):
     name = _named(known, status) or name
     why = reason(line) if line and not line.endswith("'") else ""
     what = "systemd cannot %s (%d%s)%s" % (
-        does, status, "/" + name if name else "", ": " + why if why else "")
-    cure = "see %ssystemctl cat %s and journalctl -u %s, and correct it" % (
-        "%s in " % setting if setting else "", _name(known), _name(known))
+        does,
+        status,
+        "/" + name if name else "",
+        ": " + why if why else "",
+    )
+    cure = "see {}systemctl cat {} and journalctl -u {}, and correct it".format(
+        f"{setting} in " if setting else "",
+        _name(known),
+        _name(known),
+    )
     cure += BY_HAND % _name(known)
     again = not _well_now(known, status, line)
     if not again:
@@ -361,13 +384,16 @@ def _named(known, status):
 
 def _well_now(known, status, line):
     """Whether what ended the last start is seen to be well now."""
-    rows = dict((_text(one.get("setting"), 60), one) for one in _items(known.get("paths")))
+    rows = {_text(one.get("setting"), 60): one for one in _items(known.get("paths"))}
     if status == 200:
         there = rows.get("WorkingDirectory", {}).get("state") == "ok"
         return there and (not line or GONE in line)
     if status == 203:
-        return any(_changed_since(known, one) for key, one in rows.items()
-                   if key in ("ExecStart", "ExecStartPre"))
+        return any(
+            _changed_since(known, one)
+            for key, one in rows.items()
+            if key in ("ExecStart", "ExecStartPre")
+        )
     if status in (216, 217):
         key = "User" if status == 217 else "Group"
         return rows.get(key, {}).get("state") == "ok" and "No such" in line
@@ -388,8 +414,10 @@ def _before(known):
     if one is None:
         return []
     what = "ExecStartPre=%s ended with status %d, so that its own program did not begin" % (
-        _text(one.get("name")), one["ended"])
-    cure = "see journalctl -u %s, and correct what that program says" % _name(known)
+        _text(one.get("name")),
+        one["ended"],
+    )
+    cure = f"see journalctl -u {_name(known)}, and correct what that program says"
     return [Refusal(what, cure, False, True, _said(known, "ontrol process exited"), None)]
 
 
@@ -399,26 +427,42 @@ def _limit(known):
     told = known.get("result") in ("start-limit", "start-limit-hit")  # by its state
     if not line or told or not _over(known) or known.get("active_state") != "failed":
         return []
-    return [Refusal("systemd's limit of starts is reached (StartLimitBurst=)",
-                    "systemctl reset-failed %s" % _name(known), False, True, line, None)]
+    return [
+        Refusal(
+            "systemd's limit of starts is reached (StartLimitBurst=)",
+            f"systemctl reset-failed {_name(known)}",
+            False,
+            True,
+            line,
+            None,
+        )
+    ]
 
 
 def _result(known):
-    """systemd did not come as far as a process, or its ExecCondition= said no."""
+    """Systemd did not come as far as a process, or its ExecCondition= said no."""
     result, name = known.get("result"), _name(known)
     if result == "exec-condition":
-        return [Refusal("systemd skips its start: its ExecCondition= said no",
-                        "see ExecCondition= in systemctl cat %s" % name, True, True,
-                        _said(known, "exec-condition"), None)]
+        return [
+            Refusal(
+                "systemd skips its start: its ExecCondition= said no",
+                f"see ExecCondition= in systemctl cat {name}",
+                True,
+                True,
+                _said(known, "exec-condition"),
+                None,
+            )
+        ]
     if result != "resources":
         return []
     line = _why(known)
     why = reason(line)
-    environment = [one for one in _items(known.get("paths"))
-                   if one.get("setting") == "EnvironmentFile"]
+    environment = [
+        one for one in _items(known.get("paths")) if one.get("setting") == "EnvironmentFile"
+    ]
     well = any(_changed_since(known, one) for one in environment) and (not why or GONE in why)
     what = "systemd could not set up its start (result resources%s)" % (": " + why if why else "")
-    cure = "see journalctl -u %s: a file of EnvironmentFile=, memory, or a cgroup" % name
+    cure = f"see journalctl -u {name}: a file of EnvironmentFile=, memory, or a cgroup"
     cure += BY_HAND % name
     if well:
         cure = "systemd would accept it now"

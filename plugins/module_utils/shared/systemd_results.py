@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: systemd's words about a start that failed: steps, results, lines."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Systemd's words about a start that failed: steps, results, lines."""
 
 FIRST, LAST = 200, 245
 # systemd.exec(5), "Process exit codes"; 223 and 234 are not in use, 244 is not in the manual.
@@ -50,33 +46,56 @@ STEPS = {
     238: ("STATE_DIRECTORY", "make the state directory", "StateDirectory="),
     239: ("CACHE_DIRECTORY", "make the cache directory", "CacheDirectory="),
     240: ("LOGS_DIRECTORY", "make the logging directory", "LogsDirectory="),
-    241: ("CONFIGURATION_DIRECTORY", "make the configuration directory",
-          "ConfigurationDirectory="),
+    241: ("CONFIGURATION_DIRECTORY", "make the configuration directory", "ConfigurationDirectory="),
     242: ("NUMA_POLICY", "set the NUMA policy", "NUMAPolicy="),
     243: ("CREDENTIALS", "set up the credentials", "LoadCredential="),
     245: ("BPF", "apply the BPF restrictions", "RestrictFileSystems="),
 }
 # Result= of a service, systemd 219 to 257, and what it means. start-limit: up to 229.
 RESULTS = {
-    "success": "", "exit-code": "", "signal": "", "core-dump": "",
+    "success": "",
+    "exit-code": "",
+    "signal": "",
+    "core-dump": "",
     "resources": "systemd could not set up its start",
     "protocol": "it did not report its start as its Type= says",
     "timeout": "it did not start or end in time",
     "watchdog": "it did not answer systemd's watchdog",
     "oom-kill": "the kernel killed a process of it for lack of memory",
-    "start-limit-hit": "it ended too often", "start-limit": "it ended too often",
+    "start-limit-hit": "it ended too often",
+    "start-limit": "it ended too often",
     "exec-condition": "its ExecCondition= said no",
 }
-SKIPS = ("was skipped because", "Condition check resulted in", "start condition failed",
-         "ConditionPathExists", "condition check")
+SKIPS = (
+    "was skipped because",
+    "Condition check resulted in",
+    "start condition failed",
+    "ConditionPathExists",
+    "condition check",
+)
 # Lines with the reason at their end. DETAILS name the path too where there is one (since 235);
 # "Failed to run 'start' task" is of every version, "Failed to spawn" of 253 and newer.
-DETAILS = ("Failed to set up ", "Changing to the requested working directory failed",
-           "Unable to locate executable", "Failed to load environment files",
-           "Failed to determine user credentials", "Failed to determine group credentials",
-           "Failed to determine supplementary groups", "Failed to create cgroup",
-           "Failed to attach to cgroup", "Failed to adjust resource limit", "Failed to execute ",
-           "Failed to prepare filename", "Failed to change ownership")
-REASONS = DETAILS + ("Failed at step ", "Failed to run 'start", "Failed to spawn",
-                     "Failed to fork", "Failed to acquire control group")
+DETAILS = (
+    "Failed to set up ",
+    "Changing to the requested working directory failed",
+    "Unable to locate executable",
+    "Failed to load environment files",
+    "Failed to determine user credentials",
+    "Failed to determine group credentials",
+    "Failed to determine supplementary groups",
+    "Failed to create cgroup",
+    "Failed to attach to cgroup",
+    "Failed to adjust resource limit",
+    "Failed to execute ",
+    "Failed to prepare filename",
+    "Failed to change ownership",
+)
+REASONS = (
+    *DETAILS,
+    "Failed at step ",
+    "Failed to run 'start",
+    "Failed to spawn",
+    "Failed to fork",
+    "Failed to acquire control group",
+)
 LIMIT = ("Start request repeated too quickly", "start request repeated too quickly")

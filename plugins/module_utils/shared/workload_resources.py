@@ -1,11 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the resources of a workload's containers as one text, that is compared, swapped and put back as a file is. Pure."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""The resources of a workload's containers as one text, that is compared, swapped and put back
+as a file is. Pure.
+"""
 
 import json
 
@@ -21,9 +19,15 @@ def pod_spec(item):
 
 
 def text_of(item):
-    """[[list, container, resources]] of all containers, in their order, always written the same way."""
+    """[[list, container, resources]] of all containers, in their order, always written the same
+    way.
+    """
     spec = pod_spec(item)
-    found = [[where, one.get("name"), one.get("resources") or {}] for where in LISTS for one in spec.get(where) or []]
+    found = [
+        [where, one.get("name"), one.get("resources") or {}]
+        for where in LISTS
+        for one in spec.get(where) or []
+    ]
     return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
 
@@ -44,34 +48,63 @@ def put(item, text):
 
 
 def given(text, wanted):
-    """The text with requests and limits of its containers set: wanted {list: {container: {resource: quantity}}}; ValueError for a stranger."""
+    """The text with requests and limits of its containers set: wanted {list: {container: {resource.
+
+    Quantity}}}; ValueError for a stranger.
+    """
     rows = json.loads(text)
-    known = dict(((where, name), resources) for where, name, resources in rows)
+    known = {(where, name): resources for where, name, resources in rows}
     for where, containers in sorted(wanted.items()):
         for name, values in sorted(containers.items()):
             if (where, name) not in known:
-                raise ValueError("it has no container %s" % name)
+                raise ValueError(f"it has no container {name}")
             for part in ("requests", "limits"):
                 known[where, name].setdefault(part, {}).update(values)
     return json.dumps(rows, sort_keys=True, separators=(",", ":"))
 
 
 def rolled_out(item):
-    """Why its pods are not all of its present template and ready, or None. What changes later (CronJob, OnDelete, paused, a partition) is not waited for."""
-    spec, status, meta = item.get("spec") or {}, item.get("status") or {}, item.get("metadata") or {}
-    if "jobTemplate" in spec or (spec.get("updateStrategy") or {}).get("type") == "OnDelete" or spec.get("paused"):
+    """Why its pods are not all of its present template and ready, or None.
+
+    What changes later (CronJob, OnDelete, paused, a partition) is not waited for.
+    """
+    spec, status, meta = (
+        item.get("spec") or {},
+        item.get("status") or {},
+        item.get("metadata") or {},
+    )
+    if (
+        "jobTemplate" in spec
+        or (spec.get("updateStrategy") or {}).get("type") == "OnDelete"
+        or spec.get("paused")
+    ):
         return None
     if (status.get("observedGeneration") or 0) < (meta.get("generation") or 0):
         return "its controller has not seen the change yet"
     later = 0
     if "desiredNumberScheduled" in status:  # a DaemonSet
-        wanted, updated, ready = status["desiredNumberScheduled"], status.get("updatedNumberScheduled") or 0, status.get("numberAvailable") or 0
+        wanted, updated, ready = (
+            status["desiredNumberScheduled"],
+            status.get("updatedNumberScheduled") or 0,
+            status.get("numberAvailable") or 0,
+        )
     else:
         wanted = 1 if spec.get("replicas") is None else spec["replicas"]
-        updated, ready = status.get("updatedReplicas") or 0, min(status.get("readyReplicas") or 0, status.get("replicas") or 0)
-        later = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition") or 0  # of a StatefulSet: its first ones keep what they have
+        updated, ready = (
+            status.get("updatedReplicas") or 0,
+            min(status.get("readyReplicas") or 0, status.get("replicas") or 0),
+        )
+        # of a StatefulSet: its first ones keep what they have
+        later = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get(
+            "partition"
+        ) or 0
         if (status.get("replicas") or 0) > wanted:
             return "%d of its former pods are still there" % (status["replicas"] - wanted)
     if updated < wanted - later or ready < wanted:
-        return "%d of %d pods are made anew, %d of %d are ready" % (updated, max(0, wanted - later), ready, wanted)
+        return "%d of %d pods are made anew, %d of %d are ready" % (
+            updated,
+            max(0, wanted - later),
+            ready,
+            wanted,
+        )
     return None

@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a file of the node as the write sees it: its bytes with all that a replacement must keep."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""A file of the node as the write sees it: its bytes with all that a replacement must keep."""
 
 import errno
 import os
@@ -24,15 +20,21 @@ class Place:
     """Where a path leads: a link in its last component is followed once, here, and never again."""
 
     def __init__(self, path, root):
-        if not isinstance(path, str) or not os.path.isabs(path) or "\0" in path or os.path.normpath(path) != path or path == "/":
-            raise ChangeError("%s was not changed: only a plain absolute path is" % path)
+        if (
+            not isinstance(path, str)
+            or not os.path.isabs(path)
+            or "\0" in path
+            or os.path.normpath(path) != path
+            or path == "/"
+        ):
+            raise ChangeError(f"{path} was not changed: only a plain absolute path is")
         self.path = path
         here = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         self.linked = os.path.islink(here)
         self.real = os.path.realpath(here) if self.linked else here
         self.folder, self.name = os.path.split(self.real)
         if (self.real + "/").startswith(os.path.realpath(root) + "/"):
-            raise ChangeError("%s was not changed: it belongs to kubemend itself" % path)
+            raise ChangeError(f"{path} was not changed: it belongs to kubemend itself")
 
     def opened(self):
         """A descriptor of its folder."""
@@ -53,41 +55,70 @@ class Found:
 
     def same(self, other):
         """Whether this is still that very file, touched by nobody."""
-        return other is not None and _identity(self.status) == _identity(other.status) and self.sha256 == other.sha256
+        return (
+            other is not None
+            and _identity(self.status) == _identity(other.status)
+            and self.sha256 == other.sha256
+        )
 
 
 def _identity(status):
-    return (status.st_dev, status.st_ino, status.st_mode, status.st_nlink, status.st_uid, status.st_gid, status.st_size,
-            status.st_mtime_ns, status.st_ctime_ns)
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_mode,
+        status.st_nlink,
+        status.st_uid,
+        status.st_gid,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
 
 
 def look(place, folder):
-    """The file at a place, None when there is none; no link is followed, no FIFO or device opened."""
+    """The file at a place, None when there is none.
+
+    No link is followed, no FIFO or device opened.
+    """
     try:
         status = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
         if not stat.S_ISREG(status.st_mode):
-            raise ChangeError("%s was not changed: it is no regular file but %s; see what it is, remove it and run again"
-                              % (place.path, _kind(status.st_mode)))
-        fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=folder)
+            raise ChangeError(
+                f"{place.path} was not changed: it is no regular file but {_kind(status.st_mode)};"
+                " see what it is, remove it and run again"
+            )
+        fd = os.open(
+            place.name,
+            os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC,
+            dir_fd=folder,
+        )
     except FileNotFoundError:
         return None
     with durable.descriptor(fd):
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_SIZE:
-            raise ChangeError("%s was not changed: it is larger than %d bytes or no regular file" % (place.path, MAX_SIZE))
+            raise ChangeError(
+                "%s was not changed: it is larger than %d bytes or no regular file"
+                % (place.path, MAX_SIZE)
+            )
         return Found(durable.read_all(fd, MAX_SIZE), status, xattrs_of(fd))
 
 
 def _kind(mode):
-    kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISLNK, "a symbolic link that leads nowhere"), (stat.S_ISFIFO, "a FIFO"),
-             (stat.S_ISSOCK, "a socket"))
+    kinds = (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISLNK, "a symbolic link that leads nowhere"),
+        (stat.S_ISFIFO, "a FIFO"),
+        (stat.S_ISSOCK, "a socket"),
+    )
     return next((kind for test, kind in kinds if test(mode)), "a device")
 
 
 def xattrs_of(fd):
     """Its extended attributes: SELinux label, access lists, capabilities and users' own."""
     try:
-        return dict((name, os.getxattr(fd, name)) for name in os.listxattr(fd) if name not in NOT_COPIED)
+        return {name: os.getxattr(fd, name) for name in os.listxattr(fd) if name not in NOT_COPIED}
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
@@ -95,7 +126,10 @@ def xattrs_of(fd):
 
 
 def write_temporary(name, data, folder, keep):
-    """The new bytes beside the old, on the disk, with the owner, mode and attributes of `keep`; its xattrs may be None."""
+    """The new bytes beside the old, on the disk, with the owner, mode and attributes of `keep`.
+
+    Its xattrs may be None.
+    """
     with durable.descriptor(os.open(name, durable.NEW_FLAGS, 0o600, dir_fd=folder)) as fd:
         durable.write_all(fd, data)
         os.fchown(fd, keep.uid, keep.gid)

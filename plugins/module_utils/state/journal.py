@@ -1,23 +1,21 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the journal of a node. What was to be changed, by which run and why, and what became of it.
+"""The journal of a node. What was to be changed, by which run and why, and what became of it.
 
-A change is an intent (`<nnn>-<step>.json`), the former bytes beside it (`.before`), and an end (`.end.json`), which lies
-there prepared before the file is touched, so that a disk that fills up meanwhile cannot keep it out. An intent without
-an end is a change that was interrupted: evidence, and refused as ground for the next change of that file.
+A change is an intent (`<nnn>-<step>.json`), the former bytes beside it (`.before`), and an end
+(`.end.json`), which lies there prepared before the file is touched, so that a disk that fills up
+meanwhile cannot keep it out. An intent without an end is a change that was interrupted: evidence,
+and refused as ground for the next change of that file.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import base64
 import contextlib
 import os
 import re
 
-from . import storage as durable, lock
+from . import lock
+from . import storage as durable
 from .storage import ROOT, ChangeError
 
 FOLDER = "journal"
@@ -25,22 +23,44 @@ SCHEMA = "kubemend.journal/1"
 INTENT, END, BEFORE = ".json", ".end.json", ".before"
 ENTRY = re.compile(r"[0-9]{3,}-[A-Za-z0-9_%-]+\Z")
 COMMITTED, NOT_DONE, SUPERSEDED = "committed", "not_done", "superseded"
-CONFIG_MAP = "configmap:"  # what `real` of an entry begins with that is about a text of the API: configmap:<namespace>/<name>#<key>
-WORKLOAD = "workload:"  # and that is about the resources of a workload's containers: workload:<its path in the API>
-UNIT = "unit:"  # and that is about whether a unit of systemd is enabled: unit:<its name>; its bytes are what is-enabled says; masked: unit:<the link>
-LEVEL = "level:"  # and that is about a log level of a running process: level:<component>, level:kubelet/<node>
+# what `real` of an entry begins with that is about a text of the API:
+# configmap:<namespace>/<name>#<key>
+CONFIG_MAP = "configmap:"
+# and that is about the resources of a workload's containers: workload:<its path in the API>
+WORKLOAD = "workload:"
+# and that is about whether a unit of systemd is enabled: unit:<its name>; its bytes are what
+# is-enabled says; masked: unit:<the link>
+UNIT = "unit:"
+# and that is about a log level of a running process: level:<component>, level:kubelet/<node>
+LEVEL = "level:"
 
 
 class Step:
-    """On whose behalf something is changed: the run, the plan's step, what it does and why; `check` changes nothing.
+    """On whose behalf something is changed: the run, the plan's step, what it does and why.
 
-    must_hold: refuse unless the run holds this node's lock; without it no lock at all is enough, another's never.
-    keep: why a revert leaves the file as it is, for files that must not be put back; reverts: `<run id>/<entry>`.
+    `check` changes nothing.
+
+    must_hold: refuse unless the run holds this node's lock; without it no lock at all is enough,
+    another's never. keep: why a revert leaves the file as it is, for files that must not be put
+    back; reverts: `<run id>/<entry>`.
     """
 
-    def __init__(self, run_id, step, what, why, root=ROOT, check=False, must_hold=False, keep=None, reverts=None):
+    def __init__(
+        self,
+        run_id,
+        step,
+        what,
+        why,
+        root=ROOT,
+        check=False,
+        must_hold=False,
+        keep=None,
+        reverts=None,
+    ):
         if not isinstance(run_id, str) or not lock.RUN_ID.match(run_id):
-            raise ChangeError("nothing was changed: %r is no run id (YYYYMMDDTHHMMSSZ-<6 hex digits>)" % (run_id,))
+            raise ChangeError(
+                f"nothing was changed: {run_id!r} is no run id (YYYYMMDDTHHMMSSZ-<6 hex digits>)"
+            )
         self.run_id = run_id
         self.step = step
         self.what = what
@@ -54,13 +74,22 @@ class Step:
     def also(self, **changes):
         """The same with other values."""
         values = dict(vars(self), **changes)
-        return Step(values.pop("run_id"), values.pop("step"), values.pop("what"), values.pop("why"), **values)
+        return Step(
+            values.pop("run_id"),
+            values.pop("step"),
+            values.pop("what"),
+            values.pop("why"),
+            **values,
+        )
 
     @contextlib.contextmanager
     def exclusive(self):
-        """Our folder's descriptor, while nobody else of us changes the node and the run may; None in check mode."""
+        """Our folder's descriptor, while nobody else of us changes the node and the run may.
+
+        None in check mode.
+        """
         if self.check:
-            with durable.told("%s cannot be read" % self.root):
+            with durable.told(f"{self.root} cannot be read"):
                 yield None
             return
         with durable.exclusive(self.root) as folder:
@@ -91,7 +120,9 @@ class Entry:
         durable.put(self.name + END, end_record(self.name, result, by, reason, sha256), self.fd)
 
     def abandon(self, reason):
-        """Nothing was changed. If even that cannot be written, the next run's recovery finds out."""
+        """Nothing was changed. If even that cannot be written, the next run's recovery finds
+        out.
+        """
         with contextlib.suppress(OSError):
             durable.unlink(durable.temporary(self.name + END), self.fd)
             self.end(NOT_DONE, self.run_id, reason)
@@ -103,37 +134,68 @@ def in_api(intent):
 
 
 def is_unit(intent):
-    """Whether an entry is about a unit of systemd that was enabled, disabled or unmasked, which lies in links of systemd's own making."""
+    """Whether an entry is about a unit of systemd that was enabled, disabled or unmasked, which
+    lies in links of systemd's own making.
+    """
     return intent["real"].startswith(UNIT)
 
 
 def is_level(intent):
-    """Whether an entry is about the log level of a running process, which lies in no file and cannot be read."""
+    """Whether an entry is about the log level of a running process, which lies in no file and
+    cannot be read.
+    """
     return intent["real"].startswith(LEVEL)
 
 
 def end_record(name, result, by, reason=None, sha256=None):
     """What became of an entry."""
-    return {"schema": SCHEMA, "entry": name, "result": result, "at": durable.now(), "by": by, "reason": reason,
-            "sha256_present": sha256}
+    return {
+        "schema": SCHEMA,
+        "entry": name,
+        "result": result,
+        "at": durable.now(),
+        "by": by,
+        "reason": reason,
+        "sha256_present": sha256,
+    }
 
 
 def label(step):
     """A step's id as part of a file name."""
-    quoted = "".join(char if re.match(r"[A-Za-z0-9_-]", char) else "".join("%%%02X" % byte for byte in char.encode("utf-8", "replace"))
-                     for char in str(step)[:80])
+    quoted = "".join(
+        (
+            char
+            if re.match(r"[A-Za-z0-9_-]", char)
+            else "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "replace"))
+        )
+        for char in str(step)[:80]
+    )
     return re.sub(r"%[0-9A-F]?\Z", "", quoted[:160]) or "step"
 
 
 def begin(step, root_fd, facts, former, after):
-    """Write the intent, with the former bytes (None: there was no file); `facts` go into the record as they are."""
+    """Write the intent, with the former bytes (None: there was no file).
+
+    `facts` go into the record as they are.
+    """
     with durable.descriptor(durable.private_folder(FOLDER, root_fd)) as runs:
         fd = durable.private_folder(step.run_id, runs)
     try:
         name = "%03d-%s" % (_next_number(fd), label(step.step))
-        record = dict(facts, schema=SCHEMA, run_id=step.run_id, step=step.step, entry=name, what=step.what, why=step.why, at=durable.now(),
-                      keep=step.keep, reverts=step.reverts, before=None if former is None else name + BEFORE,
-                      temp=None if after is None else ".kubemend-%s-%s.tmp" % (step.run_id, name[:60]))
+        record = dict(
+            facts,
+            schema=SCHEMA,
+            run_id=step.run_id,
+            step=step.step,
+            entry=name,
+            what=step.what,
+            why=step.why,
+            at=durable.now(),
+            keep=step.keep,
+            reverts=step.reverts,
+            before=None if former is None else name + BEFORE,
+            temp=None if after is None else f".kubemend-{step.run_id}-{name[:60]}.tmp",
+        )
         _write_intent(fd, name, record, former)
         return Entry(fd, name, step.run_id), record
     except BaseException:
@@ -155,14 +217,22 @@ def _write_intent(fd, name, record, former):
         durable.put(name + INTENT, record, fd)
     except BaseException:
         with contextlib.suppress(OSError):
-            for leftover in (name + INTENT, durable.temporary(name + INTENT), durable.temporary(name + END), name + BEFORE):
+            for leftover in (
+                name + INTENT,
+                durable.temporary(name + INTENT),
+                durable.temporary(name + END),
+                name + BEFORE,
+            ):
                 durable.unlink(leftover, fd)
         raise
 
 
 @contextlib.contextmanager
 def opened(root, run_id=None):
-    """A descriptor of the journal, or of a run's part of it; None when there is none. Makes nothing."""
+    """A descriptor of the journal, or of a run's part of it; None when there is none.
+
+    Makes nothing.
+    """
     try:
         fd = os.open(os.path.join(root, FOLDER, run_id or ""), durable.FOLDER_FLAGS | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -175,15 +245,24 @@ def opened(root, run_id=None):
 def run_ids(root=ROOT):
     """Every run with a folder, oldest first."""
     with opened(root) as fd:
-        return [] if fd is None else sorted(name for name in os.listdir(fd) if lock.RUN_ID.match(name))
+        return (
+            [] if fd is None else sorted(name for name in os.listdir(fd) if lock.RUN_ID.match(name))
+        )
 
 
 def read_run(run_id, root=ROOT, only_open=False):
-    """The entries of a run in their order: {run_id, entry, intent, end, error}; only_open: those without an end."""
+    """The entries of a run in their order: {run_id, entry, intent, end, error}; only_open.
+
+    Those without an end.
+    """
     found = []
     with opened(root, run_id) as fd:
         names = set() if fd is None else set(os.listdir(fd))
-        for name in sorted(name[:-len(INTENT)] for name in names if name.endswith(INTENT) and ENTRY.match(name[:-len(INTENT)])):
+        for name in sorted(
+            name[: -len(INTENT)]
+            for name in names
+            if name.endswith(INTENT) and ENTRY.match(name[: -len(INTENT)])
+        ):
             ended = name + END in names
             if only_open and ended:
                 continue
@@ -203,7 +282,10 @@ def open_entries(root=ROOT):
 
 
 def list_runs(root=ROOT, last=None):
-    """The newest `last` runs (default: all) that changed or tried to change anything, oldest first, with what became of it."""
+    """The newest `last` runs (default.
+
+    All) that changed or tried to change anything, oldest first, with what became of it.
+    """
     runs = []
     for run_id in reversed(run_ids(root)):
         entries = read_run(run_id, root)
@@ -216,33 +298,56 @@ def list_runs(root=ROOT, last=None):
 
 def _summary(run_id, entries):
     intents = [item["intent"] for item in entries if item["intent"]]
-    results = [item["end"]["result"] if item["end"] else "unreadable" if item["error"] else "pending" for item in entries]
-    counted = dict((result, results.count(result)) for result in (COMMITTED, NOT_DONE, SUPERSEDED, "pending", "unreadable"))
-    return dict(counted, run_id=run_id, entries=len(entries), paths=sorted(set(intent["path"] for intent in intents)),
-                first=min([intent["at"] for intent in intents] or [None]), last=max([intent["at"] for intent in intents] or [None]),
-                reverts=sorted(set(intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"])))
+    results = [
+        item["end"]["result"] if item["end"] else "unreadable" if item["error"] else "pending"
+        for item in entries
+    ]
+    counted = {
+        result: results.count(result)
+        for result in (COMMITTED, NOT_DONE, SUPERSEDED, "pending", "unreadable")
+    }
+    return dict(
+        counted,
+        run_id=run_id,
+        entries=len(entries),
+        paths=sorted({intent["path"] for intent in intents}),
+        first=min([intent["at"] for intent in intents] or [None]),
+        last=max([intent["at"] for intent in intents] or [None]),
+        reverts=sorted(
+            {intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]}
+        ),
+    )
 
 
 def former_bytes(item, root=ROOT):
     """The bytes that an entry kept; ChangeError when they are not there or not what they were."""
     intent = item["intent"]
     try:
-        with durable.descriptor(os.open(os.path.join(root, FOLDER, item["run_id"]), durable.FOLDER_FLAGS | os.O_NOFOLLOW)) as fd:
+        with durable.descriptor(
+            os.open(
+                os.path.join(root, FOLDER, item["run_id"]), durable.FOLDER_FLAGS | os.O_NOFOLLOW
+            )
+        ) as fd:
             data = durable.read_bytes(intent["before"], fd, intent["size_before"])
     except (OSError, ValueError) as error:
-        raise ChangeError("%s was not changed: its former bytes, %s of run %s in the journal, cannot be read (%s)"
-                          % (intent["path"], intent["before"], item["run_id"], error))
+        raise ChangeError(
+            "{} was not changed: its former bytes, {} of run {} in the journal, cannot be read ({})".format(
+                intent["path"], intent["before"], item["run_id"], error
+            )
+        )
     if durable.digest(data) != intent["sha256_before"]:
-        raise ChangeError("%s was not changed: its former bytes, %s of run %s in the journal, are no longer what they were"
-                          % (intent["path"], intent["before"], item["run_id"]))
+        raise ChangeError(
+            "{} was not changed: its former bytes, {} of run {} in the journal, are no longer what"
+            " they were".format(intent["path"], intent["before"], item["run_id"])
+        )
     return data
 
 
 def packed(xattrs):
     """Extended attributes as JSON can hold them."""
-    return dict((name, base64.b64encode(value).decode("ascii")) for name, value in xattrs.items())
+    return {name: base64.b64encode(value).decode("ascii") for name, value in xattrs.items()}
 
 
 def unpacked(xattrs):
     """And back."""
-    return dict((name, base64.b64decode(value)) for name, value in xattrs.items())
+    return {name: base64.b64decode(value) for name, value in xattrs.items()}

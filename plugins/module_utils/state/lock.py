@@ -1,16 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the lock of a cluster, as one node holds it: which run may change this node, and until when.
+"""The lock of a cluster, as one node holds it: which run may change this node, and until when.
 
-Its age is told by the node alone, by boot id and uptime, so no clock needs to agree with another. A reboot loses the
-uptime at which it was granted, but not how long for: after a reboot it counts as held until the node has been up for
-that many seconds, by when it has certainly run out. So it may be held too long after a reboot, never too short.
+Its age is told by the node alone, by boot id and uptime, so no clock needs to agree with another. A
+reboot loses the uptime at which it was granted, but not how long for: after a reboot it counts as
+held until the node has been up for that many seconds, by when it has certainly run out. So it may
+be held too long after a reboot, never too short.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 import re
@@ -29,15 +26,18 @@ class LockHeld(ChangeError):
     """Another run holds this node; `lock` is its lock."""
 
     def __init__(self, reason, held):
-        super(LockHeld, self).__init__(reason)
+        super().__init__(reason)
         self.lock = held
 
 
 def acquire(run_id, controller, seconds, take=None, root=ROOT):
-    """Hold this node for the run from now on, for so many seconds; `taken_from` is the run that it was taken from, or None.
+    """Hold this node for the run from now on, for so many seconds.
 
-    controller: {machine_id, host, boot_id, pid, started} of the run's process, for others to see whether it still lives.
-    take: a run whose lock is taken although it has not run out (its process is gone, or the operator said so).
+    `taken_from` is the run that it was taken from, or None.
+
+    controller: {machine_id, host, boot_id, pid, started} of the run's process, for others to see
+    whether it still lives. take: a run whose lock is taken although it has not run out (its process
+    is gone, or the operator said so).
     """
     _check(run_id, seconds)
     with durable.exclusive(root) as folder:
@@ -45,18 +45,24 @@ def acquire(run_id, controller, seconds, take=None, root=ROOT):
         if held and held["run_id"] != run_id and held["held"] and held["run_id"] != take:
             raise LockHeld(_whose(held), held)
         taken = held["run_id"] if held and held["run_id"] != run_id else None
-        lock = _put(run_id, dict((key, controller.get(key)) for key in CONTROLLER), seconds, folder, root)
+        lock = _put(run_id, {key: controller.get(key) for key in CONTROLLER}, seconds, folder, root)
     lock["taken_from"] = taken
     return lock
 
 
 def renew(run_id, seconds, root=ROOT):
-    """Hold it for so many seconds from now. Refused when it is gone or another's; one that ran out untaken is renewed."""
+    """Hold it for so many seconds from now. Refused when it is gone or another's.
+
+    One that ran out untaken is renewed.
+    """
     _check(run_id, seconds)
     with durable.exclusive(root) as folder:
         held = _load(folder, root)
         if held is None:
-            raise ChangeError("the lock of run %s is no longer on this node: somebody released it; stop, and run again" % run_id)
+            raise ChangeError(
+                f"the lock of run {run_id} is no longer on this node: somebody released it; stop,"
+                " and run again"
+            )
         if held["run_id"] != run_id:
             raise LockHeld(_whose(held), held)
         return _put(run_id, held["controller"], seconds, folder, root)
@@ -70,14 +76,17 @@ def release(run_id, root=ROOT):
         held = _load(folder, root)
         if held is None or held["run_id"] != run_id:
             return False
-        with durable.told("the lock of run %s was not released" % run_id):
+        with durable.told(f"the lock of run {run_id} was not released"):
             durable.unlink(NAME, folder)
             os.fsync(folder)
         return True
 
 
 def read(root=ROOT):
-    """The lock with `held` (bool) and `remaining` (seconds, at most), or None. Makes no file, waits for nobody."""
+    """The lock with `held` (bool) and `remaining` (seconds, at most), or None.
+
+    Makes no file, waits for nobody.
+    """
     try:
         folder = os.open(root, durable.FOLDER_FLAGS)
     except FileNotFoundError:
@@ -87,22 +96,36 @@ def read(root=ROOT):
 
 
 def demand(run_id, folder, root, required=False):
-    """Refuse a change by a run that may not change this node. Call it under the flock, so that it stays true."""
+    """Refuse a change by a run that may not change this node.
+
+    Call it under the flock, so that it stays true.
+    """
     held = _load(folder, root)
     if held is None:
         if required:
-            raise ChangeError("nothing was changed: run %s does not hold the lock of this node any more; run again" % run_id)
+            raise ChangeError(
+                f"nothing was changed: run {run_id} does not hold the lock of this node any more;"
+                " run again"
+            )
     elif held["run_id"] != run_id:
         raise LockHeld(_whose(held), held)
     elif not held["held"]:
-        raise ChangeError("nothing was changed: the lock of run %s on this node has run out; renew it or run again" % run_id)
+        raise ChangeError(
+            f"nothing was changed: the lock of run {run_id} on this node has run out; renew it or"
+            " run again"
+        )
 
 
 def _check(run_id, seconds):
     if not isinstance(run_id, str) or not RUN_ID.match(run_id):
-        raise ChangeError("nothing was changed: %r is no run id (YYYYMMDDTHHMMSSZ-<6 hex digits>)" % (run_id,))
+        raise ChangeError(
+            f"nothing was changed: {run_id!r} is no run id (YYYYMMDDTHHMMSSZ-<6 hex digits>)"
+        )
     if not 0 < seconds <= MAX_SECONDS:
-        raise ChangeError("nothing was changed: a lock lasts between 0 and %d seconds, not %r" % (MAX_SECONDS, seconds))
+        raise ChangeError(
+            "nothing was changed: a lock lasts between 0 and %d seconds, not %r"
+            % (MAX_SECONDS, seconds)
+        )
 
 
 def _load(folder, root):
@@ -111,22 +134,35 @@ def _load(folder, root):
         lock = durable.load(NAME, folder)
         if not (RUN_ID.match(lock["run_id"]) and isinstance(lock["controller"], dict)):
             raise ValueError("it names no run")
-        end = lock["seconds"] if lock["boot_id"] != boot_id else lock["granted_uptime"] + lock["seconds"]
+        end = (
+            lock["seconds"]
+            if lock["boot_id"] != boot_id
+            else lock["granted_uptime"] + lock["seconds"]
+        )
         left = min(end - uptime, lock["seconds"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ChangeError("the lock %s cannot be read (%s); see that no run is at work, remove it and run again"
-                          % (os.path.join(root, NAME), error))
+        raise ChangeError(
+            f"the lock {os.path.join(root, NAME)} cannot be read ({error}); see that no run is at"
+            " work, remove it and run again"
+        )
     lock.update(held=left > 0, remaining=max(0.0, round(left, 1)))
     return lock
 
 
 def _put(run_id, controller, seconds, folder, root):
     boot_id, uptime = durable.clock()
-    lock = {"schema": SCHEMA, "run_id": run_id, "controller": controller, "boot_id": boot_id, "granted_uptime": uptime,
-            "seconds": seconds, "granted_at": durable.now()}
-    with durable.told("the lock %s was not written" % os.path.join(root, NAME)):
+    lock = {
+        "schema": SCHEMA,
+        "run_id": run_id,
+        "controller": controller,
+        "boot_id": boot_id,
+        "granted_uptime": uptime,
+        "seconds": seconds,
+        "granted_at": durable.now(),
+    }
+    with durable.told(f"the lock {os.path.join(root, NAME)} was not written"):
         durable.put(NAME, lock, folder)
     return dict(lock, held=True, remaining=float(seconds))
 
@@ -134,5 +170,9 @@ def _put(run_id, controller, seconds, folder, root):
 def _whose(held):
     owner = held["controller"]
     state = "for %d s more" % held["remaining"] if held["held"] else "although its time is over"
-    return ("nothing was changed: run %s holds this node %s (controller %s, process %s); let it end, or take its lock with "
-            "kubemend_take_lock=%s" % (held["run_id"], state, owner.get("machine_id"), owner.get("pid"), held["run_id"]))
+    return (
+        "nothing was changed: run {} holds this node {} (controller {}, process {}); let it end, or"
+        " take its lock with kubemend_take_lock={}".format(
+            held["run_id"], state, owner.get("machine_id"), owner.get("pid"), held["run_id"]
+        )
+    )

@@ -1,22 +1,23 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: which log levels of this node are raised by a restart still, by what the journal, the files and the processes say.
+"""Which log levels of this node are raised by a restart still, by what the journal, the files and
+the processes say.
 
 An audit asks this too: nothing here changes anything, and nothing that does is imported.
 """
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
 import os
 import re
 
-from ..steps import preconditions as guard, kubelet_restart, health_probe as prove
-from . import journal, step_record as proof
-from ..capture import kubelet_level, klog_level as level
+from ..capture import klog_level as level
+from ..capture import kubelet_level
+from ..steps import health_probe as prove
+from ..steps import kubelet_restart
+from ..steps import preconditions as guard
 from ..steps.revert import files as revert
+from . import journal
+from . import step_record as proof
 from .storage import ROOT
 
 ARGUMENT = r"""(?m)^(?![ \t]*[#;]).*--v(?:=|["',\s-]+)%s(?![0-9])"""
@@ -30,23 +31,39 @@ def records(run_id, root=ROOT):
 
 def unread(run_id, root=ROOT):
     """Why it is not known what the run raised here by a restart; None where it is."""
-    return next((str(record["error"]) for record in _read(run_id, root) if record.get("error")), None)
+    return next(
+        (str(record["error"]) for record in _read(run_id, root) if record.get("error")), None
+    )
 
 
 def _read(run_id, root):
     with journal.opened(root, run_id) as fd:
-        names = [] if fd is None else sorted(name for name in os.listdir(fd) if name.startswith(PREFIX) and name.endswith(proof.SUFFIX))
-    found = [proof.read(run_id, name[len(proof.PREFIX):-len(proof.SUFFIX)], root) for name in names]
+        names = (
+            []
+            if fd is None
+            else sorted(
+                name
+                for name in os.listdir(fd)
+                if name.startswith(PREFIX) and name.endswith(proof.SUFFIX)
+            )
+        )
+    found = [
+        proof.read(run_id, name[len(proof.PREFIX) : -len(proof.SUFFIX)], root) for name in names
+    ]
     return [record for record in found if record]
 
 
 def left(run_id, root=ROOT):
-    """The records of those that are raised still, or may be, and whose former bytes can come back."""
+    """The records of those that are raised still, or may be, and whose former bytes can come
+    back.
+    """
     return _sorted_out(run_id, root)[0]
 
 
 def edited(run_id, root=ROOT):
-    """[(record, (whether the level is up still, what is to be done by hand))] where somebody else changed the file meanwhile: it is his."""
+    """[(record, (whether the level is up still, what is to be done by hand))] where somebody
+    else changed the file meanwhile: it is his.
+    """
     return [(record, _by_hand(record)) for record in _sorted_out(run_id, root)[1]]
 
 
@@ -54,10 +71,12 @@ def _sorted_out(run_id, root):
     found, ours, theirs = records(run_id, root), [], []
     if not found:
         return ours, theirs
-    unproven = [record.get("component") for record in proof.unproven(root) if record["run_id"] == run_id]
+    unproven = [
+        record.get("component") for record in proof.unproven(root) if record["run_id"] == run_id
+    ]
     plan = revert.plan_revert(run_id, root)
     for record in found:
-        states = set(one["state"] for one in plan if one["path"] in paths_of(record))
+        states = {one["state"] for one in plan if one["path"] in paths_of(record)}
         if states.intersection((revert.RESTORE, revert.OPEN)) or record["component"] in unproven:
             ours.append(record)
         elif revert.CONFLICT in states:
@@ -69,8 +88,12 @@ def _sorted_out(run_id, root):
 
 def _raised_since(run_id, component, root):
     """Whether a later run raised it too: it was down again then, whoever took it down."""
-    return any(record["component"] == component and record.get("state") != proof.NOT_DONE
-               for other in journal.run_ids(root) if other > run_id for record in records(other, root))
+    return any(
+        record["component"] == component and record.get("state") != proof.NOT_DONE
+        for other in journal.run_ids(root)
+        if other > run_id
+        for record in records(other, root)
+    )
 
 
 def raised_to(record):
@@ -80,26 +103,51 @@ def raised_to(record):
 
 
 def _by_hand(record):
-    """(whether the level is up still, one sentence): by the file as it is now, and by the process that runs."""
+    """(whether the level is up still, one sentence).
+
+    By the file as it is now, and by the process that runs.
+    """
     wanted, former = raised_to(record), level.given((record.get("former") or {}).get("argv") or [])
     paths = paths_of(record)
-    holding = [path for path in paths if _holds(path, wanted)] if all(os.path.exists(path) for path in paths) else []
+    holding = (
+        [path for path in paths if _holds(path, wanted)]
+        if all(os.path.exists(path) for path in paths)
+        else []
+    )
     if holding:
-        return True, "%s was edited meanwhile: take --v=%s out by hand (before it was: %s)" % (
-            holding[0], wanted, "no --v" if former is None else "--v=%d" % former)
+        return True, "{} was edited meanwhile: take --v={} out by hand (before it was: {})".format(
+            holding[0],
+            wanted,
+            "no --v" if former is None else "--v=%d" % former,
+        )
     running = _levels(record["component"])
     if wanted in running:
-        return True, "%s was edited meanwhile and does not give --v=%s any more, but %s still runs with it: restart it by hand" % (
-            paths[0], wanted, record["component"])
-    return False, "%s was edited meanwhile: %s" % (paths[0], "%s runs at level %s now" % (record["component"], running[0]) if running else
-                                                   "%s does not run" % record["component"])
+        return (
+            True,
+            "{} was edited meanwhile and does not give --v={} any more, but {} still runs with it:"
+            " restart it by hand".format(paths[0], wanted, record["component"]),
+        )
+    return False, "{} was edited meanwhile: {}".format(
+        paths[0],
+        (
+            "{} runs at level {} now".format(record["component"], running[0])
+            if running
+            else "{} does not run".format(record["component"])
+        ),
+    )
 
 
 def _holds(path, wanted):
     """Whether the file gives that level, wherever in it: what is commented out does not count."""
     try:
         with open(path, "rb") as handle:
-            return re.search(ARGUMENT % re.escape(wanted), handle.read(1024 * 1024).decode("utf-8", "replace")) is not None
+            return (
+                re.search(
+                    ARGUMENT % re.escape(wanted),
+                    handle.read(1024 * 1024).decode("utf-8", "replace"),
+                )
+                is not None
+            )
     except OSError:
         return False
 

@@ -1,15 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: our own folder on a node, whose files appear whole or not at all, also after a power cut.
+"""Our own folder on a node, whose files appear whole or not at all, also after a power cut.
 
-`/var/lib/kubemend` is 0700, its files 0600. Whoever changes anything on the node, in it or elsewhere, holds its flock:
-nothing of ours runs beside it, so what lies there under the flock without an owner was left by one that was killed.
+`/var/lib/kubemend` is 0700, its files 0600. Whoever changes anything on the node, in it or
+elsewhere, holds its flock: nothing of ours runs beside it, so what lies there under the flock
+without an owner was left by one that was killed.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import contextlib
 import errno
@@ -31,10 +28,21 @@ MAX_RECORD = 1024 * 1024
 WAYS_OUT = {
     errno.ENOSPC: "no space or no inode is left on its filesystem; make room there and run again",
     errno.EDQUOT: "the quota of its filesystem is used up; make room there and run again",
-    errno.EROFS: "its filesystem is read-only; find out why (dmesg), mount it writable and run again",
-    errno.EPERM: "the operation is not permitted; look for chattr +i or +a (lsattr) and a security module's refusal (ausearch -m avc)",
-    errno.EACCES: "permission is denied; run as root, and look for a security module's refusal (ausearch -m avc)",
-    errno.EBUSY: "it is a mount of its own (a bind-mounted file), which cannot be replaced; change the file that is mounted there",
+    errno.EROFS: (
+        "its filesystem is read-only; find out why (dmesg), mount it writable and run again"
+    ),
+    errno.EPERM: (
+        "the operation is not permitted; look for chattr +i or +a (lsattr) and a security module's"
+        " refusal (ausearch -m avc)"
+    ),
+    errno.EACCES: (
+        "permission is denied; run as root, and look for a security module's refusal (ausearch -m"
+        " avc)"
+    ),
+    errno.EBUSY: (
+        "it is a mount of its own (a bind-mounted file), which cannot be replaced; change the file"
+        " that is mounted there"
+    ),
     errno.EIO: "the disk failed (input/output error); see dmesg",
     errno.EEXIST: "something of that name was made meanwhile; collect evidence again",
     errno.ELOOP: "its symbolic links go round in a circle; mend the links",
@@ -44,16 +52,21 @@ WAYS_OUT = {
 
 
 class ChangeError(Exception):
-    """One sentence: what was not done, why, the way out. `changed` is whether the file holds the new bytes nevertheless."""
+    """One sentence: what was not done, why, the way out.
+
+    `changed` is whether the file holds the new bytes nevertheless.
+    """
 
     def __init__(self, reason, changed=False):
-        super(ChangeError, self).__init__(one_line(reason, 1000))
+        super().__init__(one_line(reason, 1000))
         self.changed = changed
 
 
 def why(error):
     """What an OSError means, and the way out."""
-    return WAYS_OUT.get(error.errno) or "%s; mend that and run again" % one_line(error.strerror or error)
+    return WAYS_OUT.get(error.errno) or "{}; mend that and run again".format(
+        one_line(error.strerror or error)
+    )
 
 
 @contextlib.contextmanager
@@ -62,7 +75,7 @@ def told(sentence):
     try:
         yield
     except OSError as error:
-        raise ChangeError("%s: %s" % (sentence, why(error)))
+        raise ChangeError(f"{sentence}: {why(error)}")
 
 
 @contextlib.contextmanager
@@ -85,13 +98,20 @@ def now():
 
 
 def clock():
-    """[this node's boot id, the seconds since that boot, suspended time included]: an age that no clock needs to agree on."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot, open("/proc/uptime", encoding="ascii") as up:
+    """[this node's boot id, the seconds since that boot, suspended time included].
+
+    An age that no clock needs to agree on.
+    """
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot, open(
+        "/proc/uptime", encoding="ascii"
+    ) as up:
         return [boot.read().strip(), float(up.read().split()[0])]
 
 
 def private_folder(path, parent=None):
-    """A descriptor of a folder that is ours alone, made if it is missing, and its name on the disk in any case."""
+    """A descriptor of a folder that is ours alone, made if it is missing, and its name on the
+    disk in any case.
+    """
     made = True
     try:
         os.mkdir(path, 0o700, dir_fd=parent)
@@ -103,8 +123,10 @@ def private_folder(path, parent=None):
         sync_folder(os.path.dirname(path) if parent is None else parent)
         found = os.fstat(fd)
         if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-            raise ChangeError("nothing was changed: the folder %s belongs to somebody else or others may write to it; "
-                              "find out who put it there, remove it and run again" % path)
+            raise ChangeError(
+                f"nothing was changed: the folder {path} belongs to somebody else or others may"
+                " write to it; find out who put it there, remove it and run again"
+            )
         if found.st_mode & 0o777 != 0o700:
             os.fchmod(fd, 0o700)
     except BaseException:
@@ -124,12 +146,17 @@ def sync_folder(folder):
 
 @contextlib.contextmanager
 def exclusive(root, wait=WAIT_SECONDS, lead="nothing was changed"):
-    """A descriptor of our folder while nobody else of us changes anything on this node. lead: how a refusal begins."""
-    unusable = "%s, because %s cannot be used" % (lead, root)
+    """A descriptor of our folder while nobody else of us changes anything on this node. lead.
+
+    How a refusal begins.
+    """
+    unusable = f"{lead}, because {root} cannot be used"
     with told(unusable):
         root_fd = private_folder(root)
         try:
-            lock_fd = os.open(FLOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=root_fd)
+            lock_fd = os.open(
+                FLOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=root_fd
+            )
         except BaseException:
             os.close(root_fd)
             raise
@@ -137,8 +164,10 @@ def exclusive(root, wait=WAIT_SECONDS, lead="nothing was changed"):
         end = time.monotonic() + wait
         while not _locked(lock_fd):
             if time.monotonic() >= end:
-                raise ChangeError("%s: another process changes this node (it has held %s for %d s); "
-                                  "let it end and run again" % (lead, os.path.join(root, FLOCK), wait))
+                raise ChangeError(
+                    "%s: another process changes this node (it has held %s for %d s); "
+                    "let it end and run again" % (lead, os.path.join(root, FLOCK), wait)
+                )
             time.sleep(0.05)
         with told(unusable):
             yield root_fd
@@ -190,19 +219,23 @@ def write_all(fd, data):
     """os.write until nothing is left."""
     view = memoryview(data)
     while view:
-        view = view[os.write(fd, view):]
+        view = view[os.write(fd, view) :]
 
 
 def temporary(name):
     """Under which name a file of ours is written before it gets its own."""
-    return ".%s.tmp" % name
+    return f".{name}.tmp"
 
 
 def prepare(name, record, folder):
     """Write a record under its temporary name: later, `publish` needs no space any more."""
     unlink(temporary(name), folder)
     try:
-        write_new(temporary(name), (json.dumps(record, indent=1, sort_keys=True) + "\n").encode("ascii"), folder)
+        write_new(
+            temporary(name),
+            (json.dumps(record, indent=1, sort_keys=True) + "\n").encode("ascii"),
+            folder,
+        )
     except BaseException:
         with contextlib.suppress(OSError):
             unlink(temporary(name), folder)
@@ -223,7 +256,9 @@ def put(name, record, folder):
 
 def read_bytes(name, folder, limit):
     """The bytes of a regular file; ValueError when it is something else or larger."""
-    with descriptor(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)) as fd:
+    with descriptor(
+        os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    ) as fd:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ValueError("it is no regular file")
         data = read_all(fd, limit)

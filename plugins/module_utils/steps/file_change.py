@@ -1,25 +1,25 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the write. Every file that we ever change on a node is changed here: compare, then swap.
+"""The write. Every file that we ever change on a node is changed here: compare, then swap.
 
-Under the node's flock and within the run's lock: read, compare, intent and former bytes into the journal, new bytes into
-a dotfile beside the old (kubelets ignore those), compare again, rename, commit. Each of it is on the disk before the
-next. Whoever is killed anywhere leaves the file as it was or as it was to be, and the journal says that it was at work.
+Under the node's flock and within the run's lock: read, compare, intent and former bytes into the
+journal, new bytes into a dotfile beside the old (kubelets ignore those), compare again, rename,
+commit. Each of it is on the disk before the next. Whoever is killed anywhere leaves the file as it
+was or as it was to be, and the journal says that it was at work.
 
-What is left: somebody who does not use our flock and writes in the microseconds between the second comparison and the
-rename is overwritten, as by every other tool; the kernel offers no rename on condition of content.
+What is left: somebody who does not use our flock and writes in the microseconds between the second
+comparison and the rename is overwritten, as by every other tool; the kernel offers no rename on
+condition of content.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import contextlib
 import os
 import re
 
-from ..state import storage as durable, journal, file_target as target
+from ..state import file_target as target
+from ..state import journal
+from ..state import storage as durable
 from ..state.storage import ChangeError
 
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
@@ -36,10 +36,12 @@ class Attributes:
 
 
 def compare_and_swap(path, expected_sha256, splices, step):
-    """Replace bytes of a file that is still what evidence said: splices [(start, end, old bytes, new bytes)] of the true bytes.
+    """Replace bytes of a file that is still what evidence said.
 
-    Returns {changed, path, real, linked, sha256_before, sha256_after, entry, note}. ChangeError: nothing was changed,
-    unless its `changed` says otherwise.
+    Splices [(start, end, old bytes, new bytes)] of the true bytes.
+
+    Returns {changed, path, real, linked, sha256_before, sha256_after, entry, note}. ChangeError:
+    nothing was changed, unless its `changed` says otherwise.
     """
     demand_digest(path, expected_sha256)
     return _swap(path, expected_sha256, lambda former: splice(path, former, splices), step, "edit")
@@ -52,8 +54,13 @@ def replace(path, expected_sha256, data, step):
 
 
 def create_file(path, data, step, attributes=None, make_folder=False):
-    """A file where there must be none (what expects an absence). make_folder: make its folder, 0755, not that one's parents."""
-    return _swap(path, None, lambda former: data, step, "create", attributes or Attributes(), make_folder)
+    """A file where there must be none (what expects an absence). make_folder.
+
+    Make its folder, 0755, not that one's parents.
+    """
+    return _swap(
+        path, None, lambda former: data, step, "create", attributes or Attributes(), make_folder
+    )
 
 
 def move_out(path, expected_sha256, step):
@@ -63,41 +70,71 @@ def move_out(path, expected_sha256, step):
 
 
 def splice(path, former, splices):
-    """The bytes with every splice done, or a refusal when one does not find what it is to replace."""
+    """The bytes with every splice done, or a refusal when one does not find what it is to
+    replace.
+    """
     parts, position = [], 0
     for start, end, old, new in sorted(splices, key=lambda one: one[:2]):
-        if not (isinstance(start, int) and isinstance(end, int) and position <= start <= end <= len(former)):
-            raise ChangeError("%s was not changed: the bytes %s to %s do not lie in it, or two changes overlap" % (path, start, end))
+        if not (
+            isinstance(start, int)
+            and isinstance(end, int)
+            and position <= start <= end <= len(former)
+        ):
+            raise ChangeError(
+                f"{path} was not changed: the bytes {start} to {end} do not lie in it, or two"
+                " changes overlap"
+            )
         if former[start:end] != old:
-            raise ChangeError("%s was not changed: its bytes %d to %d are not those that were to be replaced; collect evidence and plan again"
-                              % (path, start, end))
+            raise ChangeError(
+                "%s was not changed: its bytes %d to %d are not those that were to be replaced;"
+                " collect evidence and plan again" % (path, start, end)
+            )
         parts += [former[position:start], new]
         position = end
-    return b"".join(parts + [former[position:]])
+    return b"".join([*parts, former[position:]])
 
 
 def demand_digest(path, expected_sha256):
     """A change without the digest of what it is based on is none."""
     if not isinstance(expected_sha256, str) or not SHA256.match(expected_sha256):
-        raise ChangeError("%s was not changed: the sha256 that it should have is missing" % path)
+        raise ChangeError(f"{path} was not changed: the sha256 that it should have is missing")
 
 
 def _swap(path, expected, edit, step, action, attributes=None, make_folder=False):
     with step.exclusive() as root_fd:
         place = target.Place(path, step.root)
-        with _made(place, make_folder and not step.check), durable.told("%s was not changed" % path), _folder(place, make_folder) as folder:
+        with _made(place, make_folder and not step.check), durable.told(
+            f"{path} was not changed"
+        ), _folder(place, make_folder) as folder:
             found = None if folder is None else target.look(place, folder)
             compare(path, found.sha256 if found else None, expected)
             after = edit(found.data if found else None)
-            answer = {"changed": after != (found.data if found else None), "path": path, "real": place.real, "linked": place.linked,
-                      "sha256_before": expected, "sha256_after": None if after is None else durable.digest(after), "entry": None,
-                      "note": "%s is a symbolic link and stays one: %s is what is written" % (path, place.real) if place.linked else None}
+            answer = {
+                "changed": after != (found.data if found else None),
+                "path": path,
+                "real": place.real,
+                "linked": place.linked,
+                "sha256_before": expected,
+                "sha256_after": None if after is None else durable.digest(after),
+                "entry": None,
+                "note": (
+                    f"{path} is a symbolic link and stays one: {place.real} is what is written"
+                    if place.linked
+                    else None
+                ),
+            }
             if answer["changed"]:
                 _demand_replaceable(place, found, action)
                 demand_ended(place.path, place.real, step.root)
                 if not step.check:
-                    answer["entry"] = _Swap(place, folder, found, after, attributes or found).run(step, root_fd, dict(
-                        (key, answer[key]) for key in ("path", "real", "sha256_before", "sha256_after")))
+                    answer["entry"] = _Swap(place, folder, found, after, attributes or found).run(
+                        step,
+                        root_fd,
+                        {
+                            key: answer[key]
+                            for key in ("path", "real", "sha256_before", "sha256_after")
+                        },
+                    )
             return answer
 
 
@@ -117,11 +154,14 @@ def _folder(place, may_be_missing):
 
 @contextlib.contextmanager
 def _made(place, wanted):
-    """The folder, made where it is wanted and missing; taken away again where nothing came to lie in it."""
+    """The folder, made where it is wanted and missing.
+
+    Taken away again where nothing came to lie in it.
+    """
     ours = False
     try:
         if wanted:
-            with durable.told("%s was not made" % place.folder):
+            with durable.told(f"{place.folder} was not made"):
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(place.folder, 0o755)
                     ours = True
@@ -140,27 +180,42 @@ def compare(path, present, expected):
     if present == expected:
         return
     if expected is None:
-        raise ChangeError("%s was not made: there is such a file already; collect evidence and plan again" % path)
+        raise ChangeError(
+            f"{path} was not made: there is such a file already; collect evidence and plan again"
+        )
     if present is None:
-        raise ChangeError("%s was not changed: it is gone since evidence was collected; collect evidence and plan again" % path)
-    raise ChangeError("%s was not changed: it is no longer what evidence said (sha256 %s, expected %s); collect evidence and plan again"
-                      % (path, present, expected))
+        raise ChangeError(
+            f"{path} was not changed: it is gone since evidence was collected; collect evidence and"
+            " plan again"
+        )
+    raise ChangeError(
+        f"{path} was not changed: it is no longer what evidence said (sha256 {present}, expected"
+        f" {expected}); collect evidence and plan again"
+    )
 
 
 def _demand_replaceable(place, found, action):
     if found and found.status.st_nlink > 1 and action != "remove":
-        raise ChangeError("%s was not changed: it has %d names (hard links), and replacing it would part them; remove the others "
-                          "(find -inum %d) and run again" % (place.path, found.status.st_nlink, found.status.st_ino))
+        raise ChangeError(
+            "%s was not changed: it has %d names (hard links), and replacing it would part them;"
+            " remove the others (find -inum %d) and run again"
+            % (place.path, found.status.st_nlink, found.status.st_ino)
+        )
     if place.linked and action != "edit":
-        raise ChangeError("%s was not changed: it is a symbolic link to %s; make or remove it by hand" % (place.path, place.real))
+        raise ChangeError(
+            f"{place.path} was not changed: it is a symbolic link to {place.real}; make or remove"
+            " it by hand"
+        )
 
 
 def demand_ended(path, real, root):
     """What was changed and interrupted is not changed again before that one is ended."""
     for item in journal.open_entries(root):
         if item["intent"] is None or item["intent"]["real"] == real:
-            raise ChangeError("%s was not changed: the change %s of run %s was interrupted; let kubemend finish or undo it first (KM902)"
-                              % (path, item["entry"], item["run_id"]))
+            raise ChangeError(
+                "{} was not changed: the change {} of run {} was interrupted; let kubemend finish"
+                " or undo it first (KM902)".format(path, item["entry"], item["run_id"])
+            )
 
 
 class _Swap:
@@ -176,11 +231,25 @@ class _Swap:
     def run(self, step, root_fd, facts):
         """Do it; which entry of the journal tells of it."""
         keep = self.attributes
-        facts.update(size_before=len(self.found.data) if self.found else None, mode="%04o" % keep.mode, uid=keep.uid, gid=keep.gid,
-                     xattrs=journal.packed(keep.xattrs or {}),
-                     selinux=(keep.xattrs or {}).get(target.SELINUX, b"").rstrip(b"\0").decode("utf-8", "replace") or None)
-        with durable.told("%s was not changed, because the journal in %s cannot be written" % (self.place.path, step.root)):
-            entry, record = journal.begin(step, root_fd, facts, self.found and self.found.data, self.after)
+        facts.update(
+            size_before=len(self.found.data) if self.found else None,
+            mode=f"{keep.mode:04o}",
+            uid=keep.uid,
+            gid=keep.gid,
+            xattrs=journal.packed(keep.xattrs or {}),
+            selinux=(keep.xattrs or {})
+            .get(target.SELINUX, b"")
+            .rstrip(b"\0")
+            .decode("utf-8", "replace")
+            or None,
+        )
+        with durable.told(
+            f"{self.place.path} was not changed, because the journal in {step.root} cannot be"
+            " written"
+        ):
+            entry, record = journal.begin(
+                step, root_fd, facts, self.found and self.found.data, self.after
+            )
         with entry:
             try:
                 self._install(record["temp"])
@@ -190,22 +259,35 @@ class _Swap:
             try:
                 self._finish(entry, record["temp"])
             except OSError as error:
-                raise ChangeError("%s holds its new bytes, but that cannot be committed: %s (the journal's entry %s of run %s stays open)"
-                                  % (self.place.path, durable.why(error), entry.name, entry.run_id), changed=True)
-        return "%s/%s" % (entry.run_id, entry.name)
+                raise ChangeError(
+                    f"{self.place.path} holds its new bytes, but that cannot be committed:"
+                    f" {durable.why(error)} (the journal's entry {entry.name} of run {entry.run_id}"
+                    " stays open)",
+                    changed=True,
+                )
+        return f"{entry.run_id}/{entry.name}"
 
     def _install(self, temp):
         """Everything up to the one system call that changes the name."""
         if self.after is not None:
             target.write_temporary(temp, self.after, self.folder, self.attributes)
         if self.found and not self.found.same(target.look(self.place, self.folder)):
-            raise ChangeError("%s was not changed: somebody else changed it at this moment; find out who, and run again" % self.place.path)
+            raise ChangeError(
+                f"{self.place.path} was not changed: somebody else changed it at this moment; find"
+                " out who, and run again"
+            )
         if self.after is None:
             os.unlink(self.place.name, dir_fd=self.folder)
         elif self.found:
             os.rename(temp, self.place.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         else:  # fails when there is one, which rename does not
-            os.link(temp, self.place.name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
+            os.link(
+                temp,
+                self.place.name,
+                src_dir_fd=self.folder,
+                dst_dir_fd=self.folder,
+                follow_symlinks=False,
+            )
 
     def _finish(self, entry, temp):
         if not self.found:
@@ -214,7 +296,9 @@ class _Swap:
         entry.commit()
 
     def _undo(self, entry, temp, error):
-        """Nothing is left of it. Where that cannot be shown (the dotfile stays, or we are being ended), it stays open."""
+        """Nothing is left of it. Where that cannot be shown (the dotfile stays, or we are being
+        ended), it stays open.
+        """
         try:
             if temp:
                 durable.unlink(temp, self.folder)

@@ -1,31 +1,29 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: whether a component runs as it should, by its process, its healthz and its configz.
+"""Whether a component runs as it should, by its process, its healthz and its configz.
 
-Polled ten times a second: /proc first, HTTP only once there is the right process. What the process says counts; that the
-file is right proves nothing.
+Polled ten times a second: /proc first, HTTP only once there is the right process. What the process
+says counts; that the file is right proves nothing.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import glob
 import os
 import signal
 import time
 
-from ..state import step_record as proof
 from ..collectors.node import component_http
-from ..system import files, procfs, tls, http_client as web
+from ..state import step_record as proof
+from ..system import files, procfs, tls
+from ..system import http_client as web
 
 PAUSE = 0.1
 STABLE = 2.0  # seconds from the first healthy answer: one that crashes at once is not proven
 AGAIN = 0.9  # seconds after which one that has shown everything is asked again, until it is stable
 ASK = 2  # seconds that one question may take
 YOUNG = 25  # seconds after its start in which a component may still refuse a good certificate (403)
-WRONG = 5  # seconds in which a right process says the contrary, after which more patience is of no use
+# seconds in which a right process says the contrary, after which more patience is of no use
+WRONG = 5
 DEATHS = 3  # right processes that ended again
 PODS = "/var/log/pods"  # one file for each start of a container, whatever the runtime
 TRUE = ("", "1", "t", "T", "TRUE", "true", "True")
@@ -47,7 +45,10 @@ class Instance:
 
 
 def instances(component):
-    """The component's processes in static pods, the youngest first. Those of other clusters' pods are nobody's here."""
+    """The component's processes in static pods, the youngest first.
+
+    Those of other clusters' pods are nobody's here.
+    """
     found = []
     for pid, comm in procfs.of_interest():
         if procfs.NAMES[comm] not in (component, None):
@@ -65,11 +66,14 @@ def instances(component):
 
 
 def starts(component):
-    """The logs of the component's container, one a start: what ends at once is seen by nothing else.
+    """The logs of the component's container, one a start.
 
-    Those of hosted control planes, of sidecars and of pods whose name only begins alike are nobody's here, as in log_sources.
+    What ends at once is seen by nothing else.
+
+    Those of hosted control planes, of sidecars and of pods whose name only begins alike are
+    nobody's here, as in log_sources.
     """
-    return set(glob.glob(os.path.join(PODS, "kube-system_%s-*_*" % component, component, "*.log")))
+    return set(glob.glob(os.path.join(PODS, f"kube-system_{component}-*_*", component, "*.log")))
 
 
 def gone(instance):
@@ -78,12 +82,29 @@ def gone(instance):
 
 
 def ask(component, instance, credentials, seconds=ASK):
-    """{pid, address, port, healthz, check, elect, configz}: what it says of itself; None where it does not say."""
-    told = {"pid": instance.pid, "address": None, "port": None, "healthz": None, "check": None, "elect": None, "configz": None,
-            "error": "it serves on no port"}
+    """{pid, address, port, healthz, check, elect, configz}: what it says of itself.
+
+    None where it does not say.
+    """
+    told = {
+        "pid": instance.pid,
+        "address": None,
+        "port": None,
+        "healthz": None,
+        "check": None,
+        "elect": None,
+        "configz": None,
+        "error": "it serves on no port",
+    }
     secure = False
     for address, port, secure in component_http.doors(component, instance.argv):
-        answer = healthz(address, port, credentials if component == component_http.API_SERVER else (), seconds, secure)
+        answer = healthz(
+            address,
+            port,
+            credentials if component == component_http.API_SERVER else (),
+            seconds,
+            secure,
+        )
         told.update(address=address, port=port, healthz=answer["status"], error=answer["error"])
         if answer["error"] is None:
             if answer["status"] in (200, 500):
@@ -93,7 +114,12 @@ def ask(component, instance, credentials, seconds=ASK):
         return told
     for dummy, certificate, key in credentials if secure else [(None, None, None)]:
         try:
-            connection = web.Connection(told["address"], told["port"], seconds, tls.context(certificate, key) if secure else None)
+            connection = web.Connection(
+                told["address"],
+                told["port"],
+                seconds,
+                tls.context(certificate, key) if secure else None,
+            )
             try:
                 answer = component_http.configz(*connection.request("/configz"))
             finally:
@@ -103,29 +129,46 @@ def ask(component, instance, credentials, seconds=ASK):
             continue
         told["configz"] = answer["status"]
         if answer["leader_election"] is not None:
-            told["elect"] = next((bool(value) for key, value in answer["leader_election"].items() if key.lower() == "leaderelect"), None)
+            told["elect"] = next(
+                (
+                    bool(value)
+                    for key, value in answer["leader_election"].items()
+                    if key.lower() == "leaderelect"
+                ),
+                None,
+            )
         if answer["status"] not in (401, 403):
             break
     return told
 
 
 def healthz(address, port, credentials, seconds=ASK, secure=True):
-    """{status, body, error} of /healthz?verbose: as nobody, and where an API server lets nobody ask, by these credentials."""
+    """{status, body, error} of /healthz?verbose.
+
+    As nobody, and where an API server lets nobody ask, by these credentials.
+    """
     found = web.get(address, port, "/healthz?verbose", seconds, tls.context() if secure else None)
     for dummy, certificate, key in credentials if secure else ():
         if found["status"] not in (401, 403):
             break
         try:
-            found = web.get(address, port, "/healthz?verbose", seconds, tls.context(certificate, key))
+            found = web.get(
+                address, port, "/healthz?verbose", seconds, tls.context(certificate, key)
+            )
         except web.HttpError as error:  # a certificate that cannot be used
             found = dict(found, error=str(error))
     return found
 
 
 class Want:
-    """What is waited for. flags: {name: value, or None for not set}; argv: exactly this; not_identity: another process than that."""
+    """What is waited for. flags: {name: value, or None for not set}; argv: exactly this.
 
-    def __init__(self, component, flags=None, argv=None, not_identity=None, elect=None, healthy=True):
+    Not_identity: another process than that.
+    """
+
+    def __init__(
+        self, component, flags=None, argv=None, not_identity=None, elect=None, healthy=True
+    ):
         self.component = component
         self.flags = flags or {}
         self.argv = argv
@@ -141,8 +184,13 @@ class Want:
             return "the process (pid %d) does not run with the former command line" % instance.pid
         for name, value in sorted(self.flags.items()):
             running = procfs.flag(instance.argv, name)
-            if not (running == value or value == "true" and running in TRUE):
-                return "the process (pid %d) runs with --%s %s, not %s" % (instance.pid, name, _value(running), _value(value))
+            if not (running == value or (value == "true" and running in TRUE)):
+                return "the process (pid %d) runs with --%s %s, not %s" % (
+                    instance.pid,
+                    name,
+                    _value(running),
+                    _value(value),
+                )
         return None
 
     def contrary(self, told):
@@ -151,7 +199,9 @@ class Want:
             return None
         for name, said in (("healthz", told["check"]), ("configz", told["elect"])):
             if said is not None and said is not self.elect:
-                return "its %s says that leader election is %s" % (name, "on" if said else "off")
+                return "its {} says that leader election is {}".format(
+                    name, "on" if said else "off"
+                )
         return None
 
     def lacking(self, told, age):
@@ -159,7 +209,7 @@ class Want:
         if not self.healthy:
             return None
         if told["healthz"] != 200:
-            return "its healthz answers %s" % (told["healthz"] or "not (%s)" % told["error"])
+            return "its healthz answers %s" % (told["healthz"] or "not ({})".format(told["error"]))
         if self.elect is None:
             return None
         if told["configz"] in (401, 403) and age < YOUNG:
@@ -170,11 +220,20 @@ class Want:
 
 
 def _value(value):
-    return "not set" if value is None else "without a value" if value == "" else "= %s" % files.one_line(value, 80)
+    return (
+        "not set"
+        if value is None
+        else "without a value"
+        if value == ""
+        else f"= {files.one_line(value, 80)}"
+    )
 
 
 class Proof:
-    """What came of the waiting: ok or the reason why not; the last instance, what it said, and when all of it was first shown."""
+    """What came of the waiting: ok or the reason why not.
+
+    The last instance, what it said, and when all of it was first shown.
+    """
 
     def __init__(self):
         self.ok = False
@@ -188,15 +247,22 @@ class Proof:
         """For the step's answer."""
         told, one = self.told or {}, self.instance
         elect = told.get("elect") if told.get("elect") is not None else told.get("check")
-        return {"pid": one.pid if one else None, "started_at": one.started_at if one else None, "elect": elect,
-                "healthz": told.get("healthz"), "configz": told.get("configz")}
+        return {
+            "pid": one.pid if one else None,
+            "started_at": one.started_at if one else None,
+            "elect": elect,
+            "healthz": told.get("healthz"),
+            "configz": told.get("configz"),
+        }
 
 
 def wait(want, credentials, end, stable=None, hopeless=True, later=None):
-    """A Proof. `end` by time.monotonic(); hopeless: give up early on what cannot become right any more.
+    """A Proof. `end` by time.monotonic(); hopeless.
 
-    later: asked once at the end, when nothing runs and nothing ended either, for another end: the kubelet may hold back a
-    container that it has started before, and that is no failure.
+    Give up early on what cannot become right any more.
+
+    later: asked once at the end, when nothing runs and nothing ended either, for another end: the
+    kubelet may hold back a container that it has started before, and that is no failure.
     """
     found, state, begin = Proof(), _State(want.component), time.monotonic()
     stable = STABLE if stable is None else stable
@@ -204,7 +270,11 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
         _look(want, credentials, found, state)
         now = time.monotonic()
         found.waited = now - begin
-        if found.shown_at is not None and state.healthy_at is not None and now - state.healthy_at >= stable:
+        if (
+            found.shown_at is not None
+            and state.healthy_at is not None
+            and now - state.healthy_at >= stable
+        ):
             found.ok, found.reason = True, None
             return found
         if hopeless and state.ended() >= DEATHS:
@@ -212,11 +282,20 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
             return found
         if hopeless and state.wrong_at is not None and now - state.wrong_at >= WRONG:
             return found
-        if now >= end and found.shown_at is None and later is not None and not state.ended() and not instances(want.component):
+        if (
+            now >= end
+            and found.shown_at is None
+            and later is not None
+            and not state.ended()
+            and not instances(want.component)
+        ):
             end, later = max(end, later()), None
         if now >= end and found.shown_at is None:
             if state.ended():
-                found.reason = "%s (the new process ended again %d times)" % (found.reason, state.ended())
+                found.reason = "%s (the new process ended again %d times)" % (
+                    found.reason,
+                    state.ended(),
+                )
             return found
         time.sleep(PAUSE)
 
@@ -236,11 +315,15 @@ class _State:
         self.counted_at, self.fresh = 0.0, set()
 
     def ended(self):
-        """How many processes ended since the beginning: those that were seen, or those that left only a log."""
+        """How many processes ended since the beginning.
+
+        Those that were seen, or those that left only a log.
+        """
         now = time.monotonic()
         if now - self.counted_at >= AGAIN:
             self.counted_at = now
-            self.fresh |= starts(self.component) - self.logs  # the kubelet soon removes the logs of earlier starts
+            # the kubelet soon removes the logs of earlier starts
+            self.fresh |= starts(self.component) - self.logs
         return max(self.deaths, len(self.fresh) - (1 if self.identity else 0))
 
     def follow(self, identity):
@@ -248,7 +331,12 @@ class _State:
         if self.identity is not None and self.identity != identity:
             self.deaths += 1
         if self.identity != identity:
-            self.identity, self.since, self.healthy_at, self.wrong_at = identity, time.monotonic(), None, None
+            self.identity, self.since, self.healthy_at, self.wrong_at = (
+                identity,
+                time.monotonic(),
+                None,
+                None,
+            )
 
 
 def _look(want, credentials, found, state):
@@ -263,12 +351,15 @@ def _look(want, credentials, found, state):
         found.shown_at = None
     state.follow(right.identity if right else None)
     if right is None:
-        found.reason = misfit or "no process of %s runs" % want.component
+        found.reason = misfit or f"no process of {want.component} runs"
         return
     found.instance = right
-    if len(running) > 1:  # whoever of them holds the port would answer, and may have answered before
+    # whoever of them holds the port would answer, and may have answered before
+    if len(running) > 1:
         found.shown_at = None
-        found.reason = "another process (pid %d) still runs" % next(one.pid for one in running if one is not right)
+        found.reason = "another process (pid %d) still runs" % next(
+            one.pid for one in running if one is not right
+        )
         return
     if found.shown_at is not None and time.monotonic() - state.asked_at < AGAIN:
         return  # only that it lives on counts until then
@@ -290,7 +381,10 @@ def terminate(instance):
 
 
 def send(instance, number):
-    """Whether a signal went to exactly this process: by a descriptor of it where there are such, so that no other can take its number."""
+    """Whether a signal went to exactly this process.
+
+    By a descriptor of it where there are such, so that no other can take its number.
+    """
     opened = getattr(os, "pidfd_open", None)
     by_descriptor = getattr(signal, "pidfd_send_signal", None)
     try:

@@ -1,30 +1,31 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what became of changes that were interrupted, and their end.
+"""What became of changes that were interrupted, and their end.
 
-The file itself tells: it holds the bytes from before (not done), those from after (done, and only the record is
-missing), or somebody else's (superseded: they stay, and the former bytes stay in the journal).
+The file itself tells: it holds the bytes from before (not done), those from after (done, and only
+the record is missing), or somebody else's (superseded: they stay, and the former bytes stay in the
+journal).
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import contextlib
 import os
 
-from ..state import storage as durable, journal, file_target as target
+from ..state import file_target as target
+from ..state import journal
+from ..state import storage as durable
 from ..state.storage import ROOT, ChangeError
 
 STATES = {"after": journal.COMMITTED, "before": journal.NOT_DONE, "neither": journal.SUPERSEDED}
 
 
 def pending(root=ROOT):
-    """Every change without an end: {run_id, entry, intent, error, state, sha256, temp}. Makes nothing.
+    """Every change without an end: {run_id, entry, intent, error, state, sha256, temp}.
 
-    state: before, after or neither, by the present bytes; unknown when they or the intent cannot be read (`error` says why).
-    temp: the path of a dotfile that was left beside the file, or None.
+    Makes nothing.
+
+    state: before, after or neither, by the present bytes; unknown when they or the intent cannot be
+    read (`error` says why). temp: the path of a dotfile that was left beside the file, or None.
     """
     return [_told(item, root) for item in journal.open_entries(root)]
 
@@ -47,16 +48,22 @@ def _told(item, root):
 
 
 def present(intent, root, run_id=None, entry=None):
-    """The sha256 of what is there now, None when nothing is; ChangeError when it cannot be told, as by an API that is away."""
+    """The sha256 of what is there now, None when nothing is.
+
+    ChangeError when it cannot be told, as by an API that is away.
+    """
     if journal.in_api(intent):
         # few nodes have such an entry, and the door to the API costs each the time to compile it
         from . import api_object_change as config_map
+
         return config_map.present(intent)
     if journal.is_unit(intent):
         from .handlers import service_start as kubelet_service
+
         return kubelet_service.present(intent)
     if journal.is_level(intent):
         from ..capture import klog_level as level
+
         return level.present(run_id, entry, intent, root)
     place = target.Place(intent["real"], root)
     try:
@@ -69,24 +76,40 @@ def present(intent, root, run_id=None, entry=None):
 
 
 def _state(intent, sha256):
-    return "after" if sha256 == intent["sha256_after"] else "before" if sha256 == intent["sha256_before"] else "neither"
+    return (
+        "after"
+        if sha256 == intent["sha256_after"]
+        else "before"
+        if sha256 == intent["sha256_before"]
+        else "neither"
+    )
 
 
 def recover(item, step):
-    """End one interrupted change (of `pending`): {run_id, entry, path, result, sha256}. Idempotent."""
+    """End one interrupted change (of `pending`): {run_id, entry, path, result, sha256}.
+
+    Idempotent.
+    """
     with step.exclusive():
         return _recover(item["run_id"], item["entry"], step)
 
 
 def recover_all(step, only_run=None):
-    """End every interrupted change (only_run: of this run) and remove what killed processes left in our own folder.
+    """End every interrupted change (only_run.
 
-    What only the API or a process could tell stays open while it is away: result None, and `error` says why.
+    Of this run) and remove what killed processes left in our own folder.
+
+    What only the API or a process could tell stays open while it is away: result None, and `error`
+    says why.
     """
     with step.exclusive() as root_fd:
-        results = [_recover_or_tell(item, step) for item in journal.open_entries(step.root) if only_run in (None, item["run_id"])]
+        results = [
+            _recover_or_tell(item, step)
+            for item in journal.open_entries(step.root)
+            if only_run in (None, item["run_id"])
+        ]
         if root_fd is not None:
-            with durable.told("%s cannot be tidied" % step.root):
+            with durable.told(f"{step.root} cannot be tidied"):
                 _sweep(root_fd, step.root)
     return results
 
@@ -96,21 +119,38 @@ def _recover_or_tell(item, step):
         return _recover(item["run_id"], item["entry"], step)
     except ChangeError as error:
         intent = item["intent"]
-        if intent is None or not (journal.in_api(intent) or journal.is_level(intent) or journal.is_unit(intent)):
+        if intent is None or not (
+            journal.in_api(intent) or journal.is_level(intent) or journal.is_unit(intent)
+        ):
             raise
-        return {"run_id": item["run_id"], "entry": item["entry"], "path": intent["path"], "result": None, "sha256": None, "error": str(error)}
+        return {
+            "run_id": item["run_id"],
+            "entry": item["entry"],
+            "path": intent["path"],
+            "result": None,
+            "sha256": None,
+            "error": str(error),
+        }
 
 
 def _recover(run_id, name, step):
     item = next((one for one in journal.read_run(run_id, step.root) if one["entry"] == name), None)
     if item is None or item["error"]:
-        raise ChangeError("the entry %s of run %s cannot be read in the journal (%s); compare the file that it is about, then move the "
-                          "entry away" % (name, run_id, item["error"] if item else "it is gone"))
+        raise ChangeError(
+            "the entry {} of run {} cannot be read in the journal ({}); compare the file that it is"
+            " about, then move the entry away".format(
+                name, run_id, item["error"] if item else "it is gone"
+            )
+        )
     intent, end = item["intent"], item["end"]
     answer = {"run_id": run_id, "entry": name, "path": intent["path"]}
     if end:
         return dict(answer, result=end["result"], sha256=end["sha256_present"])
-    with durable.told("the interrupted change of %s (entry %s of run %s) was not ended" % (intent["path"], name, run_id)):
+    with durable.told(
+        "the interrupted change of {} (entry {} of run {}) was not ended".format(
+            intent["path"], name, run_id
+        )
+    ):
         if journal.is_level(intent):
             sha256, result = _level_back(intent, step)
         else:
@@ -127,15 +167,21 @@ def _recover(run_id, name, step):
 
 
 def _level_back(intent, step):
-    """A level cannot be read back: it is set to what it was, which harms nobody, and so it was not done."""
+    """A level cannot be read back.
+
+    It is set to what it was, which harms nobody, and so it was not done.
+    """
     from ..capture import klog_level as level
+
     if not step.check:
         level.undo_open(intent)
     return intent["sha256_before"], journal.NOT_DONE
 
 
 def _remove_temporary(intent):
-    """The dotfile away, and whatever was done to the folder on the disk before the journal says so."""
+    """The dotfile away, and whatever was done to the folder on the disk before the journal says
+    so.
+    """
     try:
         folder = os.open(os.path.dirname(intent["real"]), durable.FOLDER_FLAGS)
     except FileNotFoundError:
@@ -147,7 +193,10 @@ def _remove_temporary(intent):
 
 
 def _sweep(root_fd, root):
-    """Dotfiles of ours, and former bytes whose intent was never written: under the flock they are nobody's."""
+    """Dotfiles of ours, and former bytes whose intent was never written.
+
+    Under the flock they are nobody's.
+    """
     for name in os.listdir(root_fd):
         if name.startswith(".") and name.endswith(".tmp"):
             durable.unlink(name, root_fd)
@@ -155,8 +204,11 @@ def _sweep(root_fd, root):
         with journal.opened(root, run_id) as fd:
             names = set(os.listdir(fd))
             for name in names:
-                alone = name.endswith(journal.BEFORE) and name[:-len(journal.BEFORE)] + journal.INTENT not in names
-                if alone or name.startswith(".") and name.endswith(".tmp"):
+                alone = (
+                    name.endswith(journal.BEFORE)
+                    and name[: -len(journal.BEFORE)] + journal.INTENT not in names
+                )
+                if alone or (name.startswith(".") and name.endswith(".tmp")):
                     durable.unlink(name, fd)
         if not names:
             with contextlib.suppress(OSError):

@@ -1,19 +1,18 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a small file of ours on a node (sysctl.d, limits.d, modules-load.d, a unit's drop-in): read, added to, and put back.
+"""A small file of ours on a node (sysctl.d, limits.d, modules-load.d, a unit's drop-in).
 
-What else such a file holds stays: each remedy says by a function of the bytes before (None where there is no file) what they are to be.
+Read, added to, and put back.
+
+What else such a file holds stays: each remedy says by a function of the bytes before (None where
+there is no file) what they are to be.
 """
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
-from . import file_change as change
 from ..state import storage as durable
-from ..system import files
 from ..state.storage import ChangeError
+from ..system import files
+from . import file_change as change
 
 MAX_FILE = 65536
 
@@ -29,7 +28,10 @@ def read(path):
 
 
 def write(path, merged, step):
-    """Make it what merged gives of the present bytes: those, None where there was no file; ChangeError, OSError."""
+    """Make it what merged gives of the present bytes: those, None where there was no file.
+
+    ChangeError, OSError.
+    """
     present = read(path)
     data = merged(present)
     if present is None:
@@ -51,7 +53,7 @@ def says(path, merged):
 def put_back(path, former, step, reverts=None):
     """Make it again what it was, None for no file; ChangeError, OSError."""
     now = read(path)
-    again = step.also(what="roll back: %s" % path, reverts=reverts)
+    again = step.also(what=f"roll back: {path}", reverts=reverts)
     if now == former:
         return
     if now is None:

@@ -1,24 +1,23 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what must hold on the node immediately before a write, whatever the plan believed.
+"""What must hold on the node immediately before a write, whatever the plan believed.
 
-Each refusal is one sentence that names what is in the way and the way out; nothing was changed then.
+Each refusal is one sentence that names what is in the way and the way out; nothing was changed
+then.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 import re
 
-from ..shared import restart_impact as pending
-from . import health_probe as prove
-from ..system import runtime_tool as runtime
-from ..collectors.node import component_http, instances, kubelet
-from ..system import client_certificates as credentials, files, procfs, tls, http_client as web
 from ..collectors import registry as spec
+from ..collectors.node import component_http, instances, kubelet
+from ..shared import restart_impact as pending
+from ..system import client_certificates as credentials
+from ..system import files, procfs, tls
+from ..system import http_client as web
+from ..system import runtime_tool as runtime
+from . import health_probe as prove
 
 TOLERANCE = 2.0  # seconds: the start of a process is worked out from a clock that may be set
 API_SECONDS = 3
@@ -31,7 +30,10 @@ class Refused(Exception):
 
 
 class Scene:
-    """The node as the guards found it: the component's process before the change, and what may ask components."""
+    """The node as the guards found it.
+
+    The component's process before the change, and what may ask components.
+    """
 
     def __init__(self, former, usable, notes):
         self.former = former
@@ -44,7 +46,10 @@ def check(step, params):
     expect, host = step.get("expect") or {}, step.get("host") or "this host"
     component = expect.get("component")
     if component not in component_http.PORTS and component != component_http.API_SERVER:
-        raise Refused("%s of %s is not edited or restarted by a step of this kind; do it by hand" % (component, host))
+        raise Refused(
+            f"{component} of {host} is not edited or restarted by a step of this kind; do it by"
+            " hand"
+        )
     evidence = _kubelet(host)
     notes = _runtime(evidence, expect.get("image"), component, host)
     former = _process(expect, component, host)
@@ -60,7 +65,10 @@ def check(step, params):
 
 
 def resume(step, params):
-    """The guards under which an interrupted step is proved or undone: what brings a component back must work."""
+    """The guards under which an interrupted step is proved or undone.
+
+    What brings a component back must work.
+    """
     host = step.get("host") or "this host"
     _runtime(_kubelet(host), None, None, host)
     everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
@@ -69,7 +77,9 @@ def resume(step, params):
 
 
 def startable(image):
-    """Whether all is there that a start needs, so that only the kubelet's own back-off can be what is waited for."""
+    """Whether all is there that a start needs, so that only the kubelet's own back-off can be
+    what is waited for.
+    """
     try:
         evidence = _kubelet("this host")
         here = runtime.find(evidence)
@@ -89,13 +99,25 @@ def _kubelet(host):
         evidence = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))
     except Exception as error:  # pylint: disable=broad-except
         # whatever is wrong with it, the component would not come back
-        raise Refused("the kubelet of %s cannot be looked at (%s): mend it first, it has to bring the component back" % (host, files.one_line(error)))
+        raise Refused(
+            f"the kubelet of {host} cannot be looked at ({files.one_line(error)}): mend it first,"
+            " it has to bring the component back"
+        )
     if not evidence["process"]:
-        raise Refused("no kubelet runs on %s: start it first (systemctl status kubelet), it has to bring the component back" % host)
+        raise Refused(
+            f"no kubelet runs on {host}: start it first (systemctl status kubelet), it has to bring"
+            " the component back"
+        )
     healthz = evidence["healthz"]
     if healthz["status"] != 200:
-        raise Refused("the kubelet of %s is not healthy (%s: %s): mend it first (journalctl -u kubelet), it has to bring the component back"
-                      % (host, healthz["url"] or "healthz", healthz["error"] or "HTTP %s" % healthz["status"]))
+        raise Refused(
+            "the kubelet of {} is not healthy ({}: {}): mend it first (journalctl -u kubelet), it"
+            " has to bring the component back".format(
+                host,
+                healthz["url"] or "healthz",
+                healthz["error"] or "HTTP {}".format(healthz["status"]),
+            )
+        )
     return evidence
 
 
@@ -106,63 +128,116 @@ def _runtime(evidence, image, component, host):
         here.demand()
         present = here.has_image(image) if image else None
     except runtime.RuntimeDown as error:
-        raise Refused("the container runtime of %s does not answer (%s): mend it first, it has to start the component again"
-                      % (host, files.one_line(error)))
+        raise Refused(
+            f"the container runtime of {host} does not answer ({files.one_line(error)}): mend it"
+            " first, it has to start the component again"
+        )
     if present is False:
-        raise Refused("the image %s of %s is gone from the runtime of %s, so that it could not start again: bring it back "
-                      "(crictl pull %s) and run again" % (image, component, host, image))
+        raise Refused(
+            f"the image {image} of {component} is gone from the runtime of {host}, so that it could"
+            f" not start again: bring it back (crictl pull {image}) and run again"
+        )
     if image and present is None:
-        return ["whether the runtime has %s could not be asked: neither crictl nor ctr is on %s" % (image, host)]
+        return [
+            f"whether the runtime has {image} could not be asked: neither crictl nor ctr is on"
+            f" {host}"
+        ]
     return []
 
 
 def _process(expect, component, host):
-    """The component's process, None when none runs. Where the step itself restarts it, it must be the one of the plan.
+    """The component's process, None when none runs.
 
-    Where the kubelet does, from a manifest whose bytes are compared, another one will do: what ends at each start is seen or not as it happens.
+    Where the step itself restarts it, it must be the one of the plan.
+
+    Where the kubelet does, from a manifest whose bytes are compared, another one will do: what ends
+    at each start is seen or not as it happens.
     """
     running = prove.instances(component)
     for one in running:
         if one.pid == expect.get("pid"):
             started = one.started_at
-            if expect.get("started_at") is None or started is None or abs(started - expect["started_at"]) <= TOLERANCE:
+            if (
+                expect.get("started_at") is None
+                or started is None
+                or abs(started - expect["started_at"]) <= TOLERANCE
+            ):
                 return one
     if expect.get("pid") is None or expect.get("restart") == "kubelet":
         return running[0] if running else None
-    now = "pid %s runs now" % ", ".join(str(one.pid) for one in running) if running else "none runs now"
-    raise Refused("the evidence is old: %s on %s is no longer the process %s (%s); %s" % (component, host, expect["pid"], now, OLD))
+    now = (
+        "pid {} runs now".format(", ".join(str(one.pid) for one in running))
+        if running
+        else "none runs now"
+    )
+    raise Refused(
+        "the evidence is old: {} on {} is no longer the process {} ({}); {}".format(
+            component, host, expect["pid"], now, OLD
+        )
+    )
 
 
 def _only_manifest(step, folder, component, host):
-    """The file that the component comes from is the only one of it in the folder, the one that is moved out aside."""
+    """The file that the component comes from is the only one of it in the folder, the one that
+    is moved out aside.
+    """
     change = step.get("change") or {}
     moved = change.get("path") if change.get("kind") == "move_out" else None
     mine = (step.get("guard") or {}).get("manifest")
     if not folder:
-        raise Refused("the kubelet of %s has no folder of static pods, so nothing would start %s again; %s" % (host, component, OLD))
-    if moved is None and mine is None and change.get("path") and os.path.dirname(change["path"]) == folder:
+        raise Refused(
+            f"the kubelet of {host} has no folder of static pods, so nothing would start"
+            f" {component} again; {OLD}"
+        )
+    if (
+        moved is None
+        and mine is None
+        and change.get("path")
+        and os.path.dirname(change["path"]) == folder
+    ):
         mine = change["path"]
     try:
         names = [name for name in sorted(os.listdir(folder)) if not name.startswith(".")]
     except OSError as error:
-        raise Refused("the folder of static pods %s on %s cannot be read (%s)" % (folder, host, files.reason(error)))
-    holding = [path for path in (os.path.join(folder, name) for name in names) if path != moved and speaks_of(path, component)]
+        raise Refused(
+            f"the folder of static pods {folder} on {host} cannot be read ({files.reason(error)})"
+        )
+    holding = [
+        path
+        for path in (os.path.join(folder, name) for name in names)
+        if path != moved and speaks_of(path, component)
+    ]
     if not holding:
-        raise Refused("no file in %s on %s is a manifest of %s, so nothing would start it again; %s" % (folder, host, component, OLD))
-    if len(holding) > 1 or mine and holding != [mine]:
-        raise Refused("%s on %s may hold manifests of %s beside the one that is meant: move what does not belong there out of the "
-                      "folder, and run again" % (" and ".join(path for path in holding if path != mine), host, component))
+        raise Refused(
+            f"no file in {folder} on {host} is a manifest of {component}, so nothing would start it"
+            f" again; {OLD}"
+        )
+    if len(holding) > 1 or (mine and holding != [mine]):
+        raise Refused(
+            "{} on {} may hold manifests of {} beside the one that is meant: move what does not"
+            " belong there out of the folder, and run again".format(
+                " and ".join(path for path in holding if path != mine), host, component
+            )
+        )
 
 
 def speaks_of(path, component):
-    """Whether a file may be a manifest of the component, without a YAML parser: rather once too often."""
+    """Whether a file may be a manifest of the component, without a YAML parser.
+
+    Rather once too often.
+    """
     try:
         text = files.read(path, MAX_MANIFEST).decode("utf-8", "replace")
     except OSError:
         return False
-    word = r"""["']?(?:[^\s"'\[\],]*/)?%s["']?""" % re.escape(component)
-    return re.search(r"""(?m)(?:^[ \t]*-[ \t]+|[\[,][ \t]*|^[ \t-]*["']?name["']?[ \t]*:[ \t]*|[{,][ \t]*["']?name["']?[ \t]*:[ \t]*)%s[ \t]*(?:[,\]}#\r]|$)"""
-                     % word, text) is not None
+    word = rf"""["']?(?:[^\s"'\[\],]*/)?{re.escape(component)}["']?"""
+    return (
+        re.search(
+            rf"""(?m)(?:^[ \t]*-[ \t]+|[\[,][ \t]*|^[ \t-]*["']?name["']?[ \t]*:[ \t]*|[{{,][ \t]*["']?name["']?[ \t]*:[ \t]*){word}[ \t]*(?:[,\]}}#\r]|$)""",
+            text,
+        )
+        is not None
+    )
 
 
 def answering(guard, everyone, host):
@@ -170,31 +245,38 @@ def answering(guard, everyone, host):
     named = (guard or {}).get("api_servers") or own_servers(everyone)
     silent = []
     for one in named:
-        address, dummy, port = one.rpartition(":")
+        address, _dummy, port = one.rpartition(":")
         if not port.isdigit():
-            silent.append("%s: no address and port" % files.one_line(one, 80))
+            silent.append(f"{files.one_line(one, 80)}: no address and port")
             continue
         answer = web.get(web.reachable(address), int(port), "/healthz", API_SECONDS, tls.context())
         if answer["status"] is not None:
             return
-        silent.append("%s: %s" % (one, answer["error"]))
-    raise Refused("no API server answers from %s (%s): manifests and running components stay untouched until one does"
-                  % (host, "; ".join(silent) or "none is known and none runs here"))
+        silent.append("{}: {}".format(one, answer["error"]))
+    raise Refused(
+        "no API server answers from {} ({}): manifests and running components stay untouched until"
+        " one does".format(host, "; ".join(silent) or "none is known and none runs here")
+    )
 
 
 def another(guard, everyone, credentials, host):
-    """An API server of another node is well, its etcd with it: this one may go away for a while. Or Refused."""
+    """An API server of another node is well, its etcd with it: this one may go away for a while.
+
+    Or Refused.
+    """
     mine, told = own_servers(everyone), []
     for one in [name for name in (guard or {}).get("api_servers") or [] if name not in mine]:
-        address, dummy, port = one.rpartition(":")
+        address, _dummy, port = one.rpartition(":")
         if not port.isdigit():
             continue
         said = prove.healthz(web.reachable(address), int(port), credentials, API_SECONDS)
         if said["status"] == 200:
             return
-        told.append("%s: %s" % (one, said["error"] or "HTTP %s" % said["status"]))
-    raise Refused("no API server but the one of %s is well (%s), and it is restarted only while another one serves: mend that first"
-                  % (host, "; ".join(told) or "none is known"))
+        told.append("{}: {}".format(one, said["error"] or "HTTP {}".format(said["status"])))
+    raise Refused(
+        "no API server but the one of {} is well ({}), and it is restarted only while another one"
+        " serves: mend that first".format(host, "; ".join(told) or "none is known")
+    )
 
 
 def own_servers(everyone):
@@ -202,8 +284,14 @@ def own_servers(everyone):
     found = []
     for one in everyone:
         if one["component"] == component_http.API_SERVER and one["host_network"]:
-            address = procfs.flag(one["argv"], "advertise-address") or web.reachable(procfs.flag(one["argv"], "bind-address"))
-            found.append("%s:%s" % (web.bracketed(address), procfs.flag(one["argv"], "secure-port") or "6443"))
+            address = procfs.flag(one["argv"], "advertise-address") or web.reachable(
+                procfs.flag(one["argv"], "bind-address")
+            )
+            found.append(
+                "{}:{}".format(
+                    web.bracketed(address), procfs.flag(one["argv"], "secure-port") or "6443"
+                )
+            )
     return found
 
 
@@ -212,12 +300,19 @@ def _pending(step, former, host):
     if "pending_changes" in (guard.get("allow") or []):
         return
     own = list(guard.get("loads") or [])
-    if step.get("remedy") == "restart" and not own:  # the change of that file is what the restart is for
+    # the change of that file is what the restart is for
+    if step.get("remedy") == "restart" and not own:
         own = [procfs.flag(former.argv, "config")]
     own.append(change.get("path") if step.get("remedy") != "edit_config" else None)
-    process = {"component": expect["component"], "started_at": former.started_at, "argv": files.masked_argv(former.argv),
-               "exe": procfs.link(former.pid, "exe")}
+    process = {
+        "component": expect["component"],
+        "started_at": former.started_at,
+        "argv": files.masked_argv(former.argv),
+        "exe": procfs.link(former.pid, "exe"),
+    }
     given = instances.given(former.pid, former.argv, files.whole("/proc/self/mountinfo") or "")
-    found = pending.changes(process, given, expect.get("words"), sorted(expect.get("flags") or {}), own)
+    found = pending.changes(
+        process, given, expect.get("words"), sorted(expect.get("flags") or {}), own
+    )
     if found:
         raise Refused(pending.sentence(host, expect["component"], found))

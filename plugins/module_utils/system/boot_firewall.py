@@ -1,102 +1,173 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: for the collector boot: firewalld and ufw, whether they run and start at boot and what they let in; what SELinux denied.
+"""For the collector boot: firewalld and ufw, whether they run and start at boot and what they let
+in; what SELinux denied.
 
-Files alone, and none of them where neither is installed. What they mean is for the controller (plugin_utils/parsers/firewall.py). What somebody told a
-running firewalld without --permanent is in no file.
+Files alone, and none of them where neither is installed. What they mean is for the controller
+(plugin_utils/parsers/firewall.py). What somebody told a running firewalld without --permanent is in
+no file.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 import time
 
-from . import files
 from ..collectors.node import swap
+from . import files
 
 FIREWALLD, UFW = "firewalld", "ufw"
 UNITS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
-TARGETS = ("multi-user.target", "default.target", "basic.target", "sysinit.target", "network-pre.target", "graphical.target")
+TARGETS = (
+    "multi-user.target",
+    "default.target",
+    "basic.target",
+    "sysinit.target",
+    "network-pre.target",
+    "graphical.target",
+)
 INVOCATIONS = "/run/systemd/units"  # since systemd 235: a link for each unit that is active
 GROUPS = ("/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/system.slice")
 OURS, VENDOR = "/etc/firewalld", "/usr/lib/firewalld"
 KUBERNETES = ("kube", "etcd")  # how the services are called that firewalld brings for it
-BOUND = (("/etc/sysconfig/network-scripts", "ifcfg-", "ZONE"), ("/etc/NetworkManager/system-connections", "", "zone"),
-         ("/run/NetworkManager/system-connections", "", "zone"), ("/usr/lib/NetworkManager/system-connections", "", "zone"))
-RULES = ("/etc/ufw/ufw.conf", "/etc/default/ufw", "/etc/ufw/before.rules", "/etc/ufw/before6.rules", "/etc/ufw/user.rules", "/etc/ufw/user6.rules",
-         "/etc/ufw/after.rules", "/etc/ufw/after6.rules", "/lib/ufw/user.rules", "/lib/ufw/user6.rules")
-SCRIPTS = ("/etc/ufw/before.init", "/etc/ufw/after.init")  # ufw runs them where they are executable: as they are shipped they are not
+BOUND = (
+    ("/etc/sysconfig/network-scripts", "ifcfg-", "ZONE"),
+    ("/etc/NetworkManager/system-connections", "", "zone"),
+    ("/run/NetworkManager/system-connections", "", "zone"),
+    ("/usr/lib/NetworkManager/system-connections", "", "zone"),
+)
+RULES = (
+    "/etc/ufw/ufw.conf",
+    "/etc/default/ufw",
+    "/etc/ufw/before.rules",
+    "/etc/ufw/before6.rules",
+    "/etc/ufw/user.rules",
+    "/etc/ufw/user6.rules",
+    "/etc/ufw/after.rules",
+    "/etc/ufw/after6.rules",
+    "/lib/ufw/user.rules",
+    "/lib/ufw/user6.rules",
+)
+# ufw runs them where they are executable: as they are shipped they are not
+SCRIPTS = ("/etc/ufw/before.init", "/etc/ufw/after.init")
 AUDIT = "/var/log/audit/audit.log"
 MAX_TEXT, MAX_FILES, MAX_BOUND, MAX_UNREAD, MAX_TAIL, MAX_LINES = 65536, 80, 500, 20, 256 * 1024, 20
 
 
 def collect(root=""):
-    """{name: {active, enabled, masked, files, zones, unread}} of those that are installed. active: None where that cannot be told; unread: files and folders
-    that may give a zone to something, and could not be read.
+    """{name: {active, enabled, masked, files, zones, unread}} of those that are installed. active.
+
+    None where that cannot be told; unread: files and folders that may give a zone to something, and
+    could not be read.
     """
     found = {}
     for name in (FIREWALLD, UFW):
         unit = name + ".service"
-        if any(os.path.lexists("%s%s/%s" % (root, folder, unit)) for folder in UNITS):
+        if any(os.path.lexists(f"{root}{folder}/{unit}") for folder in UNITS):
             unread = []
-            records = _records(root, _firewalld(root, unread)) if name == FIREWALLD else _records(root, RULES) + [_script(root, path) for path in SCRIPTS]
-            found[name] = {"active": active(unit, root), "enabled": enabled(unit, root), "masked": swap.masked("%s%s/%s" % (root, UNITS[0], unit)),
-                           "files": records, "zones": bound(root, unread) if name == FIREWALLD else [], "unread": unread[:MAX_UNREAD]}
+            records = (
+                _records(root, _firewalld(root, unread))
+                if name == FIREWALLD
+                else _records(root, RULES) + [_script(root, path) for path in SCRIPTS]
+            )
+            found[name] = {
+                "active": active(unit, root),
+                "enabled": enabled(unit, root),
+                "masked": swap.masked(f"{root}{UNITS[0]}/{unit}"),
+                "files": records,
+                "zones": bound(root, unread) if name == FIREWALLD else [],
+                "unread": unread[:MAX_UNREAD],
+            }
     return found
 
 
 def active(unit, root=""):
-    """Whether the unit is active, by what systemd keeps of those that are; an older one of a service that has a process."""
+    """Whether the unit is active, by what systemd keeps of those that are.
+
+    An older one of a service that has a process.
+    """
     if os.path.isdir(root + INVOCATIONS):
-        return os.path.lexists("%s%s/invocation:%s" % (root, INVOCATIONS, unit))
+        return os.path.lexists(f"{root}{INVOCATIONS}/invocation:{unit}")
     groups = [root + folder for folder in GROUPS if os.path.isdir(root + folder)]
     if not groups or unit.startswith(UFW):
         return None  # ufw has no process
-    return any((files.text("%s/%s/cgroup.procs" % (folder, unit), 4096) or "").strip() for folder in groups)
+    return any(
+        (files.text(f"{folder}/{unit}/cgroup.procs", 4096) or "").strip() for folder in groups
+    )
 
 
 def enabled(unit, root=""):
     """Whether a target that a boot reaches wants it."""
-    return any(os.path.lexists("%s%s/%s.%s/%s" % (root, folder, target, kind, unit))
-               for folder in UNITS for target in TARGETS for kind in ("wants", "requires"))
+    return any(
+        os.path.lexists(f"{root}{folder}/{target}.{kind}/{unit}")
+        for folder in UNITS
+        for target in TARGETS
+        for kind in ("wants", "requires")
+    )
 
 
 def _firewalld(root, unread):
-    """Its own files, and of what the package brings the zones and what has to do with Kubernetes."""
+    """Its own files, and of what the package brings the zones and what has to do with
+    Kubernetes.
+    """
     found = [OURS + "/firewalld.conf", OURS + "/direct.xml"]
-    for folder, names in ((OURS + "/zones", ""), (OURS + "/services", ""), (OURS + "/policies", ""), (VENDOR + "/zones", ""),
-                          (VENDOR + "/services", KUBERNETES)):
-        found += ["%s/%s" % (folder, name) for name in _listed(root, folder, unread) if name.endswith(".xml") and name.startswith(names)]
+    for folder, names in (
+        (OURS + "/zones", ""),
+        (OURS + "/services", ""),
+        (OURS + "/policies", ""),
+        (VENDOR + "/zones", ""),
+        (VENDOR + "/services", KUBERNETES),
+    ):
+        found += [
+            f"{folder}/{name}"
+            for name in _listed(root, folder, unread)
+            if name.endswith(".xml") and name.startswith(names)
+        ]
     return found
 
 
 def _records(root, paths):
-    """Of each path; where there are more than are read, the first, which all depends on, is not known: what is left out may let something in."""
+    """Of each path; where there are more than are read, the first, which all depends on, is not
+    known: what is left out may let something in.
+    """
     found = [_record(root, path) for path in paths[:MAX_FILES]]
     if len(paths) > MAX_FILES:
-        found[0] = {"path": paths[0], "text": None, "error": "one of more than %d files" % MAX_FILES, "truncated": True}
+        found[0] = {
+            "path": paths[0],
+            "text": None,
+            "error": "one of more than %d files" % MAX_FILES,
+            "truncated": True,
+        }
     return found
 
 
 def _record(root, path):
     """Its text, and why there is none."""
     seen = files.record(root + path, limit=MAX_TEXT)
-    return {"path": path, "text": seen["text"], "error": seen["error"], "truncated": seen["truncated"]}
+    return {
+        "path": path,
+        "text": seen["text"],
+        "error": seen["error"],
+        "truncated": seen["truncated"],
+    }
 
 
 def _script(root, path):
     """Likewise, and whether ufw runs it."""
     seen = files.record(root + path, limit=MAX_TEXT)
-    return {"path": path, "text": seen["text"], "error": seen["error"], "truncated": seen["truncated"],
-            "executable": None if seen["mode"] is None else bool(int(seen["mode"], 8) & 0o111)}
+    return {
+        "path": path,
+        "text": seen["text"],
+        "error": seen["error"],
+        "truncated": seen["truncated"],
+        "executable": None if seen["mode"] is None else bool(int(seen["mode"], 8) & 0o111),
+    }
 
 
 def bound(root, unread):
-    """The zones that NetworkManager's and the network scripts' files give to interfaces; their other words are nobody's business. A profile of NetworkManager
-    is root's alone: what cannot be read is added to unread, because it may name a zone.
+    """The zones that NetworkManager's and the network scripts' files give to interfaces.
+
+    Their other words are nobody's business. A profile of NetworkManager is root's alone: what
+    cannot be read is added to unread, because it may name a zone.
     """
     found = set()
     for folder, begin, key in BOUND:
@@ -104,7 +175,7 @@ def bound(root, unread):
         if len(names) > MAX_BOUND:
             unread.append({"path": folder, "error": "more than %d files" % MAX_BOUND})
         for name in names[:MAX_BOUND]:
-            for line in _profile(root, "%s/%s" % (folder, name), unread).split("\n"):
+            for line in _profile(root, f"{folder}/{name}", unread).split("\n"):
                 word, equals, value = line.strip().partition("=")
                 if equals and word.strip() == key and value.strip("\"' "):
                     found.add(files.one_line(value.strip("\"' "), 80))
@@ -134,8 +205,10 @@ def _listed(root, folder, unread):
 
 
 def denials(proc="/proc", path=AUDIT, now=time.time):
-    """What SELinux denied since the boot, by the end of the audit log, and of the one before it where a rotation came between: {count, lines, cut, since, path,
-    error}. lines: the last ones; cut: what was read does not reach back to the boot; since: whether anything was written since the boot; path: of the error.
+    """What SELinux denied since the boot, by the end of the audit log, and of the one before it
+    where a rotation came between: {count, lines, cut, since, path, error}. lines: the last
+    ones; cut: what was read does not reach back to the boot; since: whether anything was
+    written since the boot; path: of the error.
     """
     told = {"count": 0, "lines": [], "cut": False, "since": False, "path": path, "error": None}
     try:
@@ -149,7 +222,9 @@ def denials(proc="/proc", path=AUDIT, now=time.time):
 
 
 def _reaching(path, booted, told):
-    """The denials since the boot of the log, and of what it was rotated to where it begins after the boot."""
+    """The denials since the boot of the log, and of what it was rotated to where it begins after
+    the boot.
+    """
     found = []
     for one in (path, path + ".1"):
         told["path"] = one

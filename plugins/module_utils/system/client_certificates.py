@@ -1,22 +1,22 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: client certificates that a control-plane node already has, read and never written anywhere."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Client certificates that a control-plane node already has, read and never written anywhere."""
 
 import os
 
-from . import files, yaml_scalars as kubeconfig, procfs
+from . import files, procfs
+from . import yaml_scalars as kubeconfig
 
 ADMIN = ("/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf")
 MAX_PEM = 262144
 
 
 def of_kubeconfig(path):
-    """(certificate, key) of the first user with a client certificate, embedded or in files; None when there is none."""
+    """(certificate, key) of the first user with a client certificate, embedded or in files.
+
+    None when there is none.
+    """
     text = files.read(path, 4194304).decode("utf-8", "replace")
     base = os.path.dirname(path)
     pair = []
@@ -30,8 +30,13 @@ def of_kubeconfig(path):
 
 
 def of_process(process, certificate_flag, key_flag):
-    """(path of the certificate, certificate, key) that a process was given by two flags, as its own root shows them."""
-    certificate, key = procfs.flag(process["argv"], certificate_flag), procfs.flag(process["argv"], key_flag)
+    """(path of the certificate, certificate, key) that a process was given by two flags, as its
+    own root shows them.
+    """
+    certificate, key = (
+        procfs.flag(process["argv"], certificate_flag),
+        procfs.flag(process["argv"], key_flag),
+    )
     if not certificate or not key:
         return None
     root = "/proc/%d/root" % process["pid"]
@@ -39,14 +44,17 @@ def of_process(process, certificate_flag, key_flag):
 
 
 def of_components(params, processes):
-    """Yield (path, certificate, key) of what may ask a scheduler or controller manager: admin.conf, then the API server's own."""
+    """Yield (path, certificate, key) of what may ask a scheduler or controller manager.
+
+    Admin.conf, then the API server's own.
+    """
     for path in [params["kubeconfig"]] if params.get("kubeconfig") else ADMIN:
         try:
             pair = of_kubeconfig(path)
         except OSError:
             continue
         if pair:
-            yield (path,) + pair
+            yield (path, *pair)
     for process in processes:
         if process["component"] == "kube-apiserver" and process["host_network"]:
             try:

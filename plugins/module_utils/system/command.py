@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: one command, its output bounded in time and size, without subprocess (6 to 10 ms to import)."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""One command, its output bounded in time and size, without subprocess (6 to 10 ms to import)."""
 
 import os
 import select
@@ -19,16 +15,22 @@ class CommandError(Exception):
 
 
 class Silent(CommandError):
-    """It printed nothing on standard output; the text holds the first line of its standard error, if any."""
+    """It printed nothing on standard output.
+
+    The text holds the first line of its standard error, if any.
+    """
 
 
 def run(argv, seconds=5, limit=1048576):
-    """Its standard output, whatever its exit code; of its standard error, the first line where it says nothing else."""
+    """Its standard output, whatever its exit code.
+
+    Of its standard error, the first line where it says nothing else.
+    """
     pid, read, complaint = start(argv)
     try:
         text = _read(argv, read, pid, seconds, limit)
         if not text:
-            raise Silent("%s: %s" % (argv[0], first_line(complaint) or "it said nothing"))
+            raise Silent("{}: {}".format(argv[0], first_line(complaint) or "it said nothing"))
     finally:
         os.close(complaint)
     return text
@@ -39,7 +41,7 @@ def complaint(argv, seconds):
     try:
         pid, out, said = start(argv)
     except OSError as error:
-        return "%s could not be started: %s" % (argv[0], error)
+        return f"{argv[0]} could not be started: {error}"
     os.close(out)
     end, ended = time.monotonic() + seconds, (0, 0)
     try:
@@ -50,17 +52,25 @@ def complaint(argv, seconds):
             os.kill(pid, 9)
             os.waitpid(pid, 0)
             return "%s did not end within %d s and was stopped" % (argv[0], seconds)
-        return "" if ended[1] == 0 else first_line(said) or "%s ended with %d" % (argv[0], ended[1] >> 8)
+        return (
+            ""
+            if ended[1] == 0
+            else first_line(said) or "%s ended with %d" % (argv[0], ended[1] >> 8)
+        )
     finally:
         os.close(said)
 
 
 def start(argv):
-    """(pid, its standard output, its standard error) of a command that runs from now on; the caller closes both and waits for it."""
+    """(pid, its standard output, its standard error) of a command that runs from now on.
+
+    The caller closes both and waits for it.
+    """
     read, write = os.pipe()
     complaint, complain = os.pipe()
     os.set_blocking(complaint, False)
-    os.set_blocking(complain, False)  # nobody reads before it has ended: what does not fit is lost, and holds nothing up
+    # nobody reads before it has ended: what does not fit is lost, and holds nothing up
+    os.set_blocking(complain, False)
     pid = os.fork()
     if pid == 0:
         _become(argv, write, complain)
@@ -106,7 +116,12 @@ def _become(argv, write, complain):
         os.dup2(null, 0)
         os.dup2(write, 1)
         os.dup2(complain, 2)
-        environment = {"PATH": os.environ.get("PATH", "") + ":" + PATH, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": "cat"}
+        environment = {
+            "PATH": os.environ.get("PATH", "") + ":" + PATH,
+            "LC_ALL": "C",
+            "SYSTEMD_COLORS": "0",
+            "SYSTEMD_PAGER": "cat",
+        }
         os.execvpe(argv[0], argv, environment)
     finally:
         os._exit(127)

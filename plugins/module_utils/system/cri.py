@@ -1,16 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: one call of the CRI, Version, on a runtime's socket: what the kubelet itself asks first, without crictl or gRPC.
+"""One call of the CRI, Version, on a runtime's socket.
 
-A call of gRPC is a request of HTTP/2: the preface, settings, headers that are spelled out, and an empty message. Of the answer one thing matters:
-the trailer grpc-status. The first answer on a connection has it with its name, which Go's servers (containerd, CRI-O, cri-dockerd) send by the
+What the kubelet itself asks first, without crictl or gRPC.
+
+A call of gRPC is a request of HTTP/2: the preface, settings, headers that are spelled out, and an
+empty message. Of the answer one thing matters: the trailer grpc-status. The first answer on a
+connection has it with its name, which Go's servers (containerd, CRI-O, cri-dockerd) send by the
 Huffman code of HPACK, and its number plainly, as no code of digits is shorter.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import time
 
@@ -33,7 +32,10 @@ _STATUS = (b"\x0bgrpc-status", b"\x88\x9a\xca\xc8\xb2\x12\x34\xda\x8f")
 
 
 def connect(path, seconds):
-    """Why this socket takes no connection; None where it does. PermissionError where this user may not try."""
+    """Why this socket takes no connection; None where it does.
+
+    PermissionError where this user may not try.
+    """
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         plain.settimeout(seconds)
@@ -48,13 +50,15 @@ def connect(path, seconds):
 
 
 def version(path, of, seconds):
-    """The status that /runtime.<of>.RuntimeService/Version ends with, or one of SILENT, CLOSED and ODD, or why there is no connection."""
+    """The status that /runtime.<of>.RuntimeService/Version ends with, or one of SILENT, CLOSED
+    and ODD, or why there is no connection.
+    """
     end = time.monotonic() + seconds
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         plain.settimeout(seconds)
         plain.connect(path)
-        plain.sendall(request("/runtime.%s.RuntimeService/Version" % of))
+        plain.sendall(request(f"/runtime.{of}.RuntimeService/Version"))
         return _answer(plain, end)
     except socket.timeout:
         return SILENT
@@ -66,15 +70,32 @@ def version(path, of, seconds):
 
 def request(method):
     """The bytes of a call with an empty message."""
-    fields = ((":method", "POST"), (":scheme", "http"), (":path", method), (":authority", "localhost"), ("content-type", "application/grpc"),
-              ("te", "trailers"))
+    fields = (
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", method),
+        (":authority", "localhost"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+    )
     block = b"".join(b"\x00" + _text(name) + _text(value) for name, value in fields)
-    return _PREFACE + frame(_SETTINGS, 0, 0, b"") + frame(_HEADERS, _END_HEADERS, 1, block) + frame(_DATA, _END_STREAM, 1, b"\0" * 5)
+    return (
+        _PREFACE
+        + frame(_SETTINGS, 0, 0, b"")
+        + frame(_HEADERS, _END_HEADERS, 1, block)
+        + frame(_DATA, _END_STREAM, 1, b"\0" * 5)
+    )
 
 
 def frame(kind, flags, stream, payload):
     """One frame of HTTP/2."""
-    return _number(len(payload), 3) + _number(kind, 1) + _number(flags, 1) + _number(stream, 4) + payload
+    return (
+        _number(len(payload), 3)
+        + _number(kind, 1)
+        + _number(flags, 1)
+        + _number(stream, 4)
+        + payload
+    )
 
 
 def _text(text):
@@ -104,7 +125,7 @@ def _answer(plain, end):
             if len(held) >= 5 and (held[3] > 9 or int.from_bytes(held[:3], "big") > MAX_ANSWER):
                 return ODD
         size = int.from_bytes(held[:3], "big")
-        kind, flags, payload, held = held[3], held[4], held[9:9 + size], held[9 + size:]
+        kind, flags, payload, held = held[3], held[4], held[9 : 9 + size], held[9 + size :]
         if kind == _HEADERS:
             found = status(payload)
             if found is not None:
@@ -122,11 +143,14 @@ def _answer(plain, end):
 
 
 def status(block):
-    """The number of grpc-status in a block of headers; None where it is not there, or not as servers are known to write it."""
+    """The number of grpc-status in a block of headers.
+
+    None where it is not there, or not as servers are known to write it.
+    """
     for name in _STATUS:
         position = block.find(name)
         if position >= 0:
-            rest = block[position + len(name):]
-            digits = rest[1:1 + rest[0]] if rest and rest[0] in (1, 2) else b""
+            rest = block[position + len(name) :]
+            digits = rest[1 : 1 + rest[0]] if rest and rest[0] in (1, 2) else b""
             return int(digits) if digits.isdigit() and len(digits) == rest[0] else None
     return None

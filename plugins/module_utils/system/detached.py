@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: work that goes on when the controller vanishes, and the channel with it."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Work that goes on when the controller vanishes, and the channel with it."""
 
 import json
 import os
@@ -19,7 +15,9 @@ class AtWork(Exception):
 
 
 def run(job, params, patience=None):
-    """What job(params) answers, from a process that outlives this one; None when it ended without an answer.
+    """What job(params) answers, from a process that outlives this one.
+
+    None when it ended without an answer.
 
     patience: seconds after which AtWork is raised while it goes on; None: as long as it takes.
     """
@@ -30,7 +28,10 @@ def run(job, params, patience=None):
     os.close(writing)
     parts, end = [], None if patience is None else time.monotonic() + patience
     while True:
-        if end is not None and not select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]:
+        if (
+            end is not None
+            and not select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]
+        ):
             os.close(reading)
             raise AtWork
         part = os.read(reading, 65536)
@@ -56,6 +57,6 @@ def _apart(job, params, writing):
             os.dup2(null, number)
         data = json.dumps(job(params)).encode("ascii")
         while data:
-            data = data[os.write(writing, data):]
+            data = data[os.write(writing, data) :]
     finally:
         os._exit(0)

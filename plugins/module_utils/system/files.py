@@ -1,14 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: files as evidence. Never blocks on a FIFO or a device, never holds more than it should.
+"""Files as evidence. Never blocks on a FIFO or a device, never holds more than it should.
 
-A container's own files are read without leaving its root: a link in it that points to / means its /, not the host's.
+A container's own files are read without leaving its root: a link in it that points to / means its
+/, not the host's.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import errno
 import os
@@ -27,9 +24,30 @@ MAX_HASHED = 16 * 1024 * 1024
 MAX_LINKS = 40
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
-HINTS = (b"token", b"secret", b"passw", b"passphrase", b"key-data", b"keydata", b"apikey", b"api_key", b"api-key", b"access_key",
-         b"access-key", b"accesskey", b"private", b"credential", b"bearer", b"authorization:", b"basic ", b"eyj",
-         b"env:", b'env"', b"env'", b"env :")  # as mask knows them
+HINTS = (
+    b"token",
+    b"secret",
+    b"passw",
+    b"passphrase",
+    b"key-data",
+    b"keydata",
+    b"apikey",
+    b"api_key",
+    b"api-key",
+    b"access_key",
+    b"access-key",
+    b"accesskey",
+    b"private",
+    b"credential",
+    b"bearer",
+    b"authorization:",
+    b"basic ",
+    b"eyj",
+    b"env:",
+    b'env"',
+    b"env'",
+    b"env :",
+)  # as mask knows them
 EMPTY = "it is empty"
 BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "symlink"))
@@ -38,7 +56,7 @@ KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "sy
 def one_line(value, limit=300):
     """Printable, on one line, bounded."""
     text = " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
-    return text if len(text) <= limit else text[:limit - 1] + "\u2026"
+    return text if len(text) <= limit else text[: limit - 1] + "\u2026"
 
 
 def reason(error):
@@ -56,7 +74,9 @@ def opened(path, root=None):
 
 
 def _open_in(root, path):
-    """open() as if root were /, link by link, so that nothing outside is reached however the links change meanwhile."""
+    """open() as if root were /, link by link, so that nothing outside is reached however the
+    links change meanwhile.
+    """
     names = [name for name in reversed(path.split("/")) if name not in ("", ".")]
     stack = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
     links = 0
@@ -112,7 +132,10 @@ def read(path, limit=MAX_TEXT, root=None):
 
 
 def whole(path, limit=4194304, default=None):
-    """The text of a file of /proc, of which one read gives no more than a page; the default when it cannot be read."""
+    """The text of a file of /proc, of which one read gives no more than a page.
+
+    The default when it cannot be read.
+    """
     try:
         return read(path, limit).decode("utf-8", "backslashreplace")
     except OSError:
@@ -120,7 +143,9 @@ def whole(path, limit=4194304, default=None):
 
 
 def text(path, limit=MAX_TEXT, default=None):
-    """A file of /proc, /sys or /etc as text, by one read: of what the kernel lists (mounts, tasks) that is the first page alone, see whole.
+    """A file of /proc, /sys or /etc as text, by one read.
+
+    Of what the kernel lists (mounts, tasks) that is the first page alone, see whole.
 
     The default when it cannot be read.
     """
@@ -154,8 +179,23 @@ def mtime(path):
 
 def record(path, root=None, limit=MAX_TEXT):
     """The evidence of one file; never raises for what the file system says."""
-    found = {"path": path, "name": os.path.basename(path), "kind": "other", "link": None, "size": None, "mode": None, "uid": None,
-             "gid": None, "mtime": None, "sha256": None, "text": None, "masked": [], "truncated": False, "binary": False, "error": None}
+    found = {
+        "path": path,
+        "name": os.path.basename(path),
+        "kind": "other",
+        "link": None,
+        "size": None,
+        "mode": None,
+        "uid": None,
+        "gid": None,
+        "mtime": None,
+        "sha256": None,
+        "text": None,
+        "masked": [],
+        "truncated": False,
+        "binary": False,
+        "error": None,
+    }
     try:
         if root is None:
             state = os.lstat(path)
@@ -189,7 +229,13 @@ def _kind(state):
 
 
 def _describe(found, state):
-    found.update(size=state.st_size, mode="%04o" % stat.S_IMODE(state.st_mode), uid=state.st_uid, gid=state.st_gid, mtime=state.st_mtime)
+    found.update(
+        size=state.st_size,
+        mode=f"{stat.S_IMODE(state.st_mode):04o}",
+        uid=state.st_uid,
+        gid=state.st_gid,
+        mtime=state.st_mtime,
+    )
 
 
 def _fill(found, descriptor, limit):
@@ -219,12 +265,17 @@ def masked(data):
     if not suspicious(data):
         return data, []
     from . import redaction as mask
+
     return mask.data(data)
 
 
 def told(text_of, limit):
-    """What an object of the API says of a program, of its log perhaps, as a terminated container's message: its secrets masked first, then cut."""
-    return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[:limit]
+    """What an object of the API says of a program, of its log perhaps, as a terminated
+    container's message: its secrets masked first, then cut.
+    """
+    return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[
+        :limit
+    ]
 
 
 def masked_argv(argv):
@@ -232,6 +283,7 @@ def masked_argv(argv):
     if not suspicious(" ".join(argv).encode("utf-8", "surrogateescape")):
         return list(argv)
     from . import redaction as mask
+
     return mask.argv(argv)
 
 
@@ -245,7 +297,7 @@ def _names_user(lower):
     """Is there a URL with a user in it?"""
     position = lower.find(b"://")
     while position >= 0:
-        address = lower[position:position + 512].split(None, 1)[0]
+        address = lower[position : position + 512].split(None, 1)[0]
         if b"@" in address:
             return True
         position = lower.find(b"://", position + 3)
@@ -253,7 +305,10 @@ def _names_user(lower):
 
 
 def certificates(text_of):
-    """The certificate blocks of a PEM text, and nothing else of it: the file may hold the key too."""
+    """The certificate blocks of a PEM text, and nothing else of it.
+
+    The file may hold the key too.
+    """
     blocks, position = [], 0
     while True:
         begin = text_of.find(BEGIN, position)
@@ -261,7 +316,7 @@ def certificates(text_of):
         if end < 0:
             return "".join(blocks) or None
         position = end + len(END)
-        body = text_of[begin + len(BEGIN):end]
+        body = text_of[begin + len(BEGIN) : end]
         if "-----" not in body:
             blocks.append(BEGIN + "\n" + "\n".join(body.split()) + "\n" + END + "\n")
 
@@ -271,6 +326,10 @@ def pem(path, root=None):
     try:
         data = read(path, root=root)
         found = certificates(data.decode("utf-8", "replace"))
-        return {"path": path, "pem": found, "error": None if found else "no certificate in it" if data else EMPTY}
+        return {
+            "path": path,
+            "pem": found,
+            "error": None if found else "no certificate in it" if data else EMPTY,
+        }
     except OSError as error:
         return {"path": path, "pem": None, "error": reason(error)}

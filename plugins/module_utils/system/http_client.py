@@ -1,12 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: HTTP/1.1 on a socket, with a deadline and a bounded answer; http.client takes 20 ms to import."""
+"""HTTP/1.1 on a socket, with a deadline and a bounded answer; http.client takes 20 ms to import."""
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
+import contextlib
 import os
 import time
 
@@ -37,9 +34,12 @@ class Connection:
 
     def _connected(self, address, port, context):
         if context is None:
-            plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+            plain = socket.socket(
+                socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM
+            )
         else:
             import socket as full
+
             plain = full.socket(full.AF_INET6 if ":" in address else full.AF_INET, full.SOCK_STREAM)
         try:
             plain.settimeout(self._left())
@@ -56,9 +56,14 @@ class Connection:
         return left
 
     def request(self, path, body=None, keep=None, method=None):
-        """(status, body). With `keep` only the lines that begin with one of these prefixes are held."""
+        """(status, body). With `keep` only the lines that begin with one of these prefixes are
+        held.
+        """
         method = method or ("GET" if body is None else "POST")
-        head = "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: kubemend\r\nAccept: */*\r\n" % (method, path, self.host)
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nUser-Agent: kubemend\r\nAccept:"
+            " */*\r\n"
+        )
         if body is not None:
             head += "Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
         try:
@@ -72,10 +77,8 @@ class Connection:
 
     def close(self):
         """Close it without ceremony."""
-        try:
+        with contextlib.suppress(OSError):
             self.socket.close()
-        except OSError:
-            pass
 
     def _more(self):
         self.socket.settimeout(self._left())
@@ -89,12 +92,15 @@ class Connection:
             if len(self.rest) > MAX_HEAD:
                 raise HttpError("the answer is no HTTP")
             self.rest += self._more()
-        head, dummy, self.rest = self.rest.partition(b"\r\n\r\n")
+        head, _dummy, self.rest = self.rest.partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
         words = lines[0].split(" ", 2)
         if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit():
             raise HttpError("the answer is no HTTP")
-        headers = dict((name.strip().lower(), value.strip()) for name, dummy, value in (line.partition(":") for line in lines[1:]))
+        headers = {
+            name.strip().lower(): value.strip()
+            for name, dummy, value in (line.partition(":") for line in lines[1:])
+        }
         return int(words[1]), headers
 
     def _parts(self, headers):
@@ -151,7 +157,7 @@ def _lines(parts, prefixes):
         size += len(part)
         if size > MAX_BODY:
             raise HttpError("an answer of more than %d bytes" % MAX_BODY)
-        whole, newline, rest = (rest + part).rpartition(b"\n")
+        whole, _newline, rest = (rest + part).rpartition(b"\n")
         kept += _begin_with(b"\n" + whole, prefixes)
     return b"\n".join(kept + _begin_with(b"\n" + rest, prefixes))
 
@@ -162,7 +168,7 @@ def _begin_with(text, prefixes):
         position = text.find(b"\n" + prefix)
         while position >= 0:
             end = text.find(b"\n", position + 1)
-            found.append(text[position + 1:] if end < 0 else text[position + 1:end])
+            found.append(text[position + 1 :] if end < 0 else text[position + 1 : end])
             position = text.find(b"\n" + prefix, position + 1)
     return found
 
@@ -175,7 +181,11 @@ def get(address, port, path, seconds, context=None):
             status, body = connection.request(path)
         finally:
             connection.close()
-        return {"status": status, "body": body[:8192].decode("utf-8", "backslashreplace"), "error": None}
+        return {
+            "status": status,
+            "body": body[:8192].decode("utf-8", "backslashreplace"),
+            "error": None,
+        }
     except HttpError as error:
         return {"status": None, "body": None, "error": str(error)}
 
@@ -199,4 +209,4 @@ def reachable(address):
 
 def bracketed(address):
     """An address as a URL has it."""
-    return "[%s]" % address if ":" in address else address
+    return f"[{address}]" if ":" in address else address

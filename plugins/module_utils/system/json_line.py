@@ -1,21 +1,25 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a dict as one line of ASCII JSON, and JSON read, without the import of json (and so of re): 8 ms a node each."""
+"""A dict as one line of ASCII JSON, and JSON read, without the import of json (and so of re).
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+8 ms a node each.
+"""
 
 try:
-    from _json import encode_basestring_ascii as _quoted, make_scanner as _make_scanner
+    from _json import encode_basestring_ascii as _quoted
+    from _json import make_scanner as _make_scanner
 except ImportError:  # another Python than CPython
     from json import dumps as _quoted
+
     _make_scanner = None
 
 
 def dumps(value):
-    """JSON text of what collectors return: None, bool, int, float, str, lists, tuples and dicts with str keys."""
+    """JSON text of what collectors return.
+
+    None, bool, int, float, str, lists, tuples and dicts with str keys.
+    """
     parts = []
     _write(value, parts.append)
     return "".join(parts)
@@ -33,12 +37,13 @@ def loads(text):
     """The value of a JSON text, ValueError where it is none."""
     if _make_scanner is None:
         import json
+
         return json.loads(text)
     text = text.strip(" \t\n\r")
     try:
         value, end = _make_scanner(_Rules)(text, 0)
     except StopIteration as error:
-        raise ValueError("no JSON at character %s" % error)
+        raise ValueError(f"no JSON at character {error}")
     if end != len(text):
         raise ValueError("more than one JSON value: the second at character %d" % end)
     return value

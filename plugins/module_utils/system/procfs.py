@@ -1,15 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: processes by /proc. Only what looks like a part of Kubernetes has its command line read.
+"""Processes by /proc. Only what looks like a part of Kubernetes has its command line read.
 
-The name (comm) of a process never blocks; its command line can, when its memory is locked. So names are read by the
-program itself, everything else by a collector's child.
+The name (comm) of a process never blocks; its command line can, when its memory is locked. So names
+are read by the program itself, everything else by a collector's child.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 
@@ -17,13 +13,27 @@ from . import files
 
 # The kernel keeps 15 characters of a name.
 NAMES = {
-    "kubelet": "kubelet", "kube-scheduler": "kube-scheduler", "kube-controller": "kube-controller-manager", "kube-apiserver": "kube-apiserver",
-    "cloud-controlle": "cloud-controller-manager", "etcd": "etcd", "hyperkube": None, "kubelite": "kubelet", "k3s": "kubelet",
-    "k3s-server": "kubelet", "k3s-agent": "kubelet", "rke2": None,
+    "kubelet": "kubelet",
+    "kube-scheduler": "kube-scheduler",
+    "kube-controller": "kube-controller-manager",
+    "kube-apiserver": "kube-apiserver",
+    "cloud-controlle": "cloud-controller-manager",
+    "etcd": "etcd",
+    "hyperkube": None,
+    "kubelite": "kubelet",
+    "k3s": "kubelet",
+    "k3s-server": "kubelet",
+    "k3s-agent": "kubelet",
+    "rke2": None,
 }
 HYPERKUBE = {
-    "kubelet": "kubelet", "scheduler": "kube-scheduler", "kube-scheduler": "kube-scheduler", "controller-manager": "kube-controller-manager",
-    "kube-controller-manager": "kube-controller-manager", "apiserver": "kube-apiserver", "kube-apiserver": "kube-apiserver",
+    "kubelet": "kubelet",
+    "scheduler": "kube-scheduler",
+    "kube-scheduler": "kube-scheduler",
+    "controller-manager": "kube-controller-manager",
+    "kube-controller-manager": "kube-controller-manager",
+    "apiserver": "kube-apiserver",
+    "kube-apiserver": "kube-apiserver",
     "cloud-controller-manager": "cloud-controller-manager",
 }
 MAX_ARGV = 256 * 1024
@@ -57,7 +67,11 @@ def any_of(components, processes):
 def component(comm, argv):
     """Which component a process is; None for none."""
     if comm == "hyperkube":
-        word = next((item for item in argv[1:] if not item.startswith("-")), "") if len(argv) > 1 else ""
+        word = (
+            next((item for item in argv[1:] if not item.startswith("-")), "")
+            if len(argv) > 1
+            else ""
+        )
         return HYPERKUBE.get(word)
     found = NAMES.get(comm)
     if comm in ("k3s", "k3s-server", "k3s-agent") and comm == "k3s":
@@ -104,7 +118,9 @@ def started_at(pid, proc="/proc"):
 
 
 def ticks(pid, proc="/proc"):
-    """The same in the kernel's own count since the boot, which tells a process from a later one of its number; None when it is gone."""
+    """The same in the kernel's own count since the boot, which tells a process from a later one
+    of its number; None when it is gone.
+    """
     stat = files.text("%s/%d/stat" % (proc, pid)) or ""
     fields = stat.rpartition(")")[2].split()
     return int(fields[19]) if len(fields) > 19 else None
@@ -112,11 +128,15 @@ def ticks(pid, proc="/proc"):
 
 def _now():
     import time
+
     return time.time()
 
 
 def start_of(stat, uptime, now, ticks):
-    """The same, of the texts. A name may hold spaces and brackets: the fields begin after the last one."""
+    """The same, of the texts. A name may hold spaces and brackets.
+
+    The fields begin after the last one.
+    """
     try:
         age = float(uptime.split()[0]) - int(stat.rpartition(")")[2].split()[19]) / float(ticks)
         return round(now - age, 2)
@@ -125,7 +145,10 @@ def start_of(stat, uptime, now, ticks):
 
 
 def flag(argv_of, name):
-    """The value of a flag as the component takes it: the last one counts; `_` for `-`; None when it is not given."""
+    """The value of a flag as the component takes it: the last one counts; `_` for `-`.
+
+    None when it is not given.
+    """
     found, wanted = None, name.replace("_", "-")
     for index, item in enumerate(argv_of):
         if not item.startswith("-"):
@@ -139,7 +162,10 @@ def flag(argv_of, name):
 
 
 def cgroup(text):
-    """{pod_uid, static, container_id, unit} of /proc/PID/cgroup: the outermost pod, since a pod may hold a cluster itself."""
+    """{pod_uid, static, container_id, unit} of /proc/PID/cgroup.
+
+    The outermost pod, since a pod may hold a cluster itself.
+    """
     found = {"pod_uid": None, "static": None, "container_id": None, "unit": None}
     for line in text.splitlines():
         path = line.split(":", 2)[-1]
@@ -149,25 +175,35 @@ def cgroup(text):
         if uids:
             containers = [one for one in map(_container, parts) if one]
             static = len(uids[0]) == 32 and "-" not in uids[0]
-            return {"pod_uid": uids[0], "static": static, "container_id": containers[0] if containers else None, "unit": None}
+            return {
+                "pod_uid": uids[0],
+                "static": static,
+                "container_id": containers[0] if containers else None,
+                "unit": None,
+            }
         if units and not found["unit"]:
             found["unit"] = units[0]
     return found
 
 
 def session(text):
-    """The login that a process belongs to, by its /proc/PID/cgroup: its session's scope, else its user's own manager; None where there is none."""
+    """The login that a process belongs to, by its /proc/PID/cgroup.
+
+    Its session's scope, else its user's own manager; None where there is none.
+    """
     for line in text.splitlines():
         path = line.split(":", 2)[-1]
         for part in path.split("/") if path.startswith("/user.slice/") else ():
-            if part.startswith("session-") and part.endswith(".scope") or part.startswith("user@") and part.endswith(".service"):
+            if (part.startswith("session-") and part.endswith(".scope")) or (
+                part.startswith("user@") and part.endswith(".service")
+            ):
                 return part
     return None
 
 
 def _pod_uid(part):
     if part.endswith(".slice"):
-        part = part[:-len(".slice")]
+        part = part[: -len(".slice")]
         if not part.startswith("kubepods"):
             return None
         part = part.rpartition("-pod")[2] if "-pod" in part else ""
@@ -176,13 +212,15 @@ def _pod_uid(part):
     else:
         return None
     uid = part.replace("_", "-")
-    return uid if len(uid) in (32, 36) and all(char in "0123456789abcdef-" for char in uid) else None
+    return (
+        uid if len(uid) in (32, 36) and all(char in "0123456789abcdef-" for char in uid) else None
+    )
 
 
 def _container(part):
     if part.startswith("crio-conmon-"):
         return None  # CRI-O's monitor of the container, in a cgroup of its own beside it
-    part = part[:-len(".scope")] if part.endswith(".scope") else part
+    part = part[: -len(".scope")] if part.endswith(".scope") else part
     part = part.rpartition("-")[2]
     return part if len(part) == 64 and all(char in "0123456789abcdef" for char in part) else None
 
@@ -191,7 +229,10 @@ def rlimit(text, name):
     """[soft, hard] of a line of /proc/PID/limits, unlimited as -1; None where it is not there."""
     for line in text.splitlines():
         if line.startswith(name + " "):
-            values = [-1 if word == "unlimited" else number(word) for word in line[len(name):].split()[:2]]
+            values = [
+                -1 if word == "unlimited" else number(word)
+                for word in line[len(name) :].split()[:2]
+            ]
             return values if len(values) == 2 and None not in values else None
     return None
 
@@ -200,7 +241,7 @@ def status(text, key):
     """The words of a line of /proc/PID/status; [] where it is not there."""
     for line in text.splitlines():
         if line.startswith(key + ":"):
-            return line[len(key) + 1:].split()
+            return line[len(key) + 1 :].split()
     return []
 
 
@@ -216,23 +257,27 @@ def number(word):
 
 
 def host_path(inside, mountinfo, host_mountinfo):
-    """Where a container's path may be found on the host, by the two mountinfo texts; None when no mount says so.
+    """Where a container's path may be found on the host, by the two mountinfo texts.
+
+    None when no mount says so.
 
     A candidate only: the caller proves it by device and inode.
     """
     best = None
     for mount in mounts(mountinfo):
         point = mount[2].rstrip("/")
-        if (inside == point or inside.startswith(point + "/")) and (best is None or len(point) >= len(best[2].rstrip("/"))):
+        if (inside == point or inside.startswith(point + "/")) and (
+            best is None or len(point) >= len(best[2].rstrip("/"))
+        ):
             best = mount
     if best is None:
         return None
     device, root, point = best
-    source = root.rstrip("/") + inside[len(point.rstrip("/")):]
+    source = root.rstrip("/") + inside[len(point.rstrip("/")) :]
     for other, other_root, other_point in mounts(host_mountinfo):
         base = other_root.rstrip("/")
         if other == device and (source == base or source.startswith(base + "/")):
-            return other_point.rstrip("/") + source[len(base):]
+            return other_point.rstrip("/") + source[len(base) :]
     return None
 
 
@@ -242,7 +287,12 @@ def mounts(text):
     for line in text.splitlines():
         fields = line.split(" ")
         if len(fields) > 4:
-            root, point = [field.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
-                           for field in fields[3:5]]
+            root, point = [
+                field.replace("\\040", " ")
+                .replace("\\011", "\t")
+                .replace("\\012", "\n")
+                .replace("\\134", "\\")
+                for field in fields[3:5]
+            ]
             found.append((fields[2], root, point))
     return found

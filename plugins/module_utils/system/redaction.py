@@ -1,21 +1,41 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: secrets in YAML, JSON, ini and argv, replaced by as many asterisks.
+"""Secrets in YAML, JSON, ini and argv, replaced by as many asterisks.
 
-Pure. Every byte keeps its place, so that an edit can be planned on masked text; what looks like a secret without being
-one is masked too. Text is looked at as Latin-1: one character, one byte. No `re`: its import costs more than this.
+Pure. Every byte keeps its place, so that an edit can be planned on masked text; what looks like a
+secret without being one is masked too. Text is looked at as Latin-1: one character, one byte. No
+`re`: its import costs more than this.
 """
 
-from __future__ import absolute_import, division, print_function
+from . import redaction_spans as mask_text
+from . import redaction_values as mask_value
 
-__metaclass__ = type
-
-from . import redaction_spans as mask_text, redaction_values as mask_value
-
-ENDINGS = ("token", "password", "passwd", "passphrase", "secret", "apikey", "secretkey", "accesskey", "privatekey", "keydata", "credential",
-           "credentials")
-ENV_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL")
+ENDINGS = (
+    "token",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "apikey",
+    "secretkey",
+    "accesskey",
+    "privatekey",
+    "keydata",
+    "credential",
+    "credentials",
+)
+ENV_WORDS = (
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "APIKEY",
+    "API_KEY",
+    "ACCESS_KEY",
+    "PRIVATE_KEY",
+    "CREDENTIAL",
+)
 PUBLIC, NAME, BLANK, FAR = mask_text.PUBLIC, mask_text.NAME, mask_text.BLANK, mask_text.FAR
 TAGS = ("!", "!!str", "!!binary")
 JWT = NAME | frozenset("=")
@@ -37,7 +57,7 @@ def data(raw):
     for start, end in spans:
         parts += [text[position:start], "*" * (end - start)]
         position = end
-    return "".join(parts + [text[position:]]).encode("latin-1"), spans
+    return "".join([*parts, text[position:]]).encode("latin-1"), spans
 
 
 def argv(items):
@@ -45,7 +65,13 @@ def argv(items):
     masked, before = [], ""
     for item in items:
         raw = item.encode("utf-8", "surrogateescape")
-        if before.startswith("-") and "=" not in before and secret_key(before) and not item.startswith("-") and item not in PUBLIC:
+        if (
+            before.startswith("-")
+            and "=" not in before
+            and secret_key(before)
+            and not item.startswith("-")
+            and item not in PUBLIC
+        ):
             masked.append("*" * len(raw))
         else:
             masked.append(data(raw)[0].decode("utf-8", "backslashreplace"))
@@ -81,15 +107,19 @@ def _key_blocks(text, spans):
 
 
 def _pairs(text, spans):
-    """`key: value` and `key=value` wherever they stand: YAML in block or flow style, JSON, ini, flags within a string."""
+    """`key: value` and `key=value` wherever they stand.
+
+    YAML in block or flow style, JSON, ini, flags within a string.
+    """
     for key, start, mark in _keys(text, 0, len(text)):
         if secret_key(key):
             mask_value.value(text, start, mark, spans)
         elif key == "name" and text[mark] == ":":
             named = mask_text.Spans()
             mask_value.value(text, start, mark, named)
-            name = text[named[0][0]:named[0][1]].strip("\"'") if named else ""
-            # Whatever a container's environment variable is called, nothing here needs its value; extraArgs of kubeadm are lower case.
+            name = text[named[0][0] : named[0][1]].strip("\"'") if named else ""
+            # Whatever a container's environment variable is called, nothing here needs its value;
+            # extraArgs of kubeadm are lower case.
             if named.names or secret_env(name) or (name.upper() == name and name[:1].isalpha()):
                 _siblings(text, start, spans)
 
@@ -100,14 +130,18 @@ def _flags(text, spans):
         end = start + 2
         while end < len(text) and text[end] in NAME:
             end += 1
-        if text[start - 1:start] == "-" or text[end:end + 1] in ("=", ":", "") or not secret_key(text[start:end]):
+        if (
+            text[start - 1 : start] == "-"
+            or text[end : end + 1] in ("=", ":", "")
+            or not secret_key(text[start:end])
+        ):
             continue
         left = end
         while left < len(text) and text[left] in "\"'\\":
             left += 1
-        while left < len(text) and (text[left] in "," + BLANK or text[left:left + 2] == "- "):
+        while left < len(text) and (text[left] in "," + BLANK or text[left : left + 2] == "- "):
             left += 1
-            if text[left:left + 1] == "#" and text[left - 1] == "\n":
+            if text[left : left + 1] == "#" and text[left - 1] == "\n":
                 left = mask_text.line_end_of(text, left)
         line = text.rfind("\n", end, left) + 1
         if line and text[line:left].strip() == "-":
@@ -128,13 +162,23 @@ def _word(text, left, spans):
     first, left = left, mask_value.properties(text, left, "line")
     for word in text[first:left].split():
         first = text.find(word, first)
-        if word not in TAGS and "*" + word[1:] not in text:  # it only begins as a tag or an anchor does
+        # it only begins as a tag or an anchor does
+        if word not in TAGS and "*" + word[1:] not in text:
             mask_text.add(text, first, first + len(word), spans)
     inside = mask_text.quoted(text, left)
     left, right, after = inside or (left, left, left)
-    while not inside and right < len(text) and text[right] not in "\"',]" + BLANK and text[right:right + 2] not in ("\\'", '\\"'):
+    while (
+        not inside
+        and right < len(text)
+        and text[right] not in "\"',]" + BLANK
+        and text[right : right + 2] not in ("\\'", '\\"')
+    ):
         right, after = right + 1, right + 1
-    if not text.startswith("-", left) and not text[left:right].endswith(":") and text[after:after + 1] != ":":
+    if (
+        not text.startswith("-", left)
+        and not text[left:right].endswith(":")
+        and text[after : after + 1] != ":"
+    ):
         mask_text.add(text, left, right, spans)
 
 
@@ -150,11 +194,12 @@ def _keys(text, position, end):
         while right > 0 and text[right - 1] in " \t":
             right -= 1
         asked = False
-        if text[mark] == ":" and text[right - 1:right] == "\n":  # the key stands above: `? key`, or JSON's "key"
+        # the key stands above: `? key`, or JSON's "key"
+        if text[mark] == ":" and text[right - 1 : right] == "\n":
             while right > 0 and text[right - 1] in BLANK:
                 right -= 1
-            asked = text[text.rfind("\n", 0, right) + 1:right].lstrip(" -").startswith("? ")
-            if not asked and text[right - 1:right] != '"':
+            asked = text[text.rfind("\n", 0, right) + 1 : right].lstrip(" -").startswith("? ")
+            if not asked and text[right - 1 : right] != '"':
                 continue
         while right > 0 and text[right - 1] in "\"'\\":
             right -= 1
@@ -166,7 +211,10 @@ def _keys(text, position, end):
 
 
 def _siblings(text, start, spans):
-    """The `value` beside a `name` that looks secret: within the same braces, or in the same block of lines."""
+    """The `value` beside a `name` that looks secret.
+
+    Within the same braces, or in the same block of lines.
+    """
     left, right = _braces(text, start)
     if left >= 0:
         for key, where, mark in _keys(text, left, right):
@@ -176,16 +224,24 @@ def _siblings(text, start, spans):
     for step in (-1, 1):
         line = text.rfind("\n", 0, start) + 1
         while True:
-            if step < 0 and text[line:line + column].strip().endswith("-"):
+            if step < 0 and text[line : line + column].strip().endswith("-"):
                 break  # the dash: the entry's first line
-            line = text.rfind("\n", 0, line - 1) + 1 if step < 0 and line > 0 else (text.find("\n", line) + 1 if step > 0 else -1)
+            line = (
+                text.rfind("\n", 0, line - 1) + 1
+                if step < 0 and line > 0
+                else (text.find("\n", line) + 1 if step > 0 else -1)
+            )
             if line < 0 or (step > 0 and line == 0):
                 break
             end = text.find("\n", line)
             end = len(text) if end < 0 else end
             content = text[line:end]
             indent = len(content) - len(content.lstrip(" "))
-            if content.strip() and indent < column and not (step < 0 and content[:column].strip() == "-"):
+            if (
+                content.strip()
+                and indent < column
+                and not (step < 0 and content[:column].strip() == "-")
+            ):
                 break
             for key, where, mark in _keys(text, line, end):
                 if key == "value" and mask_text.column_of(text, where) == column:
@@ -220,7 +276,10 @@ def _braces(text, start):
 
 
 def _words(text, lower, spans):
-    """Secrets that give themselves away: https://user:password@host, Authorization headers, JSON web tokens."""
+    """Secrets that give themselves away.
+
+    Https://user:password@host, Authorization headers, JSON web tokens.
+    """
     for start in mask_text.every(text, "://"):
         end = start + 3
         while end < len(text) and text[end] not in "/?#\"'" + BLANK:
@@ -230,7 +289,7 @@ def _words(text, lower, spans):
             spans.append([colon + 1, at])
     for word in ("bearer ", "basic "):
         for start in mask_text.every(lower, word):
-            if word == "bearer " or "authorization" in lower[max(0, start - 24):start]:
+            if word == "bearer " or "authorization" in lower[max(0, start - 24) : start]:
                 end = start + len(word)
                 while end < len(text) and text[end] not in "\"'\\," + BLANK:
                     end += 1

@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what mask.py and mask_value.py have in common: places to mask, lines, quotes. Pure."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""What mask.py and mask_value.py have in common: places to mask, lines, quotes. Pure."""
 
 PUBLIC = ("true", "false", "null", "~", "")
 NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -15,11 +11,14 @@ FAR = 65536
 
 
 class Spans(list):
-    """Places to mask. names: of the anchors whose aliases are secrets. depth: of the node that is looked at. budget: of letters to look for
-    brackets in, because hostile text could have each of its letters looked at by thousands of others."""
+    """Places to mask. names: of the anchors whose aliases are secrets. depth.
+
+    Of the node that is looked at. budget: of letters to look for brackets in, because hostile text
+    could have each of its letters looked at by thousands of others.
+    """
 
     def __init__(self):
-        super(Spans, self).__init__()
+        super().__init__()
         self.names = []
         self.depth = 0
         self.budget = 4194304
@@ -59,7 +58,7 @@ def add(text, start, end, spans):
 def column_of(text, start):
     """In which column a key begins, its quotes with it."""
     column = start - (text.rfind("\n", 0, start) + 1)
-    return column - 1 if text[start - 1:start] in QUOTES else column
+    return column - 1 if text[start - 1 : start] in QUOTES else column
 
 
 def blanks(text, left):
@@ -74,11 +73,13 @@ def line_end_of(text, left):
 
 
 def quoted(text, left):
-    """(where it begins, where it ends, where its quotes end) of the quoted scalar that begins here, or None. JSON within JSON has \\" for quotes."""
+    """(where it begins, where it ends, where its quotes end) of the quoted scalar that begins
+    here, or None. JSON within JSON has \\" for quotes.
+    """
     first = left
     while first < len(text) and text[first] == "\\":
         first += 1
-    quote, escapes = text[first:first + 1], first - left
+    quote, escapes = text[first : first + 1], first - left
     if quote not in QUOTES:
         return None
     if not escapes:
@@ -88,7 +89,7 @@ def quoted(text, left):
         end = closing(text, left)
         return left + 1, end, end + 1
     for end in _quotes(text, quote, first + 1, first + FAR):
-        if len(text[first + 1:end]) - len(text[first + 1:end].rstrip("\\")) == escapes:
+        if len(text[first + 1 : end]) - len(text[first + 1 : end].rstrip("\\")) == escapes:
             return first + 1, end - escapes, end + 1
     end = line_end_of(text, left)
     return first + 1, end, end
@@ -102,7 +103,7 @@ def closing(text, left):
             position += 2
             continue
         if text[position] == quote:
-            if quote == "'" and text[position + 1:position + 2] == "'":
+            if quote == "'" and text[position + 1 : position + 2] == "'":
                 position += 2
                 continue
             return position

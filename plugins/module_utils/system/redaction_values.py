@@ -1,17 +1,28 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: where the value of a secret lies in YAML, JSON, TOML, ini and flags, in whatever form it is written.
+"""Where the value of a secret lies in YAML, JSON, TOML, ini and flags, in whatever form it is
+written.
 
-Pure, for mask.py. What is under a secret key is masked unless it is a mapping, whose keys speak for themselves: scalars behind tags and anchors, items of
-sequences, what an alias stands for. Where a text is no YAML after all, rather too much is masked than too little.
+Pure, for mask.py. What is under a secret key is masked unless it is a mapping, whose keys speak for
+themselves: scalars behind tags and anchors, items of sequences, what an alias stands for. Where a
+text is no YAML after all, rather too much is masked than too little.
 """
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
-from .redaction_spans import BLANK, FAR, NAME, PUBLIC, QUOTES, add, blanks, closing, every, line_end_of, lines, quoted
+from .redaction_spans import (
+    BLANK,
+    FAR,
+    NAME,
+    PUBLIC,
+    QUOTES,
+    add,
+    blanks,
+    closing,
+    every,
+    line_end_of,
+    lines,
+    quoted,
+)
 
 NUMBER = frozenset("0123456789.+-eE")
 FLOW = ",[]{}"
@@ -19,7 +30,10 @@ DEEPEST = 50
 
 
 def value(text, start, mark, spans):
-    """Add the places of the value of the key that starts here; nothing for an empty one, a mapping or a public word."""
+    """Add the places of the value of the key that starts here.
+
+    Nothing for an empty one, a mapping or a public word.
+    """
     left = blanks(text, mark + 1)
     if text[mark] == "=":
         _assigned(text, start, left, spans)
@@ -30,21 +44,25 @@ def value(text, start, mark, spans):
 def node(text, left, column, spans, flow="", alone=True):
     """Mask the scalars of the node that begins here.
 
-    column: of what it belongs to; lines that are indented deeper are its own. flow: as _flow has it. alone: it may be a mapping or a sequence of
-    lines, because no key stands before it.
+    column: of what it belongs to; lines that are indented deeper are its own. flow: as _flow has
+    it. alone: it may be a mapping or a sequence of lines, because no key stands before it.
     """
     begin, left = left, properties(text, left, flow)
-    first, line_end = text[left:left + 1], line_end_of(text, left)
+    first, line_end = text[left : left + 1], line_end_of(text, left)
     inside = quoted(text, left)
     if inside:
-        if not alone or text[blanks(text, inside[2]):][:1] != ":":
+        if not alone or text[blanks(text, inside[2]) :][:1] != ":":
             add(text, inside[0], inside[1], spans)
     elif first in ("", "\r", "\n") or (first == "#" and text[left - 1] in BLANK):
-        if not _below(text, line_end, column, spans, flow) and not (text[begin:begin + 1] == "&" and "*" + text[begin + 1:left].strip() in text):
+        if not _below(text, line_end, column, spans, flow) and not (
+            text[begin : begin + 1] == "&" and "*" + text[begin + 1 : left].strip() in text
+        ):
             add(text, begin, line_end, spans)  # neither a tag nor a comment, as it seems
     elif flow == "line" and first in ",}]":
         return
-    elif not _collection(text, left, line_end, spans) and (first != "*" or not _alias(text, left, spans)):
+    elif not _collection(text, left, line_end, spans) and (
+        first != "*" or not _alias(text, left, spans)
+    ):
         _plain(text, left, column, spans, flow, alone)
 
 
@@ -53,7 +71,11 @@ def properties(text, left, flow=""):
     while left < len(text) and text[left] in "&!":
         verbatim = text.find(">", left) if text.startswith("!<", left) else -1
         left = max(left, verbatim)
-        while left < len(text) and text[left] not in BLANK and not (flow == "line" and text[left] in FLOW):
+        while (
+            left < len(text)
+            and text[left] not in BLANK
+            and not (flow == "line" and text[left] in FLOW)
+        ):
             left += 1
         left = blanks(text, left)
     return left
@@ -62,27 +84,43 @@ def properties(text, left, flow=""):
 def anchored(text, name, spans):
     """Mask what the anchor of this name marks."""
     for at in every(text, "&" + name):
-        if text[at + len(name) + 1:at + len(name) + 2] not in NAME and text[at - 1:at] in tuple(BLANK + "[{,") + ("",):
+        if text[at + len(name) + 1 : at + len(name) + 2] not in NAME and text[at - 1 : at] in (
+            *tuple(BLANK + "[{,"),
+            "",
+        ):
             line = text.rfind("\n", 0, at) + 1
             head, dash = line, line
             while text[head] in " -":
                 dash = head if text[head] == "-" else dash
                 head += 1
             column = (dash if head == at else head) - line
-            node(text, at, column, spans, "line" if "{" in text[line:at] or "[" in text[line:at] else "", head == at)
+            node(
+                text,
+                at,
+                column,
+                spans,
+                "line" if "{" in text[line:at] or "[" in text[line:at] else "",
+                head == at,
+            )
 
 
 def _head(text, start):
-    """In which column its line's first key begins: lines that are indented deeper may belong to it."""
+    """In which column its line's first key begins.
+
+    Lines that are indented deeper may belong to it.
+    """
     line = text.rfind("\n", 0, start) + 1
     head = line
-    while head < start and (text[head] == " " or text[head:head + 2] in ("- ", "? ")):
+    while head < start and (text[head] == " " or text[head : head + 2] in ("- ", "? ")):
         head += 1
     return head - line
 
 
 def _flow(text, start):
-    """Does the key stand in a flow mapping: "line" behind a bracket on its line, "lines" where that may be so on lines above, or ""?"""
+    """Does the key stand in a flow mapping.
+
+    "line" behind a bracket on its line, "lines" where that may be so on lines above, or ""?
+    """
     line = text.rfind("\n", 0, start) + 1
     before = text[line:start].rstrip(" \t\"'\\?")
     if before[-1:] in tuple("{[,") and ("{" in before or "[" in before):
@@ -90,7 +128,12 @@ def _flow(text, start):
     above = line
     while not before and above > 0 and text[above - 1] in BLANK:
         above -= 1
-    return "lines" if text[start - 1:start] == '"' or (not before and text[above - 1:above] in tuple("{[,")) else ""
+    return (
+        "lines"
+        if text[start - 1 : start] == '"'
+        or (not before and text[above - 1 : above] in tuple("{[,"))
+        else ""
+    )
 
 
 def _assigned(text, start, left, spans):
@@ -109,8 +152,9 @@ def _assigned(text, start, left, spans):
     name, quote = start, start - 1
     while text[name] in NAME:
         name += 1
-    if text[quote:start] in QUOTES and text[name] in " \t=":  # the quotes are around the key and its value
-        while text[quote - 1:quote] == "\\":
+    # the quotes are around the key and its value
+    if text[quote:start] in QUOTES and text[name] in " \t=":
+        while text[quote - 1 : quote] == "\\":
             quote -= 1
         end = quoted(text, quote)[1]
         end = end if end <= line_end or (begins_line and end < len(text)) else -1
@@ -123,7 +167,7 @@ def _assigned(text, start, left, spans):
         _deeper(text, line_end, text.rfind("-", line, start) - line, spans)
     elif end < 0:
         end = line_end
-        while text[end - 1:end] == "\\" and end < len(text):
+        while text[end - 1 : end] == "\\" and end < len(text):
             end = line_end_of(text, end + 1)
     add(text, left, end, spans)
 
@@ -163,24 +207,39 @@ def _plain_end(text, left, line_end):
 
 def _string_end(text, left, end):
     """The end of a plain value, before the quotes that are around its key too."""
-    before = text[text.rfind("\n", 0, left) + 1:left].replace('\\"', "")
-    if text[end - 1:end] == "'" and text.count("'", left, end) == 1 and before.count("'") % 2:
+    before = text[text.rfind("\n", 0, left) + 1 : left].replace('\\"', "")
+    if text[end - 1 : end] == "'" and text.count("'", left, end) == 1 and before.count("'") % 2:
         return end - 1
     position = text.find('"', left, end) if before.count('"') % 2 else -1
     while position >= 0:
-        if text[position - 1] != "\\" and text[position + 1:position + 2] in tuple(BLANK + ",]}:'") + ("",):
+        if text[position - 1] != "\\" and text[position + 1 : position + 2] in (
+            *tuple(BLANK + ",]}:'"),
+            "",
+        ):
             return position
         position = text.find('"', position + 1, end)
     return end
 
 
 def _flow_end(text, left, line_end):
-    """Where a plain scalar of a flow collection ends; it may go on below, as long as nothing there looks like another thing."""
+    """Where a plain scalar of a flow collection ends.
+
+    It may go on below, as long as nothing there looks like another thing.
+    """
     while True:
-        stops = [at for at in (text.find(mark, left, line_end) for mark in (",", "}", "]", " #")) if at >= 0]
+        stops = [
+            at
+            for at in (text.find(mark, left, line_end) for mark in (",", "}", "]", " #"))
+            if at >= 0
+        ]
         if stops or line_end >= len(text):
             return min(stops or [line_end])
-        further = text[line_end + 1:line_end_of(text, line_end + 1)].replace("}", ",").replace("]", ",").partition(",")[0]
+        further = (
+            text[line_end + 1 : line_end_of(text, line_end + 1)]
+            .replace("}", ",")
+            .replace("]", ",")
+            .partition(",")[0]
+        )
         if not further.strip() or ":" in further or "=" in further:
             return line_end
         left, line_end = line_end + 1, line_end_of(text, line_end + 1)
@@ -200,9 +259,14 @@ def _deeper(text, line_end, column, spans):
 
 
 def _below(text, line_end, column, spans, flow):
-    """Mask what the lines below hold for a key or dash with nothing behind it; is there anything?"""
+    """Mask what the lines below hold for a key or dash with nothing behind it.
+
+    Is there anything?
+    """
     line = line_end + 1
-    while line < len(text) and (text[line:line_end_of(text, line)].strip() or "#").startswith("#"):
+    while line < len(text) and (text[line : line_end_of(text, line)].strip() or "#").startswith(
+        "#"
+    ):
         line = line_end_of(text, line) + 1
     if line >= len(text):
         return False
@@ -221,14 +285,17 @@ def _below(text, line_end, column, spans, flow):
 
 
 def _dashed(text, position):
-    return text[position:position + 1] == "-" and text[position + 1:position + 2] in tuple(BLANK) + ("",)
+    return text[position : position + 1] == "-" and text[position + 1 : position + 2] in (
+        *tuple(BLANK),
+        "",
+    )
 
 
 def _sequence(text, dash, spans):
     """Mask the scalar items of the sequence that begins with this dash."""
     line = text.rfind("\n", 0, dash) + 1
     indent = here = dash - line
-    bare = text[dash:line_end_of(text, dash)]
+    bare = text[dash : line_end_of(text, dash)]
     while True:
         if here == indent and bare.strip():
             if not _dashed(text, line + indent):
@@ -237,7 +304,7 @@ def _sequence(text, dash, spans):
         line = line_end_of(text, line) + 1
         if line >= len(text):
             return
-        bare = text[line:line_end_of(text, line)].lstrip(" ")
+        bare = text[line : line_end_of(text, line)].lstrip(" ")
         here = line_end_of(text, line) - line - len(bare)
         if bare.startswith("#"):
             bare = ""
@@ -256,18 +323,24 @@ def _nested(text, left, column, spans, flow):
 
 
 def _collection(text, left, line_end, spans):
-    """Mask the items of the flow sequence that begins here, and leave a mapping alone; False for a word that only begins like them."""
-    if text[left:left + 1] == "{":
-        inner = text[left + 1:line_end].partition("}")[0].strip()
+    """Mask the items of the flow sequence that begins here, and leave a mapping alone.
+
+    False for a word that only begins like them.
+    """
+    if text[left : left + 1] == "{":
+        inner = text[left + 1 : line_end].partition("}")[0].strip()
         return not inner or inner.startswith("#") or ":" in inner or "=" in inner
-    end = _closed(text, left, line_end, spans) if text[left:left + 1] == "[" else -1
+    end = _closed(text, left, line_end, spans) if text[left : left + 1] == "[" else -1
     if end >= 0:
         _items(text, left + 1, end, spans)
     return end >= 0
 
 
 def _closed(text, left, line_end, spans):
-    """Where the sequence ends that begins here, the line's end where it does not; -1 if there are letters behind it."""
+    """Where the sequence ends that begins here, the line's end where it does not.
+
+    -1 if there are letters behind it.
+    """
     depth, position, end = 0, left, min(len(text), left + min(FAR, spans.budget))
     while position < end:
         char = text[position]
@@ -281,7 +354,11 @@ def _closed(text, left, line_end, spans):
             depth -= 1
             if depth == 0:
                 spans.budget -= position - left
-                return position if text[position + 1:position + 2] in tuple(BLANK + ",]}\"'\\#;:)") + ("",) else -1
+                return (
+                    position
+                    if text[position + 1 : position + 2] in (*tuple(BLANK + ",]}\"'\\#;:)"), "")
+                    else -1
+                )
         position += 1
     spans.budget -= end - left
     return -1 if spans.budget <= 0 else line_end if end == len(text) else end
@@ -299,16 +376,24 @@ def _items(text, left, end, spans):
         left = properties(text, left, "line")
         inside, stop = quoted(text, left), left
         if inside:
-            if text[blanks(text, inside[2]):][:1] != ":":
+            if text[blanks(text, inside[2]) :][:1] != ":":
                 add(text, inside[0], min(inside[1], end), spans)
             left = max(left + 1, inside[2])
-        elif text[left:left + 1] == "{":
+        elif text[left : left + 1] == "{":
             left = max(left + 1, _closed(text, left, end, spans))
         else:
-            while stop < end and text[stop] not in ",[]{}" and text[stop:stop + 2] not in (" #", "\n#"):
+            while (
+                stop < end
+                and text[stop] not in ",[]{}"
+                and text[stop : stop + 2] not in (" #", "\n#")
+            ):
                 stop += 1
             word = text[left:stop].strip()
-            if ": " not in word and not word.endswith(":") and not (word.startswith("*") and _alias(text, left, spans)):
+            if (
+                ": " not in word
+                and not word.endswith(":")
+                and not (word.startswith("*") and _alias(text, left, spans))
+            ):
                 add(text, left, stop, spans)
             left = max(left + 1, stop)
 
@@ -318,7 +403,7 @@ def _alias(text, left, spans):
     end = left + 1
     while end < len(text) and text[end] in NAME:
         end += 1
-    name = text[left + 1:end]
+    name = text[left + 1 : end]
     if name and "&" + name in text:
         if name not in spans.names:
             spans.names.append(name)

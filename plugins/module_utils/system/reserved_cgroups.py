@@ -1,16 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: whether the cgroups exist that a kubelet is to limit."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Whether the cgroups exist that a kubelet is to limit."""
 
 import os
 import re
 
-from . import files, yaml_scalars as kubeconfig, procfs
+from . import files, procfs
+from . import yaml_scalars as kubeconfig
 
 KEYS = (
     ("kubeReservedCgroup", "kube-reserved-cgroup"),
@@ -24,7 +21,7 @@ _PLAIN = re.compile(r"/?[\w.@:-]{1,200}(?:/[\w.@:-]{1,200}){0,20}/?")
 
 def cgroups(kubelet, mountinfo=None):
     """[{name, driver, path, missing}]: the folders that are not there, None if unseen."""
-    names = sorted(set(name for name in _names(kubelet) if name and _PLAIN.fullmatch(name)))
+    names = sorted({name for name in _names(kubelet) if name and _PLAIN.fullmatch(name)})
     mounts = (
         _mounts(files.whole("/proc/self/mountinfo") or "" if mountinfo is None else mountinfo)
         if names
@@ -58,7 +55,7 @@ def _mounts(mountinfo):
     """[(mount point, the file that shows a cgroup)] of the hierarchies that a kubelet looks at."""
     found = []
     for line in mountinfo.splitlines():
-        before, dummy, after = line.partition(" - ")
+        before, _dummy, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ")
         if len(fields) < 5:
             continue

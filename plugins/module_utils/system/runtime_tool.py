@@ -1,24 +1,25 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the container runtime of this node, asked by whatever tool is there, with a time limit."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""The container runtime of this node, asked by whatever tool is there, with a time limit."""
 
 import json
 import os
 import re
 import stat
 
-from . import command, files
 from ..collectors.node import runtime as collected
+from . import command, files
 
 SECONDS = 10
 PAUSE_IMAGE = re.compile(r"(^|/)pause(-[a-z0-9]+)?:[^/@]+\Z")  # of a container that only waits
-USUAL = ("/var/run/dockershim.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock")
-FOLDERS = command.PATH.split(":") + ["/opt/bin", "/var/lib/rancher/rke2/bin"]
+USUAL = (
+    "/var/run/dockershim.sock",
+    "/run/containerd/containerd.sock",
+    "/run/crio/crio.sock",
+    "/run/cri-dockerd.sock",
+)
+FOLDERS = [*command.PATH.split(":"), "/opt/bin", "/var/lib/rancher/rke2/bin"]
 
 
 class RuntimeDown(Exception):
@@ -40,20 +41,30 @@ class Runtime:
         if self.tool is None:
             _connect(self.socket)
             return
-        words = {"crictl": ["version"], "ctr": ["version"], "docker": ["version", "--format", "{{.Server.Version}}"]}
+        words = {
+            "crictl": ["version"],
+            "ctr": ["version"],
+            "docker": ["version", "--format", "{{.Server.Version}}"],
+        }
         try:
             told = self._run(words[self.tool])
         except command.CommandError as error:
-            raise RuntimeDown("%s (%s)" % (error, self.socket))
+            raise RuntimeDown(f"{error} ({self.socket})")
         if self.tool == "ctr" and "Server" not in told:
-            raise RuntimeDown("containerd does not answer at %s" % self.socket)
+            raise RuntimeDown(f"containerd does not answer at {self.socket}")
 
     def has_image(self, image):
-        """Whether it can start a container of this image without fetching it; None when no tool is there to tell."""
+        """Whether it can start a container of this image without fetching it.
+
+        None when no tool is there to tell.
+        """
         if self.tool is None:
             return None
-        words = {"crictl": ["inspecti", image], "ctr": ["-n", "k8s.io", "images", "ls", "-q", "name==" + normalised(image)],
-                 "docker": ["images", "-q", "--no-trunc", image]}
+        words = {
+            "crictl": ["inspecti", image],
+            "ctr": ["-n", "k8s.io", "images", "ls", "-q", "name==" + normalised(image)],
+            "docker": ["images", "-q", "--no-trunc", image],
+        }
         try:
             return bool(self._run(words[self.tool]).strip())
         except command.Silent:
@@ -63,22 +74,39 @@ class Runtime:
 
     def images(self):
         """Names of the images that it has; RuntimeDown where it does not tell."""
-        words = {"crictl": ["images", "-o", "json"], "ctr": ["-n", "k8s.io", "images", "ls", "-q"],
-                 "docker": ["images", "--format", "{{.Repository}}:{{.Tag}}"]}
+        words = {
+            "crictl": ["images", "-o", "json"],
+            "ctr": ["-n", "k8s.io", "images", "ls", "-q"],
+            "docker": ["images", "--format", "{{.Repository}}:{{.Tag}}"],
+        }
         if self.tool is None:
             raise RuntimeDown("neither crictl nor another tool that asks it is there")
         try:
             told = self._run(words[self.tool])
-            found = [name for one in json.loads(told)["images"] for name in one.get("repoTags") or []] if self.tool == "crictl" else told.split()
+            found = (
+                [name for one in json.loads(told)["images"] for name in one.get("repoTags") or []]
+                if self.tool == "crictl"
+                else told.split()
+            )
         except command.CommandError as error:
             raise RuntimeDown(str(error))
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise RuntimeDown("what %s says of its images cannot be read" % self.tool)
+            raise RuntimeDown(f"what {self.tool} says of its images cannot be read")
         return [str(name) for name in found]
 
     def _run(self, words):
-        where = {"crictl": ["--runtime-endpoint", "unix://" + self.socket, "--image-endpoint", "unix://" + self.socket,
-                            "--timeout", "%ds" % SECONDS], "ctr": ["--address", self.socket], "docker": []}
+        where = {
+            "crictl": [
+                "--runtime-endpoint",
+                "unix://" + self.socket,
+                "--image-endpoint",
+                "unix://" + self.socket,
+                "--timeout",
+                "%ds" % SECONDS,
+            ],
+            "ctr": ["--address", self.socket],
+            "docker": [],
+        }
         return command.run([self.path] + where[self.tool] + words, SECONDS)
 
 
@@ -114,19 +142,20 @@ def _program(name):
 
 def _connect(path):
     import socket
+
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         plain.settimeout(SECONDS)
         plain.connect(path)
     except OSError as error:
-        raise RuntimeDown("%s does not answer (%s)" % (path, files.one_line(error.strerror or error)))
+        raise RuntimeDown(f"{path} does not answer ({files.one_line(error.strerror or error)})")
     finally:
         plain.close()
 
 
 def normalised(image):
     """The full name under which containerd's CRI keeps an image."""
-    first, slash, dummy = image.partition("/")
+    first, slash, _dummy = image.partition("/")
     if not slash:
         image = "docker.io/library/" + image
     elif not ("." in first or ":" in first or first == "localhost"):

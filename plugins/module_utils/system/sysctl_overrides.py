@@ -1,24 +1,29 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: who sets kernel settings at a boot once systemd-sysctl has: ufw, systemd-networkd, tuned. Files alone.
+"""Who sets kernel settings at a boot once systemd-sysctl has: ufw, systemd-networkd, tuned.
 
-Each is None where nothing starts it at a boot. What their lines mean is for the controller (plugin_utils/parsers/sysctl_overrides.py).
+Files alone.
+
+Each is None where nothing starts it at a boot. What their lines mean is for the controller
+(plugin_utils/parsers/sysctl_overrides.py).
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 
-from . import files, systemd as unit, unit_mask
+from . import files, unit_mask
+from . import systemd as unit
 
 STARTS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 UFW, UFW_DEFAULT, UFW_SYSCTL = "/etc/ufw/ufw.conf", "/etc/default/ufw", "/etc/ufw/sysctl.conf"
 NETWORKD = "/etc/systemd/networkd.conf"
-NETWORKD_DROPINS = ("/usr/lib/systemd/networkd.conf.d", "/run/systemd/networkd.conf.d", "/etc/systemd/networkd.conf.d")
-NETWORKS = ("/etc/systemd/network", "/run/systemd/network")  # a vendor's are for containers of systemd-nspawn
+NETWORKD_DROPINS = (
+    "/usr/lib/systemd/networkd.conf.d",
+    "/run/systemd/networkd.conf.d",
+    "/etc/systemd/networkd.conf.d",
+)
+# a vendor's are for containers of systemd-nspawn
+NETWORKS = ("/etc/systemd/network", "/run/systemd/network")
 FORWARDS = ("IPForward", "IPv4Forwarding", "IPMasquerade")
 TUNED, TUNED_MAIN = "/etc/tuned/active_profile", "/etc/tuned/tuned-main.conf"
 PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
@@ -26,17 +31,23 @@ MAX_TEXT, MAX_FILES, MAX_ROWS, MAX_PROFILES, LONGEST = 65536, 100, 200, 20, 200
 
 
 def facts(root=""):
-    """{ufw: {sysctl: the record of its file, None without one}, networkd: [rows], tuned: {reapply, rows, unknown: [profiles that are not to be found]}}.
+    """{ufw: {sysctl: the record of its file, None without one}, networkd: [rows], tuned.
+
+    {reapply, rows, unknown: [profiles that are not to be found]}}.
 
     A row is {path, line, key, value}, in the order in which they count.
     """
-    return {"ufw": _ufw(root) if _starts("ufw.service", root) else None,
-            "networkd": _networkd(root) if _starts("systemd-networkd.service", root) else None,
-            "tuned": _tuned(root) if _starts("tuned.service", root) else None}
+    return {
+        "ufw": _ufw(root) if _starts("ufw.service", root) else None,
+        "networkd": _networkd(root) if _starts("systemd-networkd.service", root) else None,
+        "tuned": _tuned(root) if _starts("tuned.service", root) else None,
+    }
 
 
 def _starts(name, root):
-    return not unit_mask.mask(os.path.join(root + STARTS[0], name))[0] and any(unit_mask.wanted(name, root + folder) for folder in STARTS)
+    return not unit_mask.mask(os.path.join(root + STARTS[0], name))[0] and any(
+        unit_mask.wanted(name, root + folder) for folder in STARTS
+    )
 
 
 def _text(path):
@@ -44,8 +55,13 @@ def _text(path):
 
 
 def _ufw(root):
-    """None where it is switched off. Its two files are read by a shell, the second after the first."""
-    told = dict(unit.environment_file(_text(root + UFW_DEFAULT)), **unit.environment_file(_text(root + UFW)))
+    """None where it is switched off.
+
+    Its two files are read by a shell, the second after the first.
+    """
+    told = dict(
+        unit.environment_file(_text(root + UFW_DEFAULT)), **unit.environment_file(_text(root + UFW))
+    )
     if told.get("ENABLED") not in ("yes", "YES"):
         return None
     path = told.get("IPT_SYSCTL") or ""
@@ -55,19 +71,33 @@ def _ufw(root):
 
 
 def _networkd(root):
-    """What says that packets of IPv4 are forwarded, of the machine first and then of its networks."""
+    """What says that packets of IPv4 are forwarded, of the machine first and then of its
+    networks.
+    """
     paths = [NETWORKD] if os.path.lexists(root + NETWORKD) else []
     paths += [path for folder in NETWORKD_DROPINS for path in _listed(root, folder, ".conf")]
     for folder in NETWORKS:
         paths += _listed(root, folder, ".network")
-        paths += [path for one in _listed(root, folder, ".network.d") for path in _listed(root, one, ".conf")]
-    rows = [row for path in paths[:MAX_FILES] for row in _rows(path, _text(root + path), lambda section: section == "[Network]")]
+        paths += [
+            path
+            for one in _listed(root, folder, ".network.d")
+            for path in _listed(root, one, ".conf")
+        ]
+    rows = [
+        row
+        for path in paths[:MAX_FILES]
+        for row in _rows(path, _text(root + path), lambda section: section == "[Network]")
+    ]
     return [row for row in rows if row["key"] in FORWARDS][:MAX_ROWS]
 
 
 def _listed(root, folder, suffix):
     try:
-        return [os.path.join(folder, name) for name in sorted(os.listdir(root + folder)) if name.endswith(suffix)]
+        return [
+            os.path.join(folder, name)
+            for name in sorted(os.listdir(root + folder))
+            if name.endswith(suffix)
+        ]
     except OSError:
         return []
 
@@ -80,12 +110,22 @@ def _rows(path, text, counts):
         if line.startswith("["):
             section = line
         elif equal and counts(section):
-            found.append({"path": path, "line": number, "key": files.one_line(key.strip(), LONGEST), "value": files.one_line(value.strip(), LONGEST)})
+            found.append(
+                {
+                    "path": path,
+                    "line": number,
+                    "key": files.one_line(key.strip(), LONGEST),
+                    "value": files.one_line(value.strip(), LONGEST),
+                }
+            )
     return found
 
 
 def _tuned(root):
-    main = dict((row["key"], row["value"]) for row in _rows("", _text(root + TUNED_MAIN), lambda section: True))
+    main = {
+        row["key"]: row["value"]
+        for row in _rows("", _text(root + TUNED_MAIN), lambda section: True)
+    }
     rows, unknown = [], []
     for name in _text(root + TUNED).split()[:MAX_PROFILES]:
         rows += _profile(name, root, unknown, [])
@@ -94,15 +134,31 @@ def _tuned(root):
 
 def _profile(name, root, unknown, above):
     """The rows of a profile: those that it includes come first."""
-    path = next((one for one in (os.path.join(folder, name, "tuned.conf") for folder in PROFILES) if os.path.isfile(root + one)), None)
+    path = next(
+        (
+            one
+            for one in (os.path.join(folder, name, "tuned.conf") for folder in PROFILES)
+            if os.path.isfile(root + one)
+        ),
+        None,
+    )
     if path is None or "/" in name or name in above or len(above) >= MAX_PROFILES:
         unknown.append(files.one_line(name, 80))
         return []
     text = _text(root + path)
     main = _rows(path, text, lambda section: section == "[main]")
-    included = [one for row in main if row["key"] == "include" for one in row["value"].replace(",", " ").replace(";", " ").split()]
-    found = [row for one in included for row in _profile(one, root, unknown, above + [name])]
+    included = [
+        one
+        for row in main
+        if row["key"] == "include"
+        for one in row["value"].replace(",", " ").replace(";", " ").split()
+    ]
+    found = [row for one in included for row in _profile(one, root, unknown, [*above, name])]
     own = _rows(path, text, lambda section: section == "[sysctl]")
     if any(row["key"] == "replace" and row["value"].lower() in ("1", "true", "yes") for row in own):
         found = []
-    return found + [row for row in own if row["key"] not in ("type", "replace", "enabled", "priority", "devices")]
+    return found + [
+        row
+        for row in own
+        if row["key"] not in ("type", "replace", "enabled", "priority", "devices")
+    ]

@@ -1,18 +1,29 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what systemd says of a unit, and the command line that it would start."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""What systemd says of a unit, and the command line that it would start."""
 
 import re
 
 from . import command, files
 
-PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "MainPID", "NeedDaemonReload", "NRestarts",
-              "ExecMainStatus", "FragmentPath", "DropInPaths", "ExecStart", "Environment", "EnvironmentFiles")
+PROPERTIES = (
+    "Id",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "UnitFileState",
+    "Result",
+    "MainPID",
+    "NeedDaemonReload",
+    "NRestarts",
+    "ExecMainStatus",
+    "FragmentPath",
+    "DropInPaths",
+    "ExecStart",
+    "Environment",
+    "EnvironmentFiles",
+)
 UNPRINTABLE = "[unprintable]"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
@@ -23,26 +34,48 @@ _states = {}  # name -> what is-enabled says of it, once that was learnt
 
 
 def show(names, properties=PROPERTIES, seconds=5):
-    """{unit name: {property: [values]}} of these units, by one systemctl, or by the one that asked for several collectors."""
+    """{unit name: {property: [values]}} of these units, by one systemctl, or by the one that
+    asked for several collectors.
+    """
     answer = _told.get((tuple(names), tuple(properties)))
     return _shown(names, properties, seconds) if answer is None else answer
 
 
 def ask(questions, seconds=2):
-    """Answers to these questions, each (names, properties, whether is-enabled is asked too), by one systemctl, or two; for learn().
+    """Answers to these questions, each (names, properties, whether is-enabled is asked too), by one
+    systemctl, or two; for learn().
 
-    It is asked what show() and enabled() would ask one by one. Where systemd does not answer in that time, nothing is known.
+    It is asked what show() and enabled() would ask one by one. Where systemd does not answer in
+    that time, nothing is known.
     """
     names = [name for question in questions for name in question[0]]
     properties = [name for question in questions for name in question[1]]
-    blocks, told, states = _shown(sorted(set(names)), sorted(set(properties + ["Names"])), seconds / 2.0), [], {}
+    blocks, told, states = (
+        _shown(sorted(set(names)), sorted(set([*properties, "Names"])), seconds / 2.0),
+        [],
+        {},
+    )
     for names, properties, dummy in questions:
         of = [one for name in names for one in sorted(blocks) if _is(name, one, blocks[one])]
-        found = [(one, dict((key, blocks[one][key]) for key in properties if key in blocks[one])) for one in of]
+        found = [
+            (one, {key: blocks[one][key] for key in properties if key in blocks[one]}) for one in of
+        ]
         told.append((tuple(names), tuple(properties), dict(found)))
-    there = sorted(set(name for names, dummy, asked in questions if asked for name in names if name in blocks and unit(blocks[name])))
+    there = sorted(
+        {
+            name
+            for names, dummy, asked in questions
+            if asked
+            for name in names
+            if name in blocks and unit(blocks[name])
+        }
+    )
     try:
-        lines = command.run(["systemctl", "is-enabled"] + there, seconds / 3.0).splitlines() if there else ()
+        lines = (
+            command.run(["systemctl", "is-enabled", *there], seconds / 3.0).splitlines()
+            if there
+            else ()
+        )
     except (command.CommandError, OSError):
         lines = ()
     if len(lines) == len(there):  # of a unit without a file it says nothing
@@ -51,40 +84,59 @@ def ask(questions, seconds=2):
 
 
 def learn(answers):
-    """show() and enabled() have these answers from now on, in this process and its children: for a program that looks once and ends."""
+    """show() and enabled() have these answers from now on, in this process and its children.
+
+    For a program that looks once and ends.
+    """
     told, states = answers
     _told.update(((names, properties), blocks) for names, properties, blocks in told)
     _states.update(states)
 
 
 def _is(asked, name, block):
-    return name.endswith(asked[1:]) if asked.startswith("*") else asked == name or asked in block.get("Names", [""])[0].split()
+    return (
+        name.endswith(asked[1:])
+        if asked.startswith("*")
+        else asked == name or asked in block.get("Names", [""])[0].split()
+    )
 
 
 def _shown(names, properties, seconds):
     # The root's mount unit is called -.mount, which systemctl takes for an option.
     end = ["--"] if any(name.startswith("-") for name in names) else []
-    text = command.run(["systemctl", "show", "--no-pager", "-p", ",".join(properties)] + end + list(names), seconds)
-    return dict((one["Id"][0], one) for one in parse(text) if "Id" in one)
+    text = command.run(
+        ["systemctl", "show", "--no-pager", "-p", ",".join(properties), *end, *list(names)], seconds
+    )
+    return {one["Id"][0]: one for one in parse(text) if "Id" in one}
 
 
 def enabled(name, seconds=5):
-    """Its state by its files as they are now; UnitFileState of `show` is as systemd knew it before an enable or disable without a reload."""
-    return _states.get(name) or command.run(["systemctl", "is-enabled", name], seconds).strip().partition("\n")[0]
+    """Its state by its files as they are now.
+
+    UnitFileState of `show` is as systemd knew it before an enable or disable without a reload.
+    """
+    return (
+        _states.get(name)
+        or command.run(["systemctl", "is-enabled", name], seconds).strip().partition("\n")[0]
+    )
 
 
 def parse(text):
-    """The blocks of `systemctl show`: a property may come several times (EnvironmentFiles, one per file).
+    """The blocks of `systemctl show`.
 
-    Old ones (RHEL 7 has 219) call that EnvironmentFile, some with an empty line after it that ends no block, and write a unit's name as if its
-    backslashes had to be escaped.
+    A property may come several times (EnvironmentFiles, one per file).
+
+    Old ones (RHEL 7 has 219) call that EnvironmentFile, some with an empty line after it that ends
+    no block, and write a unit's name as if its backslashes had to be escaped.
     """
     blocks, last = [{}], ""
     for line in text.splitlines():
         before, (last, equal, value) = last, line.partition("=")
         if equal:
             plain = value if last == "Environment" else value.replace("\\x5cx", "\\x")
-            blocks[-1].setdefault("EnvironmentFiles" if last == "EnvironmentFile" else last, []).append(plain)
+            blocks[-1].setdefault(
+                "EnvironmentFiles" if last == "EnvironmentFile" else last, []
+            ).append(plain)
         elif not line and before != "EnvironmentFile":
             blocks.append({})
     return [block for block in blocks if block]
@@ -92,16 +144,24 @@ def parse(text):
 
 def unit(block):
     """The evidence of one unit; None when there is no such unit."""
+
     def one(name):
         return block.get(name, [""])[0]
 
     if one("LoadState") == "not-found" and one("ActiveState") in ("inactive", ""):
         return None
     return {
-        "name": one("Id"), "load_state": one("LoadState"), "active_state": one("ActiveState"), "sub_state": one("SubState"),
-        "unit_file_state": one("UnitFileState"), "result": one("Result"), "main_pid": _number(one("MainPID")),
-        "need_daemon_reload": one("NeedDaemonReload") == "yes", "n_restarts": _number(one("NRestarts")),
-        "exec_main_status": _number(one("ExecMainStatus")), "fragment_path": one("FragmentPath") or None,
+        "name": one("Id"),
+        "load_state": one("LoadState"),
+        "active_state": one("ActiveState"),
+        "sub_state": one("SubState"),
+        "unit_file_state": one("UnitFileState"),
+        "result": one("Result"),
+        "main_pid": _number(one("MainPID")),
+        "need_daemon_reload": one("NeedDaemonReload") == "yes",
+        "n_restarts": _number(one("NRestarts")),
+        "exec_main_status": _number(one("ExecMainStatus")),
+        "fragment_path": one("FragmentPath") or None,
         "drop_in_paths": [path for value in block.get("DropInPaths", []) for path in words(value)],
     }
 
@@ -118,27 +178,37 @@ def start_words(block):
 
 def split_variables(block):
     """The variables of ExecStart whose values become words of their own: $NAME, in their order."""
-    return [word[1:] for word in start_words(block) if word.startswith("$") and not word.startswith(("${", "$$"))]
+    return [
+        word[1:]
+        for word in start_words(block)
+        if word.startswith("$") and not word.startswith(("${", "$$"))
+    ]
 
 
 def variables(block):
     """The names of all variables of ExecStart: $NAME, ${NAME} and those within a word."""
-    return set(found for word in start_words(block) for found in _VARIABLE.findall(word))
+    return {found for word in start_words(block) for found in _VARIABLE.findall(word)}
 
 
 def values_of_others(data, used):
-    """[[start, end]] of the values, in the bytes of a file of EnvironmentFiles=, of variables that are not among those used."""
+    """[[start, end]] of the values, in the bytes of a file of EnvironmentFiles=, of variables
+    that are not among those used.
+    """
     spans, position, hidden = [], 0, False
     for line in data.split(b"\n"):
         bare = line.strip()
-        goes_on, start = position > 0 and data[:position - 1].endswith(b"\\"), 0
+        goes_on, start = position > 0 and data[: position - 1].endswith(b"\\"), 0
         if not goes_on:
             name, equal, _value = bare.partition(b"=")
-            hidden = bool(equal) and name[:1] not in b"#;" and name.strip().decode("utf-8", "replace") not in used
+            hidden = (
+                bool(equal)
+                and name[:1] not in b"#;"
+                and name.strip().decode("utf-8", "replace") not in used
+            )
             start = line.find(b"=") + 1
         end = len(line.rstrip())
         end = end - 1 if line[:end].endswith(b"\\") else end
-        while start < end and line[start:start + 1] in b" \t":
+        while start < end and line[start : start + 1] in b" \t":
             start += 1
         if hidden and start < end:
             spans.append([position + start, position + end])
@@ -148,11 +218,17 @@ def values_of_others(data, used):
 
 def environment_paths(block):
     """The files of EnvironmentFiles=, in their order."""
-    return [value.rpartition(" (ignore_errors=")[0] or value for value in block.get("EnvironmentFiles", [])]
+    return [
+        value.rpartition(" (ignore_errors=")[0] or value
+        for value in block.get("EnvironmentFiles", [])
+    ]
 
 
 def command_line(block, read=files.text):
-    """The argv that ExecStart would have, its variables replaced as systemd does; [] when the unit starts nothing."""
+    """The argv that ExecStart would have, its variables replaced as systemd does.
+
+    [] when the unit starts nothing.
+    """
     variables = environment(block, read)
     result = []
     for word in start_words(block):
@@ -177,16 +253,33 @@ def environment(block, read=files.text):
 
 
 def _assignments(value):
-    """The words of Environment=: in double quotes where they need some, or, by an old systemd, with a blank in them as \\x20 and quotes as they are."""
+    """The words of Environment=.
+
+    In double quotes where they need some, or, by an old systemd, with a blank in them as \\x20 and
+    quotes as they are.
+    """
     if value.startswith('"') or ' "' in value:
         return words(value)
-    return [_BYTES.sub(lambda found: bytearray.fromhex(found.group().replace("\\x", "")).decode("utf-8", "replace"), word) for word in value.split()]
+    return [
+        _BYTES.sub(
+            lambda found: bytearray.fromhex(found.group().replace("\\x", "")).decode(
+                "utf-8", "replace"
+            ),
+            word,
+        )
+        for word in value.split()
+    ]
 
 
 def _written(block, read):
-    """The words of Environment= by the unit's files: RHEL 8's systemd, and 240 until it learned to quote, shows none that has a blank in it."""
+    """The words of Environment= by the unit's files.
+
+    RHEL 8's systemd, and 240 until it learned to quote, shows none that has a blank in it.
+    """
     found = []
-    for path in block.get("FragmentPath", []) + [one for value in block.get("DropInPaths", []) for one in words(value)]:
+    for path in block.get("FragmentPath", []) + [
+        one for value in block.get("DropInPaths", []) for one in words(value)
+    ]:
         section = ""
         for dummy, line in joined(read(path) or ""):
             name, equal, value = line.partition("=")
@@ -197,7 +290,10 @@ def _written(block, read):
 
 
 def joined(text, comments="#;"):
-    """[(number of its first line, line)] without comments; a backslash at its end continues a line, also past a comment."""
+    """[(number of its first line, line)] without comments.
+
+    A backslash at its end continues a line, also past a comment.
+    """
     found, begun, parts = [], 0, []
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
@@ -212,13 +308,17 @@ def joined(text, comments="#;"):
 
 
 def environment_file(text):
-    """NAME=value lines as systemd reads them: comments, quotes, a backslash that continues a line."""
+    """NAME=value lines as systemd reads them.
+
+    Comments, quotes, a backslash that continues a line.
+    """
     variables = {}
     for line in text.replace("\\\n", "").splitlines():
         name, equal, value = line.strip().partition("=")
         if equal and name and name[0] not in "#;":
             value = value.strip()
-            # Quotes around the whole are taken off; those within belong to the words that $NAME is split into.
+            # Quotes around the whole are taken off; those within belong to the words that $NAME is
+            # split into.
             if len(value) > 1 and value[0] in "\"'" and value.find(value[0], 1) == len(value) - 1:
                 value = value[1:-1]
             variables[name.strip()] = value
@@ -256,7 +356,7 @@ def _expanded(word, variables):
         end = word.find("}", begin)
         if end < 0:
             break
-        value = variables.get(word[begin + 2:end], "")
-        word = word[:begin] + value + word[end + 1:]
+        value = variables.get(word[begin + 2 : end], "")
+        word = word[:begin] + value + word[end + 1 :]
         begin = word.find("${", begin + len(value))
     return word.replace("$$", "$")

@@ -1,15 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: TLS with a client certificate that never touches a disk.
+"""TLS with a client certificate that never touches a disk.
 
-Imported only where a node has something to ask by it: importing ssl takes 20 ms. Certificates of servers on this node are
-not verified: what they say is evidence, and nothing secret is sent to them.
+Imported only where a node has something to ask by it: importing ssl takes 20 ms. Certificates of
+servers on this node are not verified: what they say is evidence, and nothing secret is sent to
+them.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 import ssl
@@ -18,7 +15,10 @@ from .http_client import HttpError, told
 
 
 def context(certificate=None, key=None, authority=None):
-    """A client's context. Given PEM bytes, they reach OpenSSL through memory: never a file on the node."""
+    """A client's context. Given PEM bytes, they reach OpenSSL through memory.
+
+    Never a file on the node.
+    """
     made = ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_TLS))
     made.check_hostname = False
     made.verify_mode = ssl.CERT_NONE
@@ -26,13 +26,13 @@ def context(certificate=None, key=None, authority=None):
         try:
             made.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
         except (OSError, ValueError) as error:
-            raise HttpError("the CA cannot be used: %s" % told(error))
+            raise HttpError(f"the CA cannot be used: {told(error)}")
         made.verify_mode = ssl.CERT_REQUIRED
     if certificate:
         try:
             _load(made, certificate + b"\n" + (key or b""))
         except (OSError, ValueError) as error:
-            raise HttpError("the client certificate cannot be used: %s" % told(error))
+            raise HttpError(f"the client certificate cannot be used: {told(error)}")
     return made
 
 
@@ -51,10 +51,11 @@ def _memory():
     if create is not None:
         return create("kubemend", 1)  # close-on-exec, the default, has no name before 3.8 either
     import ctypes
+
     numbers = {"x86_64": 319, "aarch64": 279, "ppc64le": 360, "s390x": 350, "armv7l": 385}
     number = numbers.get(os.uname()[4])
     if number is None:
-        raise OSError("no file in memory on %s" % os.uname()[4])
+        raise OSError(f"no file in memory on {os.uname()[4]}")
     library = ctypes.CDLL(None, use_errno=True)
     descriptor = library.syscall(number, b"kubemend", 1)
     if descriptor < 0:

@@ -1,20 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the conditions and asserts of a unit, and whether they hold now.
+"""The conditions and asserts of a unit, and whether they hold now.
 
 `systemctl show` does not print them (up to 257 at least): busctl does, and where there is no
 busctl the unit's files are read.
 """
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
 import os
 import stat
 
-from . import command, files, systemd as unit
+from . import command, files
+from . import systemd as unit
 from .command import CommandError
 
 OBJECT = "/org/freedesktop/systemd1/unit/"
@@ -34,8 +31,15 @@ def checks(name, written, seconds, on_bus=True):
 
 def _by_bus(name, what, seconds):
     """[(type, trigger, negate, parameter, result)]; None where busctl does not tell."""
-    argv = ["busctl", "--system", "get-property", "org.freedesktop.systemd1", OBJECT + label(name),
-            "org.freedesktop.systemd1.Unit", what]
+    argv = [
+        "busctl",
+        "--system",
+        "get-property",
+        "org.freedesktop.systemd1",
+        OBJECT + label(name),
+        "org.freedesktop.systemd1.Unit",
+        what,
+    ]
     try:
         return rows_of(command.run(argv, seconds))
     except (CommandError, OSError):
@@ -48,7 +52,7 @@ def label(name):
     for index, char in enumerate(name.encode("utf-8", "surrogateescape")):
         letter = chr(char)
         plain = char < 128 and (letter.isalpha() or (letter.isdigit() and index > 0))
-        found += letter if plain else "_%02x" % char
+        found += letter if plain else f"_{char:02x}"
     return found
 
 
@@ -89,17 +93,23 @@ def _check(row, written):
     """
     kind, trigger, negate, parameter, last = row
     marks = ("|" if trigger else "") + ("!" if negate else "")
-    bare = kind[len("Assert"):] if kind.startswith("Assert") else kind[len("Condition"):]
+    bare = kind[len("Assert") :] if kind.startswith("Assert") else kind[len("Condition") :]
     # What a file says may hold a specifier (%), which systemd has replaced.
     holds, seen = (None, "") if "%" in parameter else holds_now(bare, parameter)
     place = _place(written, kind, marks + parameter)
     if bare == "Environment":  # NAME=VALUE, and a value may be a secret
-        name, equal, dummy = parameter.partition("=")
+        name, equal, _dummy = parameter.partition("=")
         parameter = name + equal + (MASKED if equal else "")
-    return {"text": files.one_line("%s=%s%s" % (kind, marks, parameter), LONGEST),
-            "assert": kind.startswith("Assert"), "trigger": trigger,
-            "met": None if holds is None else holds != negate, "last": last,
-            "seen": files.one_line(seen, LONGEST), "path": place[0], "line": place[1]}
+    return {
+        "text": files.one_line(f"{kind}={marks}{parameter}", LONGEST),
+        "assert": kind.startswith("Assert"),
+        "trigger": trigger,
+        "met": None if holds is None else holds != negate,
+        "last": last,
+        "seen": files.one_line(seen, LONGEST),
+        "path": place[0],
+        "line": place[1],
+    }
 
 
 def holds_now(kind, parameter):
@@ -113,63 +123,73 @@ def holds_now(kind, parameter):
         return test(parameter)
     except OSError as error:
         gone = files.reason(error) == "missing"
-        return (False if gone else None), "%s %s" % (
-            parameter, "is missing" if gone else "cannot be read (%s)" % files.reason(error))
+        return (False if gone else None), "{} {}".format(
+            parameter,
+            "is missing" if gone else f"cannot be read ({files.reason(error)})",
+        )
 
 
 def matches(pattern):
     import glob  # brings re
+
     found = next(glob.iglob(pattern), None)
-    return found is not None, "" if found else "nothing matches %s" % pattern
+    return found is not None, "" if found else f"nothing matches {pattern}"
 
 
 def _exists(path):
     os.stat(path)
-    return True, "%s exists" % path
+    return True, f"{path} exists"
 
 
 def directory(path):
     found = stat.S_ISDIR(os.stat(path).st_mode)
-    return found, "%s is %sa directory" % (path, "" if found else "not ")
+    return found, "{} is {}a directory".format(path, "" if found else "not ")
 
 
 def _link(path):
     found = stat.S_ISLNK(os.lstat(path).st_mode)
-    return found, "%s is %sa symbolic link" % (path, "" if found else "not ")
+    return found, "{} is {}a symbolic link".format(path, "" if found else "not ")
 
 
 def _mount(path):
     real = os.path.realpath(path)
     os.stat(real)
     found = os.path.ismount(real)
-    return found, "%s is %sa mount point" % (path, "" if found else "not ")
+    return found, "{} is {}a mount point".format(path, "" if found else "not ")
 
 
 def _writable(path):
     found = not os.statvfs(path).f_flag & os.ST_RDONLY
-    return found, "the file system of %s is %s" % (path, "writable" if found else "read-only")
+    return found, "the file system of {} is {}".format(path, "writable" if found else "read-only")
 
 
 def _filled(path):
     found = bool(os.listdir(path))
-    return found, "%s is %sempty" % (path, "not " if found else "")
+    return found, "{} is {}empty".format(path, "not " if found else "")
 
 
 def _file_filled(path):
     now = os.stat(path)
     found = stat.S_ISREG(now.st_mode) and now.st_size > 0
-    return found, "%s is %s" % (path, "a file with content" if found else "empty or no file")
+    return found, "{} is {}".format(path, "a file with content" if found else "empty or no file")
 
 
 def executable(path):
     now = os.stat(path)
     found = stat.S_ISREG(now.st_mode) and bool(now.st_mode & 0o111)
-    return found, "%s is %s" % (path, "executable" if found else "not an executable file")
+    return found, "{} is {}".format(path, "executable" if found else "not an executable file")
 
 
-TESTS = {"PathExists": _exists, "PathIsDirectory": directory, "PathIsSymbolicLink": _link,
-         "PathIsMountPoint": _mount, "PathIsReadWrite": _writable, "DirectoryNotEmpty": _filled,
-         "FileNotEmpty": _file_filled, "FileIsExecutable": executable}
+TESTS = {
+    "PathExists": _exists,
+    "PathIsDirectory": directory,
+    "PathIsSymbolicLink": _link,
+    "PathIsMountPoint": _mount,
+    "PathIsReadWrite": _writable,
+    "DirectoryNotEmpty": _filled,
+    "FileNotEmpty": _file_filled,
+    "FileIsExecutable": executable,
+}
 
 
 def _place(written, key, value):

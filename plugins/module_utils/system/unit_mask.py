@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: where a unit's mask lies, and what would count without it."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Where a unit's mask lies, and what would count without it."""
 
 import os
 
@@ -19,14 +15,25 @@ KINDS = (".wants", ".requires", ".upholds")
 def facts(name, root=""):
     """{links: [{path, to}], file, wanted} of a unit that is masked.
 
-    to: what the link says, None of an empty file, which systemd takes like a mask; file: the unit's own file behind the mask, or None; wanted: whether
-    a link of somebody else's unit in /etc brings it at a boot once it is unmasked.
+    to: what the link says, None of an empty file, which systemd takes like a mask; file: the unit's
+    own file behind the mask, or None; wanted: whether a link of somebody else's unit in /etc brings
+    it at a boot once it is unmasked.
     """
     places = [os.path.join(folder, name) for folder in MASKS]
-    links = [{"path": path, "to": to} for path in places for there, to in [mask(root + path)] if there]
+    links = [
+        {"path": path, "to": to} for path in places for there, to in [mask(root + path)] if there
+    ]
     masks = [one["path"] for one in links]
-    behind = [os.path.join(folder, name) for folder in MASKS + OWN if os.path.join(folder, name) not in masks]
-    return {"links": links, "file": next((path for path in behind if os.path.isfile(root + path)), None), "wanted": wanted(name, root + ETC)}
+    behind = [
+        os.path.join(folder, name)
+        for folder in MASKS + OWN
+        if os.path.join(folder, name) not in masks
+    ]
+    return {
+        "links": links,
+        "file": next((path for path in behind if os.path.isfile(root + path)), None),
+        "wanted": wanted(name, root + ETC),
+    }
 
 
 def mask(path):

@@ -1,20 +1,21 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: single scalars out of configuration files, without a YAML parser.
+"""Single scalars out of configuration files, without a YAML parser.
 
-Enough for what must be known on the node: where to look next. Everything else is parsed on the controller.
+Enough for what must be known on the node: where to look next. Everything else is parsed on the
+controller.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 
 def top(text, key):
-    """A scalar at the top level of YAML in block style, or of JSON; None when it is not there or no scalar."""
+    """A scalar at the top level of YAML in block style, or of JSON.
+
+    None when it is not there or no scalar.
+    """
     if text.lstrip()[:1] == "{":
         import json
+
         try:
             value = json.loads(text).get(key)
         except (ValueError, AttributeError):
@@ -33,12 +34,15 @@ def top(text, key):
 
 
 def anywhere(text, key):
-    """The first non-empty scalar of this key at any depth, in block or flow style or JSON; None when there is none."""
+    """The first non-empty scalar of this key at any depth, in block or flow style or JSON.
+
+    None when there is none.
+    """
     position = text.find(key)
     while position >= 0:
-        after = text[position + len(key):position + len(key) + 1]
-        before = text[position - 1:position]
-        rest = text[position + len(key):].split("\n", 1)[0]
+        after = text[position + len(key) : position + len(key) + 1]
+        before = text[position - 1 : position]
+        rest = text[position + len(key) :].split("\n", 1)[0]
         rest = rest[1:] if after in ("'", '"') and after else rest
         rest = rest.lstrip(" \t")
         if rest.startswith(":") and (before == "" or before in " \t\n\"'{,-"):
@@ -54,7 +58,10 @@ def anywhere(text, key):
 
 
 def scalar(value):
-    """The text of a plain or quoted scalar on one line, without its comment; None when it is empty or no scalar."""
+    """The text of a plain or quoted scalar on one line, without its comment.
+
+    None when it is empty or no scalar.
+    """
     value = value.strip()
     if value[:1] in ("'", '"') and value:
         end = value.find(value[0], 1)
@@ -79,6 +86,7 @@ def os_release(text):
 def decoded(value):
     """The text that a *-data field holds; None when it is no base64."""
     import binascii
+
     try:
         return binascii.a2b_base64(value.encode("ascii")).decode("utf-8", "replace")
     except (ValueError, UnicodeEncodeError):

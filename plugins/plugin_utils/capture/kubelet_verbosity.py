@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: which files make a kubelet start with another log level. Pure, from evidence.
+"""Which files make a kubelet start with another log level. Pure, from evidence.
 
-Where its unit has a variable for the level (kubespray's KUBE_LOG_LEVEL), the number in that file; else a drop-in of ours
-that gives the last variable of ExecStart another value, under /run, so that a reboot removes it. The package's own files
-are left alone.
+Where its unit has a variable for the level (kubespray's KUBE_LOG_LEVEL), the number in that file;
+else a drop-in of ours that gives the last variable of ExecStart another value, under /run, so that
+a reboot removes it. The package's own files are left alone.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...module_utils.capture import klog_level as levels
-from ...module_utils.shared import restart_impact as pending
 from ...module_utils.collectors.node import kubelet as collected
-from ..models import control_plane
+from ...module_utils.shared import restart_impact as pending
 from ..editing import draft as edit_source
-from ..planning import fencing
+from ..models import control_plane
 from ..models.kubelet import dropin as kubelet_dropin
-from ..planning.remedies import control_plane as remedies
+from ..planning import fencing
 from ..planning.plan import Scene, Step
+from ..planning.remedies import control_plane as remedies
 
 REMEDY, VARIABLE = "raise_kubelet", "KUBE_LOG_LEVEL"
-DROPIN, ENVIRONMENT = "/run/systemd/system/kubelet.service.d/zz-kubemend.conf", "/run/kubemend/kubelet.env"
+DROPIN, ENVIRONMENT = (
+    "/run/systemd/system/kubelet.service.d/zz-kubemend.conf",
+    "/run/kubemend/kubelet.env",
+)
 ASSIGNMENT = re.compile(rf"(?m)^[ \t]*{VARIABLE}[ \t]*=.*$")
 NUMBER = re.compile(r"(?<=--v[= ])\d+")
 
@@ -34,33 +37,60 @@ def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
     """The step that starts this host's kubelet again with that level."""
     data = control_plane.data(scene.document, "kubelet")
     unit, process = data.get("unit") or {}, data.get("process") or {}
-    expect = {"component": "kubelet", "restart": "unit", "level": level, "pid": process.get("pid"), "started_at": process.get("started_at")}
+    expect = {
+        "component": "kubelet",
+        "restart": "unit",
+        "level": level,
+        "pid": process.get("pid"),
+        "started_at": process.get("started_at"),
+    }
     change, diff, why = None, "", _not_now(scene, data)
     try:
         change, diff = _in_its_file(unit, level) or _beside_it(unit, level, run_id)
     except edit_source.EditRefused as refused:
         why = why or str(refused)
-    return remedies.new_step(scene, REMEDY, change["path"] if change else collected.UNIT, why, component="kubelet", diff=diff, change=change, expect=expect,
-                             guard=remedies.node_guard(scene))
+    return remedies.new_step(
+        scene,
+        REMEDY,
+        change["path"] if change else collected.UNIT,
+        why,
+        component="kubelet",
+        diff=diff,
+        change=change,
+        expect=expect,
+        guard=remedies.node_guard(scene),
+    )
 
 
 def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
-    """What forbids the restart, as far as evidence tells; the node looks again at the last moment."""
+    """What forbids the restart, as far as evidence tells.
+
+    The node looks again at the last moment.
+    """
     host, unit, allow = scene.finding.host or "", data.get("unit") or {}, scene.consent.allow
     if unit.get("name") != collected.UNIT or not data.get("process"):
-        return f"the kubelet of {host} does not run as {collected.UNIT}: raise its level where it is started"
+        return (
+            f"the kubelet of {host} does not run as {collected.UNIT}: raise its level where it is"
+            " started"
+        )
     if (data.get("healthz") or {}).get("status") != 200:
         return f"the kubelet of {host} is not healthy: mend it first (journalctl -u kubelet)"
     if scene.cluster.api_status != "ok":
-        return f"no API server answers ({scene.cluster.api_reason or scene.cluster.api_status}): kubelets are left alone until one does"
+        return (
+            f"no API server answers ({scene.cluster.api_reason or scene.cluster.api_status}):"
+            " kubelets are left alone until one does"
+        )
     fenced = fencing.why(scene)
     if fenced:
         return fenced
     devices = control_plane.data(scene.document, "devices")
     held = devices.get("names") or devices.get("running") or ()
     if held and "kubelet_restart" not in allow:
-        return (f"pods with devices run on {host} ({', '.join(held[:5])}): they may lose them when the kubelet restarts; wait for their end, or allow it "
-                "with -e kubemend_allow=capture_restart,kubelet_restart")
+        return (
+            f"pods with devices run on {host} ({', '.join(held[:5])}): they may lose them when the"
+            " kubelet restarts; wait for their end, or allow it with -e"
+            " kubemend_allow=capture_restart,kubelet_restart"
+        )
     waiting = pending.of_kubelet(data)
     if waiting and "pending_changes" not in allow:
         return str(pending.sentence(host, "the kubelet", waiting))
@@ -68,7 +98,10 @@ def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
 
 
 def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], str] | None:
-    """The number behind --v in the file that sets the variable; None where another way is needed."""
+    """The number behind --v in the file that sets the variable.
+
+    None where another way is needed.
+    """
     names = [name for name, _value in unit.get("split_variables") or ()]
     if VARIABLE not in names or levels.given(kubelet_dropin.behind(unit, VARIABLE)) is not None:
         return None  # what stands behind it counts
@@ -76,19 +109,27 @@ def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], s
         lines = list(ASSIGNMENT.finditer(record.get("text") or ""))
         numbers = list(NUMBER.finditer(lines[-1].group())) if lines else []
         if numbers:
-            return _spliced(record, lines[-1].start() + numbers[-1].start(), numbers[-1].group(), str(level))
+            return _spliced(
+                record, lines[-1].start() + numbers[-1].start(), numbers[-1].group(), str(level)
+            )
         if lines:
             return None
     return None
 
 
-def _spliced(record: Mapping[str, Any], place: int, old: str, new: str) -> tuple[dict[str, Any], str]:
+def _spliced(
+    record: Mapping[str, Any], place: int, old: str, new: str
+) -> tuple[dict[str, Any], str]:
     source = edit_source.Source.of(record)
     data = source.text.encode("utf-8")
     begin = len(source.text[:place].encode("utf-8"))
-    splice = edit_source.Splice(begin, begin + len(old.encode("utf-8")), old.encode("utf-8"), new.encode("ascii"))
+    splice = edit_source.Splice(
+        begin, begin + len(old.encode("utf-8")), old.encode("utf-8"), new.encode("ascii")
+    )
     if source.hides(splice.start, splice.end):
-        raise edit_source.EditRefused(source.path, None, "a secret stands at the place to change", edit_source.BY_HAND)
+        raise edit_source.EditRefused(
+            source.path, None, "a secret stands at the place to change", edit_source.BY_HAND
+        )
     one = edit_source.change_of(source.path, source.sha256, [splice])
     diff = edit_source.unified(source.path, data, edit_source.apply(data, [splice]))
     return {"kind": "files", "path": source.path, "files": [one], "reload": False}, diff
@@ -98,7 +139,15 @@ def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[s
     """A drop-in that sorts behind the others, and the file with the variable that it reads."""
     name = (unit.get("split_variables") or [[""]])[-1][0]
     if levels.given(kubelet_dropin.behind(unit, name)) is not None:
-        raise edit_source.EditRefused(collected.UNIT, None, f"its ExecStart sets the level behind the variable {name}", "raise it there")
-    header = f"# Made by kubemend run {run_id} for a capture; it takes it away again, and so does a reboot.\n"
+        raise edit_source.EditRefused(
+            collected.UNIT,
+            None,
+            f"its ExecStart sets the level behind the variable {name}",
+            "raise it there",
+        )
+    header = (
+        f"# Made by kubemend run {run_id} for a capture; it takes it away again, and so does a"
+        " reboot.\n"
+    )
     files, diff = kubelet_dropin.beside(unit, [f"--v={level}"], header, DROPIN, ENVIRONMENT)
     return {"kind": "files", "path": DROPIN, "files": files, "reload": True}, diff

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the logs of several hosts as one, by the controller's clock.
+"""The logs of several hosts as one, by the controller's clock.
 
-Pure but for load(). What a node wrote is untrusted: a value of the wrong type is left out and said to be, and text
-is escaped where it is shown. A clock that is off is corrected only beyond what the round trip explains, and named.
+Pure but for load(). What a node wrote is untrusted: a value of the wrong type is left out and said
+to be, and text is escaped where it is shown. A clock that is off is corrected only beyond what the
+round trip explains, and named.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import os
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -30,12 +30,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LAST = 253402300799.0  # the end of the year 9999
 MAX_NOTES, MAX_NOTE = 50, 300  # notes of one source, characters of one note
 NAMES_SHOWN = 20
-WORDS = {"denied": "may not be read", "error": "could not be read", "timeout": "was not read in time"}
+WORDS = {
+    "denied": "may not be read",
+    "error": "could not be read",
+    "timeout": "was not read in time",
+}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of one component. time: seconds since the epoch on the controller's clock; shifted where that host's is off."""
+    """One line of one component. time: seconds since the epoch on the controller's clock.
+
+    Shifted where that host's is off.
+    """
 
     time: float
     host: str
@@ -50,39 +57,61 @@ class Line:
 
 @dataclass(frozen=True)
 class Clock:
-    """How far a node's clock is ahead of the controller's: at least low, at most high, both in seconds."""
+    """How far a node's clock is ahead of the controller's.
+
+    At least low, at most high, both in seconds.
+    """
 
     low: float
     high: float
 
     @property
     def off(self) -> float:
-        """Seconds to shift by: the middle, or 0 where the round trip alone may explain the difference."""
+        """Seconds to shift by: the middle, or 0 where the round trip alone may explain the
+        difference.
+        """
         nearest = 0.0 if self.low <= 0 <= self.high else min(abs(self.low), abs(self.high))
         return (self.low + self.high) / 2 if nearest > TOLERANCE else 0.0
 
 
 def merge(documents: Iterable[Mapping[str, Any]]) -> list[Line]:
-    """All lines by time, host and component; lines of a host whose clock is off are shifted, which notices() says."""
+    """All lines by time, host and component.
+
+    Lines of a host whose clock is off are shifted, which notices() says.
+    """
     found = []
     for document in documents:
         if isinstance(document, Mapping):
             clock = clock_of(document)
             off = clock.off if clock else 0.0
-            found += [line for item in _list(document.get("lines")) if (line := _line(_host(document), item, off))]
+            found += [
+                line
+                for item in _list(document.get("lines"))
+                if (line := _line(_host(document), item, off))
+            ]
     return sorted(found, key=Line.key)
 
 
 def render(lines: Iterable[Line]) -> str:
-    """One line each: time, host, component, text; whatever could act on a terminal is spelled out."""
+    """One line each: time, host, component, text.
+
+    Whatever could act on a terminal is spelled out.
+    """
     rows = list(lines)
     host = max((len(escape(row.host)) for row in rows), default=0)
     component = max((len(escape(row.component)) for row in rows), default=0)
-    return "".join(f"{stamp(row.time)} {escape(row.host):<{host}} {escape(row.component):<{component}}  {escape(row.text)}\n" for row in rows)
+    return "".join(
+        f"{stamp(row.time)} {escape(row.host):<{host}} {escape(row.component):<{component}} "
+        f" {escape(row.text)}\n"
+        for row in rows
+    )
 
 
 def notices(documents: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What a reader of the lines must know: hosts without an answer, clocks that are off, and what sources did not give."""
+    """What a reader of the lines must know.
+
+    Hosts without an answer, clocks that are off, and what sources did not give.
+    """
     found: list[str] = []
     absent: dict[tuple[str, str], dict[str, None]] = {}
     for document in documents:
@@ -95,22 +124,35 @@ def notices(documents: Iterable[Mapping[str, Any]]) -> list[str]:
                 found.append(sentence)
             else:
                 absent.setdefault((component, note), {})[_host(document)] = None
-    found += [f"{component}: no log of {_names(list(hosts))} ({note})." for (component, note), hosts in sorted(absent.items())]
+    found += [
+        f"{component}: no log of {_names(list(hosts))} ({note})."
+        for (component, note), hosts in sorted(absent.items())
+    ]
     return list(dict.fromkeys(found))
 
 
 def load(folder: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The documents of a folder, one in memory at a time; a file that is none is a document with status error."""
-    for path in sorted(file for file in Path(folder).glob("*.json") if not file.name.startswith(".")):
+    """The documents of a folder, one in memory at a time.
+
+    A file that is none is a document with status error.
+    """
+    for path in sorted(
+        file for file in Path(folder).glob("*.json") if not file.name.startswith(".")
+    ):
         yield _read(path)
 
 
 def clock_of(document: Mapping[str, Any]) -> Clock | None:
-    """How far the node's clock is ahead; None where its times or ours are missing, or contradict each other.
+    """How far the node's clock is ahead.
 
-    The node's first reading came after we asked, its last before we had the answer: what lies between is the way.
+    None where its times or ours are missing, or contradict each other.
+
+    The node's first reading came after we asked, its last before we had the answer: what lies
+    between is the way.
     """
-    values = [_number(document.get(name)) for name in ("asked_at", "clock_begin", "clock", "received_at")]
+    values = [
+        _number(document.get(name)) for name in ("asked_at", "clock_begin", "clock", "received_at")
+    ]
     if None in values:
         return None
     asked, begin, end, received = [value for value in values if value is not None]
@@ -119,7 +161,10 @@ def clock_of(document: Mapping[str, Any]) -> Clock | None:
 
 
 def started(document: Mapping[str, Any], name: str) -> float | None:
-    """Since when the node (`host`) or the component runs, by the controller's clock; None where it does not run, or nobody knows."""
+    """Since when the node (`host`) or the component runs, by the controller's clock.
+
+    None where it does not run, or nobody knows.
+    """
     told, clock = document.get("started"), clock_of(document)
     since = _number(told.get(name)) if isinstance(told, Mapping) else None
     return None if since is None or not 0 < since < LAST else since - (clock.off if clock else 0.0)
@@ -144,14 +189,31 @@ def _read(path: Path) -> dict[str, Any]:
         reason = str(error.strerror)
     except (ValueError, RecursionError):
         pass
-    return {"schema": SCHEMA, "host": host, "status": "error", "reason": f"{path.name}: {reason}", "sources": [], "lines": []}
+    return {
+        "schema": SCHEMA,
+        "host": host,
+        "status": "error",
+        "reason": f"{path.name}: {reason}",
+        "sources": [],
+        "lines": [],
+    }
 
 
 def _line(host: str, item: Any, off: float) -> Line | None:
     if not isinstance(item, Mapping):
         return None
-    moment, component, text, source = _number(item.get("time")), item.get("component"), item.get("text"), item.get("source")
-    if moment is None or not 0 <= moment - off <= LAST or not isinstance(component, str) or not isinstance(text, str):
+    moment, component, text, source = (
+        _number(item.get("time")),
+        item.get("component"),
+        item.get("text"),
+        item.get("source"),
+    )
+    if (
+        moment is None
+        or not 0 <= moment - off <= LAST
+        or not isinstance(component, str)
+        or not isinstance(text, str)
+    ):
         return None
     return Line(moment - off, host, component, source if isinstance(source, str) else "", text)
 
@@ -165,20 +227,30 @@ def _of_host(document: Mapping[str, Any]) -> list[str]:
     found = []
     clock, lines = clock_of(document), document.get("lines")
     if clock is None:
-        found.append(f"{host}: how far its clock is off is not known; its lines bear its own times.")
+        found.append(
+            f"{host}: how far its clock is off is not known; its lines bear its own times."
+        )
     elif clock.off:
         ahead = "ahead of" if clock.off > 0 else "behind"
-        found.append(f"{host}: its clock is {abs(clock.off):.1f} s {ahead} the controller's (give or take {(clock.high - clock.low) / 2:.1f} s); "
-                     f"its lines are shifted by {-clock.off:+.1f} s.")
+        found.append(
+            f"{host}: its clock is {abs(clock.off):.1f} s {ahead} the controller's (give or take"
+            f" {(clock.high - clock.low) / 2:.1f} s); its lines are shifted by {-clock.off:+.1f} s."
+        )
     kept = [item for item in _list(lines) if _line(host, item, clock.off if clock else 0.0)]
     lost = len(_list(lines)) - len(kept) if isinstance(lines, list) else 1
     if lost:
-        found.append(f"{host}: {lost if isinstance(lines, list) else 'all'} of its lines are of no known shape, and were left out.")
+        found.append(
+            f"{host}: {lost if isinstance(lines, list) else 'all'} of its lines are of no known"
+            " shape, and were left out."
+        )
     return found
 
 
 def _of_sources(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(component, note, sentence); no sentence for what is merely absent: that reads as one for all hosts."""
+    """(component, note, sentence); no sentence for what is merely absent.
+
+    That reads as one for all hosts.
+    """
     host = _host(document)
     if document.get("status") == "ok" and not isinstance(document.get("sources"), list):
         yield "", "", f"{host}: what became of its sources is of no known shape."
@@ -188,7 +260,11 @@ def _of_sources(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield "", "", f"{host}: what became of a source is of no known shape."
             continue
         component = evidence.one_line(item.get("component"), 60)
-        notes = [evidence.one_line(note, MAX_NOTE) for note in _list(item.get("notes"))[:MAX_NOTES] if isinstance(note, str)]
+        notes = [
+            evidence.one_line(note, MAX_NOTE)
+            for note in _list(item.get("notes"))[:MAX_NOTES]
+            if isinstance(note, str)
+        ]
         if status == "absent":
             yield component, notes[0] if notes else "no reason was given", ""
             continue
@@ -197,7 +273,11 @@ def _of_sources(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         elif item.get("truncated") is True and not notes:
             notes.append("not all of it")
         for note in notes:
-            yield component, note, f"{host} {component}: {note} ({evidence.one_line(item.get('source'), 200)})."
+            yield (
+                component,
+                note,
+                f"{host} {component}: {note} ({evidence.one_line(item.get('source'), 200)}).",
+            )
 
 
 def _names(hosts: list[str]) -> str:
@@ -207,7 +287,9 @@ def _names(hosts: list[str]) -> str:
 
 def _host(document: Mapping[str, Any]) -> str:
     host = document.get("host")
-    return evidence.one_line(host, 100) if isinstance(host, str) and host else "a host without a name"
+    return (
+        evidence.one_line(host, 100) if isinstance(host, str) and host else "a host without a name"
+    )
 
 
 def _list(value: Any) -> list[Any]:

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: levels that only a restart raises: the same step as a repair's, where the operator allowed it by name."""
+"""Levels that only a restart raises.
+
+The same step as a repair's, where the operator allowed it by name.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from . import kubelet_verbosity as capture_kubelet
-from ..models import control_plane, membership, writes
 from ..faults import engine as judge
-from ..planning.remedies import control_plane as remedies
 from ..models import cluster as clusters
-from .plan import Target
+from ..models import control_plane, membership, writes
 from ..models.result import Finding, Proof
 from ..planning.plan import Consent, Scene, Step
+from ..planning.remedies import control_plane as remedies
+from . import kubelet_verbosity as capture_kubelet
+from .plan import Target
 
 CODE = "capture"
 ALLOWED = "capture_restart"
 SERVER = "kube-apiserver"
 WHOLE = "an API server is restarted for a log only while the rest of the control plane is whole"
-# Upstream 1.18.0 to 1.18.7 can lose a node (KM201): a restart is the cure, and would destroy the proof. Vendors' builds count as theirs.
+# Upstream 1.18.0 to 1.18.7 can lose a node (KM201): a restart is the cure, and would destroy the
+# proof. Vendors' builds count as theirs.
 FORGETS = re.compile(r"v?1\.18\.([0-7]([^0-9].*)?|\d+[^0-9].*)\Z")
 
 
-def add(targets: Iterable[tuple[Target, str]], documents: Iterable[Mapping[str, Any]], allow: Iterable[str],
-        run_id: str) -> tuple[tuple[Target, ...], tuple[str, ...]]:
+def add(
+    targets: Iterable[tuple[Target, str]],
+    documents: Iterable[Mapping[str, Any]],
+    allow: Iterable[str],
+    run_id: str,
+) -> tuple[tuple[Target, ...], tuple[str, ...]]:
     """These targets with the step that raises each by a restart, and a sentence for each other.
 
     targets: each with why nothing less would do.
@@ -50,53 +58,124 @@ def add(targets: Iterable[tuple[Target, str]], documents: Iterable[Mapping[str, 
         except judge.UNFORESEEN as error:
             why, step = judge.unforeseen(error), None
         if step is None:
-            refused.append(f"{target.component} of {target.on} stays at level {target.former}: {missing}; {why}")
+            refused.append(
+                f"{target.component} of {target.on} stays at level {target.former}: {missing};"
+                f" {why}"
+            )
         else:
             found.append(replace(target, step=step, host=target.on))  # its own host alone is needed
     return tuple(found), tuple(refused)
 
 
-def _step(target: Target, document: Mapping[str, Any], of: clusters.Cluster, allow: frozenset[str], run_id: str) -> tuple[str, dict[str, Any] | None]:
+def _step(
+    target: Target,
+    document: Mapping[str, Any],
+    of: clusters.Cluster,
+    allow: frozenset[str],
+    run_id: str,
+) -> tuple[str, dict[str, Any] | None]:
     """(why not, None), or ("", what apply_step does on the node)."""
-    if writes.refused(of):  # what is restarted may not come back as it was, and its leader cannot renew
+    # what is restarted may not come back as it was, and its leader cannot renew
+    if writes.refused(of):
         return writes.why(of), None
     if ALLOWED not in allow:
-        return "only a restart raises it, which is no means of looking: consent with -e kubemend_allow=capture_restart", None
-    made = _kubelet(target, document, of, allow, run_id) if target.component == "kubelet" else _static(target, document, of, allow)
+        return (
+            (
+                "only a restart raises it, which is no means of looking: consent with -e"
+                " kubemend_allow=capture_restart"
+            ),
+            None,
+        )
+    made = (
+        _kubelet(target, document, of, allow, run_id)
+        if target.component == "kubelet"
+        else _static(target, document, of, allow)
+    )
     if isinstance(made, str) or made.blocked_by:
         return str(made if isinstance(made, str) else made.blocked_by), None
-    return "", {**asdict(made), "id": f"raise-{target.component}", "code": [CODE], "expect": {**(made.expect or {}), "component": target.component}}
+    return "", {
+        **asdict(made),
+        "id": f"raise-{target.component}",
+        "code": [CODE],
+        "expect": {**(made.expect or {}), "component": target.component},
+    }
 
 
-def _scene(target: Target, document: Mapping[str, Any], of: clusters.Cluster, allow: frozenset[str], path: str | None) -> Scene:
-    finding = Finding(CODE, "info", of.key, target.on, target.component, "", target.node, evidence=(Proof("file", target.on, path=path),))
+def _scene(
+    target: Target,
+    document: Mapping[str, Any],
+    of: clusters.Cluster,
+    allow: frozenset[str],
+    path: str | None,
+) -> Scene:
+    finding = Finding(
+        CODE,
+        "info",
+        of.key,
+        target.on,
+        target.component,
+        "",
+        target.node,
+        evidence=(Proof("file", target.on, path=path),),
+    )
     return Scene(finding, of, document, Consent(2, allow))
 
 
-def _kubelet(target: Target, document: Mapping[str, Any], of: clusters.Cluster, allow: frozenset[str], run_id: str) -> Step:
-    return capture_kubelet.raise_kubelet(_scene(target, document, of, allow, None), target.level, run_id)
+def _kubelet(
+    target: Target,
+    document: Mapping[str, Any],
+    of: clusters.Cluster,
+    allow: frozenset[str],
+    run_id: str,
+) -> Step:
+    return capture_kubelet.raise_kubelet(
+        _scene(target, document, of, allow, None), target.level, run_id
+    )
 
 
-def _static(target: Target, document: Mapping[str, Any], of: clusters.Cluster, allow: frozenset[str]) -> Step | str:
+def _static(
+    target: Target, document: Mapping[str, Any], of: clusters.Cluster, allow: frozenset[str]
+) -> Step | str:
     """By the manifest; or why not."""
     if target.component == "kube-scheduler" and FORGETS.match(str(of.version or "")):
-        return f"a scheduler of {of.version} can lose a node (KM201): a restart would cure that and destroy the proof"
+        return (
+            f"a scheduler of {of.version} can lose a node (KM201): a restart would cure that and"
+            " destroy the proof"
+        )
     lonely = _lonely(target, of) if target.component == SERVER else ""
     if lonely:
         return lonely
     plane = control_plane.extract(document)
-    uses = sorted((use for use in plane.files if use.component == target.component), key=lambda use: not use.usual) if plane else []
+    uses = (
+        sorted(
+            (use for use in plane.files if use.component == target.component),
+            key=lambda use: not use.usual,
+        )
+        if plane
+        else []
+    )
     if not uses:
         return "it runs from no manifest of the static pod folder: raise it where it is defined"
-    return remedies.set_flag(_scene(target, document, of, allow, uses[0].path), uses[0].path, "v", str(target.level))
+    return remedies.set_flag(
+        _scene(target, document, of, allow, uses[0].path), uses[0].path, "v", str(target.level)
+    )
 
 
 def _lonely(target: Target, of: clusters.Cluster) -> str:
-    """Why this API server may not go away for a while: no other one, or less than the whole control plane beside it. Empty where it may."""
+    """Why this API server may not go away for a while.
+
+    No other one, or less than the whole control plane beside it. Empty where it may.
+    """
     unseen = membership.unseen(of)
     if unseen:
-        return f"{WHOLE}, and {', '.join(unseen)} was not looked at: run without --limit, on an inventory with every master"
+        return (
+            f"{WHOLE}, and {', '.join(unseen)} was not looked at: run without --limit, on an"
+            " inventory with every master"
+        )
     if not membership.beside(of, target.on):
-        return "it is the only API server that is known, and the only one of a cluster is never restarted for a log"
+        return (
+            "it is the only API server that is known, and the only one of a cluster is never"
+            " restarted for a log"
+        )
     gone = [one for one in membership.lost(of) if not one.startswith(f"{SERVER} of {target.on} ")]
     return f"{WHOLE}: {', '.join(gone)}" if gone else ""

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the edit of one argument of a static pod manifest, as a pure function."""
+"""The edit of one argument of a static pod manifest, as a pure function."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
+from ..parsers import pflag as flags
+from ..parsers import pod_manifest as manifest
 from . import yaml_layout as layout
-from ..parsers import pflag as flags, pod_manifest as manifest
 from .draft import Draft, Edit, EditRefused, Source, Splice, apply
 
 __all__ = ["Edit", "EditRefused", "Source", "Splice", "apply", "set_argument"]
@@ -21,17 +22,24 @@ _SHELLS = frozenset({"sh", "bash", "ash", "dash", "ksh", "zsh", "busybox"})
 _FLAG = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
 
 
-def set_argument(source: Source | str, component: str, flag: str, value: str | None, *,
-                 boolean: bool | None = None) -> Edit:
+def set_argument(
+    source: Source | str,
+    component: str,
+    flag: str,
+    value: str | None,
+    *,
+    boolean: bool | None = None,
+) -> Edit:
     """Set (value None: remove) --flag of the one container that runs component, or is named so.
 
-    Set: the use that is in effect, which is the last one, gets the value in the form and quotes that it has; uses
-    before it are left as they are (they have no effect). A flag that is not there becomes the last argument, written
-    like the argument before it. Remove: every use goes.
+    Set: the use that is in effect, which is the last one, gets the value in the form and quotes
+    that it has; uses before it are left as they are (they have no effect). A flag that is not there
+    becomes the last argument, written like the argument before it. Remove: every use goes.
 
-    boolean: pflag's boolean flags take no second item: `--flag` with `false` behind it is a stray argument, with which
-    the component refuses to start, so setting the flag removes it. None: a boolean when value is true or false; for a
-    removal, an item behind a bare `--flag` goes with it unless it is a flag.
+    boolean: pflag's boolean flags take no second item: `--flag` with `false` behind it is a stray
+    argument, with which the component refuses to start, so setting the flag removes it. None: a
+    boolean when value is true or false; for a removal, an item behind a bare `--flag` goes with it
+    unless it is a flag.
 
     Raises EditRefused; then nothing is to be changed.
     """
@@ -89,23 +97,34 @@ def _target(draft: Draft, component: str) -> _Target:
         draft.refuse(exc.line, f"the kubelet drops this file ({exc.problem})", "correct it by hand")
     draft.entry(draft.root, "kind")
     spec = draft.entry(draft.root, "spec")
-    containers = draft.entry(spec[1], "containers") if spec and isinstance(spec[1], MappingNode) else None
+    containers = (
+        draft.entry(spec[1], "containers") if spec and isinstance(spec[1], MappingNode) else None
+    )
     if containers is None or not isinstance(containers[1], SequenceNode):
         draft.refuse(None, "spec.containers is no list", "correct it by hand")
     nodes = containers[1].value
     for node in nodes:
         if isinstance(node, MappingNode):
             draft.entry(node, "name")
-    found = ([index for index, container in enumerate(pod.containers) if container.component == component]
-             or [index for index, container in enumerate(pod.containers) if container.name == component])
+    found = [
+        index for index, container in enumerate(pod.containers) if container.component == component
+    ] or [index for index, container in enumerate(pod.containers) if container.name == component]
     if not found:
         draft.refuse(containers[0], f"no container runs {component}", "name the file that runs it")
     if len(found) > 1:
-        draft.refuse(nodes[found[1]], f"a second container runs {component}", "leave one of them and run again")
+        draft.refuse(
+            nodes[found[1]],
+            f"a second container runs {component}",
+            "leave one of them and run again",
+        )
     draft.refuse_marks(nodes[found[0]])
     lists = _lists(draft, nodes[found[0]])
     argv = tuple(pod.containers[found[0]].argv)
-    places = tuple((number, index) for number, (_key, items) in enumerate(lists) for index in range(len(items.value)))
+    places = tuple(
+        (number, index)
+        for number, (_key, items) in enumerate(lists)
+        for index in range(len(items.value))
+    )
     return _Target(found[0], lists, places, argv, _begin(argv, component))
 
 
@@ -113,7 +132,7 @@ def _lists(draft: Draft, container: MappingNode) -> tuple[tuple[ScalarNode, Sequ
     lists = []
     for name in ("command", "args"):
         key, items = draft.entry(container, name) or (None, None)
-        if key is None or isinstance(items, ScalarNode) and items.tag.endswith(":null"):
+        if key is None or (isinstance(items, ScalarNode) and items.tag.endswith(":null")):
             continue
         if not isinstance(items, SequenceNode):
             draft.refuse(key, f"{name} is no list", "write it as a list and run again")
@@ -126,7 +145,10 @@ def _lists(draft: Draft, container: MappingNode) -> tuple[tuple[ScalarNode, Sequ
 
 
 def _begin(argv: Sequence[str], component: str) -> int:
-    """Behind the component's name: what stands before it belongs to a wrapper such as go-runner or tini."""
+    """Behind the component's name.
+
+    What stands before it belongs to a wrapper such as go-runner or tini.
+    """
     for index, word in enumerate(argv[:8]):
         base = word.rsplit("/", 1)[-1]
         if base == component:
@@ -144,7 +166,9 @@ def _uses(draft: Draft, target: _Target, name: str, boolean: bool | None) -> lis
         if index == taken:
             continue
         if argv[index] == "--":
-            draft.refuse(target.node(index), "an item `--` ends the flags", "remove it and run again")
+            draft.refuse(
+                target.node(index), "an item `--` ends the flags", "remove it and run again"
+            )
         written, equals, value = argv[index][2:].partition("=")
         if not argv[index].startswith("--") or flags.normalise(written) != name:
             continue
@@ -153,7 +177,14 @@ def _uses(draft: Draft, target: _Target, name: str, boolean: bool | None) -> lis
             continue
         if _takes(draft, target, index, boolean):
             taken = index + 1
-        uses.append(_Use(index, written, argv[taken] if taken > index else None, taken if taken > index else None))
+        uses.append(
+            _Use(
+                index,
+                written,
+                argv[taken] if taken > index else None,
+                taken if taken > index else None,
+            )
+        )
     return uses
 
 
@@ -161,22 +192,33 @@ def _refuse_shell(draft: Draft, target: _Target, name: str) -> None:
     argv = target.argv
     base = argv[0].rsplit("/", 1)[-1] if argv else ""
     if base in _SHELLS and any(re.fullmatch(r"-[A-Za-z]*c", word) for word in argv[1:4]):
-        draft.refuse(target.node(0),
-                     f"{base} -c starts this container, so --{name} stands inside a shell's command line",
-                     "write command as a list of arguments, or change that line by hand")
+        draft.refuse(
+            target.node(0),
+            f"{base} -c starts this container, so --{name} stands inside a shell's command line",
+            "write command as a list of arguments, or change that line by hand",
+        )
     for index, word in enumerate(argv):
-        if re.search(r"\s--\w", word) and any(flags.normalise(part.split("=")[0]) == f"--{name}"
-                                              for part in flags.shell_words(word)[1:]):
-            draft.refuse(target.node(index), f"--{name} stands inside an item with more arguments",
-                         "write each argument as an item of its own and run again")
+        if re.search(r"\s--\w", word) and any(
+            flags.normalise(part.split("=")[0]) == f"--{name}"
+            for part in flags.shell_words(word)[1:]
+        ):
+            draft.refuse(
+                target.node(index),
+                f"--{name} stands inside an item with more arguments",
+                "write each argument as an item of its own and run again",
+            )
 
 
 def _refuse_shorthand(draft: Draft, target: _Target, name: str, last: int) -> None:
-    """pflag's `-v 2`, `-v=2` and `-v2` are --v, and the last one counts, however it is written."""
+    """Pflag's `-v 2`, `-v=2` and `-v2` are --v, and the last one counts, however it is written."""
     short = re.compile(rf"-{re.escape(name)}(=.*|\d+)?") if len(name) == 1 else None
     for index in range(last + 1, len(target.argv)):
         if short and short.fullmatch(target.argv[index]):
-            draft.refuse(target.node(index), f"-{name} stands behind --{name} and has the last word", "leave one of them and run again")
+            draft.refuse(
+                target.node(index),
+                f"-{name} stands behind --{name} and has the last word",
+                "leave one of them and run again",
+            )
 
 
 def _takes(draft: Draft, target: _Target, index: int, boolean: bool | None) -> bool:
@@ -187,8 +229,11 @@ def _takes(draft: Draft, target: _Target, index: int, boolean: bool | None) -> b
     if boolean:
         return flags.parse_bool(following) is not None
     if following.startswith("--") and boolean is False:
-        draft.refuse(target.node(index), f"{target.argv[index]} has no value of its own",
-                     "write it as --flag=value and run again")
+        draft.refuse(
+            target.node(index),
+            f"{target.argv[index]} has no value of its own",
+            "write it as --flag=value and run again",
+        )
     return boolean is False or not following.startswith("-")
 
 
@@ -216,7 +261,11 @@ def _replace(draft: Draft, target: _Target, use: _Use, value: str, boolean: bool
 def _add(draft: Draft, target: _Target, text: str) -> Edit:
     filled = [items for _key, items in target.lists if items.value]
     if not filled:
-        draft.refuse(None, "the container has neither command nor args", "write its command as a list and run again")
+        draft.refuse(
+            None,
+            "the container has neither command nor args",
+            "write its command as a list and run again",
+        )
     layout.append_item(draft, filled[-1], text)
     return draft.finish()
 
@@ -224,7 +273,11 @@ def _add(draft: Draft, target: _Target, text: str) -> Edit:
 def _remove(draft: Draft, target: _Target, uses: Sequence[_Use]) -> Edit:
     if not uses:
         return draft.unchanged(target.lists[0][0] if target.lists else draft.root)
-    _drop(draft, target, {index for use in uses for index in (use.index, use.following) if index is not None})
+    _drop(
+        draft,
+        target,
+        {index for use in uses for index in (use.index, use.following) if index is not None},
+    )
     return draft.finish()
 
 
@@ -237,7 +290,7 @@ def _drop(draft: Draft, target: _Target, indexes: set[int]) -> None:
 
 def _in_effect(draft: Draft, target: _Target, name: str, value: str | None, boolean: bool) -> bool:
     """What the container would be started with, read by the same code that judges it."""
-    argv = manifest.read(draft.after).containers[target.position].argv[target.begin:]
+    argv = manifest.read(draft.after).containers[target.position].argv[target.begin :]
     if value is None:
         return not any(flags.normalise(word.split("=")[0]) == f"--{name}" for word in argv)
     if boolean:

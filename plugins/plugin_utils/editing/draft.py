@@ -1,13 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: one YAML or JSON file while it is edited, and the proof that only that much changed."""
+"""One YAML or JSON file while it is edited, and the proof that only that much changed."""
 
 from __future__ import annotations
 
 import base64
 import difflib
 import hashlib
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ..parsers import pod_manifest as manifest
 
 BY_HAND = "make this change by hand"
-# What ends a line for YAML but not for an editor: line numbers and whole lines would mean different things.
+# What ends a line for YAML but not for an editor: line numbers and whole lines would mean different
+# things.
 _ODD_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 _TEMPLATE = re.compile(r"\{\{|\{%")
 _EXPLICIT_KEY = re.compile(r"(?:^|[\s\-,{\[])\?[ \t]*$")
@@ -49,8 +51,9 @@ class Splice(NamedTuple):
 class Edit:
     """What is to be written. No splices: the file says already what it should.
 
-    sha256: of the true former bytes. text: the file afterwards, masked where the evidence was. line: 1-based, where the
-    change is (or what is in effect stands); old_line, new_line: that line before and after, None where it is not.
+    sha256: of the true former bytes. text: the file afterwards, masked where the evidence was.
+    line: 1-based, where the change is (or what is in effect stands); old_line, new_line: that line
+    before and after, None where it is not.
     """
 
     path: str
@@ -72,7 +75,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Source:
-    """A file as evidence holds it. masked: byte spans whose true bytes the evidence does not have."""
+    """A file as evidence holds it. masked.
+
+    Byte spans whose true bytes the evidence does not have.
+    """
 
     text: str
     path: str = "the file"
@@ -81,7 +87,10 @@ class Source:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Source:
-        """From a File record of the evidence. Raises EditRefused when it does not hold the whole text."""
+        """From a File record of the evidence.
+
+        Raises EditRefused when it does not hold the whole text.
+        """
         path = str(record.get("path") or "the file")
         again = "collect this node's evidence again"
         if record.get("error"):
@@ -94,33 +103,47 @@ class Source:
         size, held = record.get("size"), len(text.encode("utf-8", "replace"))
         if isinstance(size, int) and size != held:
             raise EditRefused(path, None, f"the evidence holds {held} of its {size} bytes", again)
-        return cls(text, path, str(record.get("sha256") or ""), tuple(_spans(path, record.get("masked") or ())))
+        return cls(
+            text,
+            path,
+            str(record.get("sha256") or ""),
+            tuple(_spans(path, record.get("masked") or ())),
+        )
 
     def hides(self, start: int, end: int) -> bool:
-        """Whether bytes that the evidence does not have stand there, or on both sides of what would be put there."""
-        return any(start < last and first < end or first < start == end < last for first, last in self.masked)
+        """Whether bytes that the evidence does not have stand there, or on both sides of what
+        would be put there.
+        """
+        return any(
+            (start < last and first < end) or first < start == end < last
+            for first, last in self.masked
+        )
 
 
 def _spans(path: str, raw: Sequence[Any]) -> list[tuple[int, int]]:
     try:
         return [(int(start), int(end)) for start, end in raw]
     except (TypeError, ValueError) as exc:
-        raise EditRefused(path, None, "the evidence does not say which of its bytes are masked", BY_HAND) from exc
+        raise EditRefused(
+            path, None, "the evidence does not say which of its bytes are masked", BY_HAND
+        ) from exc
 
 
 class Draft:
     """One file while it is edited.
 
-    root: the composed document. An edit records splices, and changes these nodes into what must be read afterwards:
-    finish() applies the splices, composes again, and compares both trees node by node.
+    root: the composed document. An edit records splices, and changes these nodes into what must be
+    read afterwards: finish() applies the splices, composes again, and compares both trees node by
+    node.
     """
 
     def __init__(self, source: Source | str) -> None:
         self.source = source if isinstance(source, Source) else Source(source)
         self._mark = "\ufeff" if self.source.text.startswith("\ufeff") else ""
         self._data = self._bytes()
-        # Places count from behind the byte order mark; asterisks of masks are letters here, so that it parses.
-        self.body = manifest.parseable(self.source.text, self.source.masked)[len(self._mark):]
+        # Places count from behind the byte order mark; asterisks of masks are letters here, so that
+        # it parses.
+        self.body = manifest.parseable(self.source.text, self.source.masked)[len(self._mark) :]
         self.eol = "\r\n" if "\r\n" in self.body else "\n"
         self._changes: list[tuple[int, int, str]] = []
         root = self._compose()
@@ -137,10 +160,15 @@ class Draft:
         if any(not 0 <= start <= end <= len(data) for start, end in masked):
             self.refuse(None, "the evidence does not say which of its bytes are masked", BY_HAND)
         if masked and not self.source.sha256:
-            self.refuse(None, "the evidence masks secrets and has no digest of the true bytes", BY_HAND)
+            self.refuse(
+                None, "the evidence masks secrets and has no digest of the true bytes", BY_HAND
+            )
         if odd := _ODD_BREAK.search(self.source.text):
-            self.refuse(self.source.text.count("\n", 0, odd.start()) + 1,
-                        f"a line ends with {odd.group()!r} instead of a newline", "convert the file's line ends")
+            self.refuse(
+                self.source.text.count("\n", 0, odd.start()) + 1,
+                f"a line ends with {odd.group()!r} instead of a newline",
+                "convert the file's line ends",
+            )
         return data
 
     def _compose(self) -> MappingNode:
@@ -158,41 +186,70 @@ class Draft:
         return root
 
     def _refuse_template(self, found: re.Match[str]) -> NoReturn:
-        self.refuse(self.body.count("\n", 0, found.start()) + 1, f"{found.group()} makes it a template",
-                    "change the template, or what it is rendered from")
+        self.refuse(
+            self.body.count("\n", 0, found.start()) + 1,
+            f"{found.group()} makes it a template",
+            "change the template, or what it is rendered from",
+        )
 
     def refuse(self, place: Node | int | None, why: str, way_out: str = BY_HAND) -> NoReturn:
         line = place.start_mark.line + 1 if isinstance(place, Node) else place
         raise EditRefused(self.source.path, line, why, way_out)
 
     def refuse_marks(self, node: Node) -> None:
-        """No anchors, aliases, tags and block scalars where we edit: what else hangs on them is not ours to decide."""
+        """No anchors, aliases, tags and block scalars where we edit.
+
+        What else hangs on them is not ours to decide.
+        """
         # What an alias stands for is the anchored node itself, whose place is that of its anchor.
-        first = self.body[node.start_mark.index:node.start_mark.index + 1]
+        first = self.body[node.start_mark.index : node.start_mark.index + 1]
         if first == "&":
-            self.refuse(node, "an anchor or alias stands around the place to change", "write it out and run again")
+            self.refuse(
+                node,
+                "an anchor or alias stands around the place to change",
+                "write it out and run again",
+            )
         if first == "!":
-            self.refuse(node, "a YAML tag stands around the place to change", "remove the tag and run again")
+            self.refuse(
+                node, "a YAML tag stands around the place to change", "remove the tag and run again"
+            )
         if isinstance(node, ScalarNode) and node.style in ("|", ">"):
-            self.refuse(node, "a block scalar (| or >) stands at the place to change", "write it on one line")
+            self.refuse(
+                node,
+                "a block scalar (| or >) stands at the place to change",
+                "write it on one line",
+            )
 
     def entry(self, mapping: MappingNode, name: str) -> tuple[ScalarNode, Node] | None:
-        """The key and value of name in a mapping on the way to the change. Refuses what makes it ambiguous."""
+        """The key and value of name in a mapping on the way to the change.
+
+        Refuses what makes it ambiguous.
+        """
         names: set[str] = set()
         for key, _value in mapping.value:
             text = key.value if isinstance(key, ScalarNode) else ""
             if text in names:
                 self.refuse(key, f"the key {text} occurs twice", "remove one of them and run again")
             if text == "<<":
-                self.refuse(key, "a merge key (<<) stands around the place to change", "write it out and run again")
+                self.refuse(
+                    key,
+                    "a merge key (<<) stands around the place to change",
+                    "write it out and run again",
+                )
             names.add(text)
         for key, value in mapping.value:
             if isinstance(key, ScalarNode) and key.value == name:
                 self.refuse_marks(key)
                 if not isinstance(value, ScalarNode):
                     self.refuse_marks(value)
-                if _EXPLICIT_KEY.search(self.body[self.line_start(key.start_mark.index):key.start_mark.index]):
-                    self.refuse(key, f"the key {name} is written with `?`", f"write it as `{name}:` and run again")
+                if _EXPLICIT_KEY.search(
+                    self.body[self.line_start(key.start_mark.index) : key.start_mark.index]
+                ):
+                    self.refuse(
+                        key,
+                        f"the key {name} is written with `?`",
+                        f"write it as `{name}:` and run again",
+                    )
                 return key, value
         return None
 
@@ -211,7 +268,7 @@ class Draft:
     def finish(self) -> Edit:
         """The edit, proven. Raises EditRefused."""
         changes = _merged(self._changes)
-        if any(one[1] > other[0] for one, other in zip(changes, changes[1:])):
+        if any(one[1] > other[0] for one, other in itertools.pairwise(changes)):
             self.refuse(None, "two parts of the change overlap")
         splices = [self._splice(*change) for change in changes]
         for splice in splices:
@@ -238,22 +295,36 @@ class Draft:
 
     def _refuse_masked(self, splice: Splice) -> None:
         if self.source.hides(splice.start, splice.end):
-            self.refuse(self._data.count(b"\n", 0, splice.start) + 1, "a secret stands at the place to change, and the evidence does not hold it")
+            self.refuse(
+                self._data.count(b"\n", 0, splice.start) + 1,
+                "a secret stands at the place to change, and the evidence does not hold it",
+            )
 
     def _edit(self, splices: list[Splice]) -> Edit:
         before = self._shown()
         after, text = apply(before, splices), apply(self._data, splices)
         # The report shows the splice that writes the most, not the comma that makes room for it.
         main = max(splices, key=lambda splice: (len(splice.new.strip(b" ,\r\n")), len(splice.old)))
-        moved = sum(len(splice.new) - len(splice.old) for splice in splices if splice.start < main.start)
+        moved = sum(
+            len(splice.new) - len(splice.old) for splice in splices if splice.start < main.start
+        )
         lead = len(main.new) - len(main.new.lstrip(b" ,\r\n"))
         line = after.count(b"\n", 0, main.start + moved + lead) + 1
         end = main.start + len(main.old)
-        whole = before[:main.start][-1:] in (b"", b"\n") and (main.old.endswith(b"\n") or end == len(before))
+        whole = before[: main.start][-1:] in (b"", b"\n") and (
+            main.old.endswith(b"\n") or end == len(before)
+        )
         gone = not main.new and whole
-        return Edit(self.source.path, self._digest(), tuple(splices), text.decode("utf-8"),
-                    unified(self.source.path, before, after), line,
-                    None if b"\n" in main.new else _line(before, line), None if gone else _line(after, line))
+        return Edit(
+            self.source.path,
+            self._digest(),
+            tuple(splices),
+            text.decode("utf-8"),
+            unified(self.source.path, before, after),
+            line,
+            None if b"\n" in main.new else _line(before, line),
+            None if gone else _line(after, line),
+        )
 
     def _digest(self) -> str:
         return self.source.sha256 or hashlib.sha256(self._data).hexdigest()
@@ -266,16 +337,25 @@ class Draft:
         return bytes(shown)
 
 
-def change_of(path: str, sha256: str, splices: Iterable[Splice], kind: str = "splice") -> dict[str, Any]:
+def change_of(
+    path: str, sha256: str, splices: Iterable[Splice], kind: str = "splice"
+) -> dict[str, Any]:
     """Splices as a node is told to make them."""
-    encoded = [[one.start, one.end, *(base64.b64encode(part).decode("ascii") for part in (one.old, one.new))] for one in splices]
+    encoded = [
+        [
+            one.start,
+            one.end,
+            *(base64.b64encode(part).decode("ascii") for part in (one.old, one.new)),
+        ]
+        for one in splices
+    ]
     return {"kind": kind, "path": path, "sha256": sha256, "splices": encoded}
 
 
 def apply(data: bytes, splices: Sequence[Splice]) -> bytes:
-    """data with the splices made; places are those before any of them."""
+    """Data with the splices made; places are those before any of them."""
     for splice in reversed(splices):
-        data = data[:splice.start] + splice.new + data[splice.end:]
+        data = data[: splice.start] + splice.new + data[splice.end :]
     return data
 
 
@@ -297,7 +377,10 @@ def _children(node: Node) -> list[Node]:
 
 
 def _same(one: Node, other: Node) -> bool:
-    """The same values, tags and order. Aliases may make it a graph with cycles, so each pair is compared once."""
+    """The same values, tags and order.
+
+    Aliases may make it a graph with cycles, so each pair is compared once.
+    """
     seen: set[tuple[int, int]] = set()
     stack = [(one, other)]
     while stack:
@@ -325,6 +408,10 @@ def _line(data: bytes, number: int) -> str | None:
 
 def unified(path: str, before: bytes, after: bytes) -> str:
     """A unified diff that patch(1) reads, the missing newline at the end of a file included."""
-    old, new = (re.findall(r"[^\n]*\n|[^\n]+", data.decode("utf-8", "replace")) for data in (before, after))
+    old, new = (
+        re.findall(r"[^\n]*\n|[^\n]+", data.decode("utf-8", "replace")) for data in (before, after)
+    )
     lines = difflib.unified_diff(old, new, f"{path} (before)", f"{path} (after)")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )

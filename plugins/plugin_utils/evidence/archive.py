@@ -1,11 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a bundle as an archive: packed reproducibly, and read again without trusting it.
+"""A bundle as an archive: packed reproducibly, and read again without trusting it.
 
-Nothing is extracted: members are read in memory, and only what a bundle holds is taken. tarfile would also understand links,
-sparse files and extended headers of any size, which a hostile archive needs and ours do not; so what is read here is the
-plain header of ustar, and everything else is refused by name.
+Nothing is extracted: members are read in memory, and only what a bundle holds is taken. tarfile
+would also understand links, sparse files and extended headers of any size, which a hostile archive
+needs and ours do not; so what is read here is the plain header of ustar, and everything else is
+refused by name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import os
 import re
 import tarfile
 import zlib
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,7 +31,14 @@ MAX_MEMBER, MAX_TOTAL, MAX_MEMBERS = 64 * 1024 * 1024, 4 * 1024 * 1024 * 1024, 5
 MAX_RATIO, FREE = 200, 64 * 1024 * 1024  # a small archive of many alike hosts is no bomb
 LONGEST = 100  # characters of a name in ustar's own field
 MEMBER = re.compile(r"evidence/[A-Za-z0-9%_~-][A-Za-z0-9%_.~-]*\.json")
-OTHERS = {b"1": "a hard link", b"2": "a symbolic link", b"3": "a device", b"4": "a device", b"6": "a FIFO", b"5": "a folder"}
+OTHERS = {
+    b"1": "a hard link",
+    b"2": "a symbolic link",
+    b"3": "a device",
+    b"4": "a device",
+    b"6": "a FIFO",
+    b"5": "a folder",
+}
 
 
 class ArchiveError(ValueError):
@@ -39,9 +46,14 @@ class ArchiveError(ValueError):
 
 
 def packed(members: Iterable[tuple[str, bytes]], file: BinaryIO) -> None:
-    """Write the members in the order given; the same members are the same bytes, whoever packs them and when."""
-    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as stream, \
-            tarfile.open(fileobj=stream, mode="w|", format=tarfile.USTAR_FORMAT) as archive:
+    """Write the members in the order given.
+
+    The same members are the same bytes, whoever packs them and when.
+    """
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as stream,
+        tarfile.open(fileobj=stream, mode="w|", format=tarfile.USTAR_FORMAT) as archive,
+    ):
         for name, data in members:
             info = tarfile.TarInfo(name)
             info.size, info.mode = len(data), 0o600
@@ -49,7 +61,10 @@ def packed(members: Iterable[tuple[str, bytes]], file: BinaryIO) -> None:
 
 
 def member_name(file_name: str) -> str:
-    """The name of an evidence file in an archive: its own, or its digest where ustar has no room for it."""
+    """The name of an evidence file in an archive.
+
+    Its own, or its digest where ustar has no room for it.
+    """
     if len(FOLDER + file_name) <= LONGEST:
         return FOLDER + file_name
     suffix = ".cluster.json" if file_name.endswith(".cluster.json") else ".json"
@@ -63,7 +78,10 @@ def is_archive(path: Path) -> bool:
 
 
 def documents(path: Path) -> dict[str, bytes]:
-    """{member: its bytes, compressed} of a bundle's evidence, checked as a whole. Raises ArchiveError or OSError."""
+    """{member: its bytes, compressed} of a bundle's evidence, checked as a whole.
+
+    Raises ArchiveError or OSError.
+    """
     found: dict[str, bytes] = {}
     seen: set[str] = set()
     with open(path, "rb") as file:
@@ -76,7 +94,7 @@ def documents(path: Path) -> dict[str, bytes]:
             if name == FIRST:
                 _check_first(data)
             elif name.startswith(FOLDER):
-                found[name[len(FOLDER):]] = zlib.compress(data, 1)
+                found[name[len(FOLDER) :]] = zlib.compress(data, 1)
     if FIRST not in seen:
         raise ArchiveError(f"it is no bundle of kubemend: {FIRST} is missing.")
     if not found:
@@ -91,7 +109,10 @@ def _check_first(data: bytes) -> None:
         raise ArchiveError(f"{FIRST} is no JSON, or cut.") from None
     schema = told.get("schema") if isinstance(told, dict) else None
     if schema != SCHEMA:
-        raise ArchiveError(f"its schema is {_shown(str(schema))}, which this version does not read; it reads '{SCHEMA}'.")
+        raise ArchiveError(
+            f"its schema is {_shown(str(schema))}, which this version does not read; it reads"
+            f" '{SCHEMA}'."
+        )
 
 
 def _members(stream: _Bounded) -> Iterator[tuple[str, bytes]]:
@@ -116,7 +137,10 @@ def _members(stream: _Bounded) -> Iterator[tuple[str, bytes]]:
 
 def _check_member(name: str, kind: bytes, size: int) -> None:
     if kind not in (b"0", b"\0"):
-        raise ArchiveError(f"{_shown(name)} is {OTHERS.get(kind, 'of a kind that bundles do not have')}, and only plain files are read.")
+        raise ArchiveError(
+            f"{_shown(name)} is {OTHERS.get(kind, 'of a kind that bundles do not have')}, and only"
+            " plain files are read."
+        )
     if name.startswith("/"):
         raise ArchiveError(f"{_shown(name)} has an absolute name.")
     if ".." in name.split("/"):
@@ -135,7 +159,10 @@ def _named(header: bytes) -> str:
         told = -1
     if told != sum(header[:148]) + 8 * 32 + sum(header[156:]):
         raise ArchiveError("it is no tar archive, or damaged.")
-    name, prefix = (part.split(b"\0")[0].decode("ascii", "backslashreplace") for part in (header[:100], header[345:500]))
+    name, prefix = (
+        part.split(b"\0")[0].decode("ascii", "backslashreplace")
+        for part in (header[:100], header[345:500])
+    )
     return f"{prefix}/{name}" if prefix and header[257:263] == b"ustar\0" else name
 
 
@@ -159,7 +186,9 @@ class _Bounded:
         self._given = 0
 
     def read(self, size: int) -> bytes:
-        """Up to size bytes; the count comes before the bytes, so that nothing large is ever made."""
+        """Up to size bytes; the count comes before the bytes, so that nothing large is ever
+        made.
+        """
         self._count(size)
         parts, left = [], size
         try:
@@ -182,4 +211,7 @@ class _Bounded:
     def _count(self, size: int) -> None:
         self._given += size
         if self._given > self._most + CHUNK:
-            raise ArchiveError(f"it grows to more than {self._most} bytes when it is unpacked, which no bundle of its size does.")
+            raise ArchiveError(
+                f"it grows to more than {self._most} bytes when it is unpacked, which no bundle of"
+                " its size does."
+            )

@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: one document of evidence: made, checked, written, read again.
+"""One document of evidence: made, checked, written, read again.
 
-What a node wrote is untrusted: it is bounded, checked against the schema and never becomes an Ansible variable.
+What a node wrote is untrusted: it is bounded, checked against the schema and never becomes an
+Ansible variable.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import hashlib
 import json
 import os
 import re
-
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-# Here, not where it is used: Ansible's workers are forked after this import, and it is slow. ansible-core needs it itself;
+# Here, not where it is used: Ansible's workers are forked after this import, and it is slow.
+# ansible-core needs it itself;
 # only ansible-test imports plugins where it is not.
 try:
     from cryptography import x509
@@ -37,24 +38,44 @@ from ..safe_io.yaml_nodes import BROKEN, first_document, get, items, text_of
 SCHEMA = "kubemend.evidence/1"
 STATUSES = ("ok", "unreachable", "error", "not_asked", "skipped")
 COLLECTOR_STATUSES = ("ok", "absent", "denied", "error", "timeout", "not_asked")
-NEVER_BEGAN = "Ansible could not begin with it"  # how the reason of a host begins whose task ended before ours did
+# how the reason of a host begins whose task ended before ours did
+NEVER_BEGAN = "Ansible could not begin with it"
 NOT_NAMED = "kubemend_hosts does not name it"  # the reason of a host that was not asked for that
 MAX_SIZE, MAX_DEPTH = 64 * 1024 * 1024, 40
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----")
 NODE_PREFIX = "system:node:"
 ENVELOPE = {
-    "host": (str,), "node": (str, type(None)), "cluster_key": (str, type(None)), "status": (str,), "reason": (str,),
-    "groups": (list,), "collected_at": (str,), "tool_version": (str,), "duration_ms": (int, float), "collectors": (dict,),
+    "host": (str,),
+    "node": (str, type(None)),
+    "cluster_key": (str, type(None)),
+    "status": (str,),
+    "reason": (str,),
+    "groups": (list,),
+    "collected_at": (str,),
+    "tool_version": (str,),
+    "duration_ms": (int, float),
+    "collectors": (dict,),
 }
-NESTED = frozenset((dict, list))  # JSON has no others, and asking for a type is twice as fast as isinstance
+# JSON has no others, and asking for a type is twice as fast as isinstance
+NESTED = frozenset((dict, list))
 REQUIRED = ("host", "status", "collected_at", "collectors")
-# What a collector's record holds, and what stands there when a node wrote something of another type.
+# What a collector's record holds, and what stands there when a node wrote something of another
+# type.
 RECORD: dict[str, tuple[tuple[type, ...], Any]] = {
-    "truncated": ((bool,), False), "data": ((dict,), None), "source": ((str,), None), "duration_ms": ((int, float), 0), "error": ((str,), None)}
-COLLECTOR, MOMENT = re.compile(r"[a-z][a-z0-9_]{0,60}"), re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+    "truncated": ((bool,), False),
+    "data": ((dict,), None),
+    "source": ((str,), None),
+    "duration_ms": ((int, float), 0),
+    "error": ((str,), None),
+}
+COLLECTOR, MOMENT = (
+    re.compile(r"[a-z][a-z0-9_]{0,60}"),
+    re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"),
+)
 
 
-# What evidence of a shape that nobody foresaw raises: it costs that host or that fault, not the judgement of all the others.
+# What evidence of a shape that nobody foresaw raises: it costs that host or that fault, not the
+# judgement of all the others.
 UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -64,25 +85,43 @@ class EvidenceError(Exception):
 
 def unforeseen(error: Exception) -> str:
     """Why a host's evidence was not judged."""
-    return f"its evidence has a shape that nobody foresaw ({type(error).__name__}: {one_line(error, 200)}); collect it again, or report it"
+    return (
+        f"its evidence has a shape that nobody foresaw ({type(error).__name__}:"
+        f" {one_line(error, 200)}); collect it again, or report it"
+    )
 
 
 MAX_REASON = 800  # a sentence of Ansible's, and the end of a connection's standard error
 
 
-def envelope(host: str, status: str, reason: str, answer: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The document of one host: the node's answer, with what only the controller can say about it."""
+def envelope(
+    host: str, status: str, reason: str, answer: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The document of one host: the node's answer, with what only the controller can say about
+    it.
+    """
     answer = answer or {}
     return {
-        "collected_at": now(), "duration_ms": 0, **answer, "schema": SCHEMA, "tool_version": TOOL_VERSION, "host": host,
-        "node": None, "cluster_key": None, "groups": [], "collectors": answer.get("collectors") or {},
+        "collected_at": now(),
+        "duration_ms": 0,
+        **answer,
+        "schema": SCHEMA,
+        "tool_version": TOOL_VERSION,
+        "host": host,
+        "node": None,
+        "cluster_key": None,
+        "groups": [],
+        "collectors": answer.get("collectors") or {},
         "status": status if status != "ok" else answer.get("status", "ok"),
         "reason": one_line(reason or answer.get("reason") or "", MAX_REASON),
     }
 
 
 def finalise(document: dict[str, Any], groups: Iterable[str] = ()) -> dict[str, Any]:
-    """Add what follows from a node's evidence: its cluster, by the kubelet's CA, and its Node, by the kubelet's certificate."""
+    """Add what follows from a node's evidence.
+
+    Its cluster, by the kubelet's CA, and its Node, by the kubelet's certificate.
+    """
     kubelet = _data(document, "kubelet")
     document["groups"] = list(groups)
     document["cluster_key"] = cluster_key(_authority(kubelet))
@@ -91,53 +130,107 @@ def finalise(document: dict[str, Any], groups: Iterable[str] = ()) -> dict[str, 
 
 
 def accepted(document: dict[str, Any]) -> dict[str, Any]:
-    """The document as it may be written: what a node said is of the schema's shape, or the node's answer is an error of that host alone."""
+    """The document as it may be written.
+
+    What a node said is of the schema's shape, or the node's answer is an error of that host alone.
+    """
     try:
         validate(document)
-        strange = next((name for name in document["collectors"] if not COLLECTOR.fullmatch(name)), None)
+        strange = next(
+            (name for name in document["collectors"] if not COLLECTOR.fullmatch(name)), None
+        )
         if strange is not None:
             raise EvidenceError(f"collector {one_line(strange, 40)!r} is none.")
         if document["status"] == "not_asked":
             raise EvidenceError("it says that it was not asked.")
     except EvidenceError as error:
-        kept = {name: document[name] for name in ("groups", "address", "asked_at", "received_at") if name in document}
-        return {**envelope(document["host"], "error", f"its answer is no evidence: {error}"), **kept}
-    document["collectors"] = {name: _of_shape(record) for name, record in document["collectors"].items()}
+        kept = {
+            name: document[name]
+            for name in ("groups", "address", "asked_at", "received_at")
+            if name in document
+        }
+        return {
+            **envelope(document["host"], "error", f"its answer is no evidence: {error}"),
+            **kept,
+        }
+    document["collectors"] = {
+        name: _of_shape(record) for name, record in document["collectors"].items()
+    }
     if not MOMENT.fullmatch(document["collected_at"]):
         document["collected_at"] = now()
-    if not document["duration_ms"] or isinstance(document["duration_ms"], bool) or document["duration_ms"] < 0:
+    if (
+        not document["duration_ms"]
+        or isinstance(document["duration_ms"], bool)
+        or document["duration_ms"] < 0
+    ):
         document["duration_ms"] = 0
     return document
 
 
 def _of_shape(record: dict[str, Any]) -> dict[str, Any]:
-    found = {name: record.get(name) if isinstance(record.get(name), kinds) else default for name, (kinds, default) in RECORD.items()}
-    return {"status": record["status"], **found, "duration_ms": 0 if isinstance(found["duration_ms"], bool) else max(0, found["duration_ms"])}
+    found = {
+        name: record.get(name) if isinstance(record.get(name), kinds) else default
+        for name, (kinds, default) in RECORD.items()
+    }
+    return {
+        "status": record["status"],
+        **found,
+        "duration_ms": (
+            0 if isinstance(found["duration_ms"], bool) else max(0, found["duration_ms"])
+        ),
+    }
 
 
 def role_of(document: dict[str, Any]) -> str:
-    """control_plane where one of its components runs or has a manifest; unknown where nobody could look."""
+    """control_plane where one of its components runs or has a manifest.
+
+    Unknown where nobody could look.
+    """
     components = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
     instances, manifests = _data(document, "instances"), _data(document, "manifests")
     for process in _list(instances.get("processes")):
-        here = process.get("host_network") is not False  # else it belongs to a cluster inside a container
-        if here and process.get("component") in components and (process.get("static") or process.get("unit")):
+        # else it belongs to a cluster inside a container
+        here = process.get("host_network") is not False
+        if (
+            here
+            and process.get("component") in components
+            and (process.get("static") or process.get("unit"))
+        ):
             return "control_plane"
     for file in _list(manifests.get("files")):
         if any(component in str(file.get("text") or file.get("name")) for component in components):
             return "control_plane"
-    states = [_record(document, name).get("status") for name in ("kubelet", "manifests", "instances")]
-    return "worker" if all(state in ("ok", "absent") for state in states) and states[0] == "ok" else "unknown"
+    states = [
+        _record(document, name).get("status") for name in ("kubelet", "manifests", "instances")
+    ]
+    return (
+        "worker"
+        if all(state in ("ok", "absent") for state in states) and states[0] == "ok"
+        else "unknown"
+    )
 
 
-def stub(host: str, groups: Iterable[str], status: str = "not_asked", reason: str = "not asked in this run") -> dict[str, Any]:
+def stub(
+    host: str,
+    groups: Iterable[str],
+    status: str = "not_asked",
+    reason: str = "not asked in this run",
+) -> dict[str, Any]:
     """A document of a host that nobody asked."""
     return {**envelope(host, status, reason), "groups": list(groups)}
 
 
-def write_stub(folder: str | os.PathLike[str], host: str, groups: Iterable[str], address: str | None = None,
-               named: bool = True) -> None:
-    """Note that a host was not asked. address: where it is; named: whether kubemend_hosts has it."""
+def write_stub(
+    folder: str | os.PathLike[str],
+    host: str,
+    groups: Iterable[str],
+    address: str | None = None,
+    named: bool = True,
+) -> None:
+    """Note that a host was not asked. address: where it is; named.
+
+    Whether kubemend_hosts has it.
+    """
     reason = {} if named else {"reason": NOT_NAMED}
     write({**stub(host, groups), "address": address, **reason}, folder)
 
@@ -147,8 +240,13 @@ def file_name(host: str, suffix: str = ".json") -> str:
     return quote(host, safe="").replace(".", "%2E", 1 if host.startswith(".") else 0) + suffix
 
 
-def write(document: dict[str, Any], folder: str | os.PathLike[str], suffix: str = ".json") -> dict[str, Any]:
-    """Replace the host's file in one step, readable by its owner only. Returns path, sha256 and size; raises EvidenceError."""
+def write(
+    document: dict[str, Any], folder: str | os.PathLike[str], suffix: str = ".json"
+) -> dict[str, Any]:
+    """Replace the host's file in one step, readable by its owner only.
+
+    Returns path, sha256 and size; raises EvidenceError.
+    """
     try:
         text = json.dumps(document, separators=(",", ":"), allow_nan=False)
     except ValueError:  # 1e999 is JSON, and no number
@@ -156,7 +254,11 @@ def write(document: dict[str, Any], folder: str | os.PathLike[str], suffix: str 
     target = Path(folder) / file_name(document["host"], suffix)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     private_files.replace(target, [text])
-    return {"path": str(target), "sha256": hashlib.sha256(text.encode("ascii")).hexdigest(), "size": len(text)}
+    return {
+        "path": str(target),
+        "sha256": hashlib.sha256(text.encode("ascii")).hexdigest(),
+        "size": len(text),
+    }
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -195,14 +297,23 @@ def validate(document: Any) -> dict[str, Any]:
         raise EvidenceError(f"nested more than {MAX_DEPTH} deep.")
     for name, kinds in ENVELOPE.items():
         value = document.get(name)
-        if (value is None and name in REQUIRED) or (value is not None and not isinstance(value, kinds)):
+        if (value is None and name in REQUIRED) or (
+            value is not None and not isinstance(value, kinds)
+        ):
             raise EvidenceError(f"{name} is missing or of the wrong type.")
     if not document["host"] or document["status"] not in STATUSES:
         raise EvidenceError("host or status has no known value.")
     for name, record in document["collectors"].items():
         if not isinstance(record, dict) or record.get("status") not in COLLECTOR_STATUSES:
             raise EvidenceError(f"collector {one_line(name, 40)} has no known status.")
-    return {"node": None, "cluster_key": None, "groups": [], "duration_ms": 0, **document, "reason": document.get("reason") or ""}
+    return {
+        "node": None,
+        "cluster_key": None,
+        "groups": [],
+        "duration_ms": 0,
+        **document,
+        "reason": document.get("reason") or "",
+    }
 
 
 def one_line(value: object, limit: int = 300) -> str:
@@ -211,12 +322,19 @@ def one_line(value: object, limit: int = 300) -> str:
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
     text = " ".join(text.split())
-    return text if len(text) <= limit else text[:limit - 1] + "…"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def shell_name(name: str | None, instead: str) -> str:
-    """A unit's or node's name as an operator may copy it into a shell; instead, where it has other characters."""
-    return name if name and all(char.isascii() and char.isalnum() or char in "@_.:-" for char in name) else instead
+    """A unit's or node's name as an operator may copy it into a shell.
+
+    Instead, where it has other characters.
+    """
+    return (
+        name
+        if name and all((char.isascii() and char.isalnum()) or char in "@_.:-" for char in name)
+        else instead
+    )
 
 
 def now() -> str:
@@ -225,7 +343,10 @@ def now() -> str:
 
 
 def cluster_key(pem: str | None) -> str | None:
-    """sha256 over the sorted digests of the CA certificates; None without any. The same as module_utils/cluster.py's."""
+    """sha256 over the sorted digests of the CA certificates; None without any.
+
+    The same as module_utils/cluster.py's.
+    """
     digests = set()
     for block in CERTIFICATE.findall(pem or ""):
         try:
@@ -240,12 +361,19 @@ def _depth(value: Any) -> int:
     depth, level = 0, [value]
     while level and depth <= MAX_DEPTH:
         depth += 1
-        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item) if type(child) in NESTED]
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if type(child) in NESTED
+        ]
     return depth
 
 
 def _record(document: dict[str, Any], name: str) -> dict[str, Any]:
-    record = document["collectors"].get(name) if isinstance(document.get("collectors"), dict) else None
+    record = (
+        document["collectors"].get(name) if isinstance(document.get("collectors"), dict) else None
+    )
     return record if isinstance(record, dict) else {}
 
 
@@ -267,7 +395,9 @@ def _authority(kubelet: dict[str, Any]) -> str | None:
     """The CA that the kubelet trusts: embedded in its kubeconfig, or the file which that names."""
     try:
         config = first_document(_text(kubelet.get("kubeconfig"), "text") or "")
-        embedded = text_of(get(next(items(get(config, "clusters")), None), "cluster", "certificate-authority-data"))
+        embedded = text_of(
+            get(next(items(get(config, "clusters")), None), "cluster", "certificate-authority-data")
+        )
     except BROKEN:
         embedded = ""
     if embedded in ("", "~", "null"):
@@ -287,4 +417,4 @@ def _node_name(pem: str | None) -> str | None:
         names = [str(item.value) for item in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     except (ValueError, TypeError, x509.InvalidVersion, UnsupportedAlgorithm):
         return None
-    return names[0][len(NODE_PREFIX):] if names and names[0].startswith(NODE_PREFIX) else None
+    return names[0][len(NODE_PREFIX) :] if names and names[0].startswith(NODE_PREFIX) else None

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a reading of evidence that several faults ask for, one after the other."""
+"""A reading of evidence that several faults ask for, one after the other."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Answer = TypeVar("Answer")
 def last(read: Callable[[Evidence], Answer]) -> Callable[[Evidence], Answer]:
     """The same function, which reads the evidence that it was given the last time once only.
 
-    By identity: faults get one document after the other, and evidence is not changed once it is read. One is held, so that memory
-    does not grow, and so that no other one can have its identity.
+    By identity: faults get one document after the other, and evidence is not changed once it is
+    read. One is held, so that memory does not grow, and so that no other one can have its identity.
     """
     held: list[tuple[Evidence, Answer]] = []
 

@@ -1,17 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: where documents of evidence come from: files, folders of them, runs and bundles, put together.
+"""Where documents of evidence come from: files, folders of them, runs and bundles, put together.
 
-Slices of a fleet are merged here: of each host the best that any source has. One document is in memory at a time.
-A file that cannot be read costs its host: it counts as one that gave no evidence.
+Slices of a fleet are merged here: of each host the best that any source has. One document is in
+memory at a time. A file that cannot be read costs its host: it counts as one that gave no evidence.
 """
 
 from __future__ import annotations
 
 import os
 import zlib
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -23,14 +22,19 @@ from .document import EvidenceError, file_name, one_line, parsed, read, stub
 
 BROKEN = "its evidence cannot be read"
 CLUSTER = ".cluster.json"
-Source = tuple[str, Callable[[], dict[str, Any]]]  # the name of a host's file, and what reads its document
+# the name of a host's file, and what reads its document
+Source = tuple[str, Callable[[], dict[str, Any]]]
 
 
-def stream(paths: Iterable[str | os.PathLike[str]], notices: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The documents of these folders (or of a run's folder with `evidence` in it) and bundles, one in memory at a time.
+def stream(
+    paths: Iterable[str | os.PathLike[str]], notices: list[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The documents of these folders (or of a run's folder with `evidence` in it) and bundles, one
+    in memory at a time.
 
-    For the same host of several folders a real answer beats an unreachable one, which beats one that was not asked;
-    among equals the later counts. notices: takes a sentence for each file that cannot be read; none that can be is an EvidenceError.
+    For the same host of several folders a real answer beats an unreachable one, which beats one
+    that was not asked; among equals the later counts. notices: takes a sentence for each file that
+    cannot be read; none that can be is an EvidenceError.
     """
     chosen = [_best(candidates) for candidates in _by_name(paths).values()]
     broken: list[EvidenceError] = []
@@ -43,7 +47,9 @@ def stream(paths: Iterable[str | os.PathLike[str]], notices: list[str] | None = 
                 raise broken[0] from None
             document = _unread(name, error)
             if notices is not None:
-                notices.append(f"{error} {document['host']} counts as a host that gave no evidence.")
+                notices.append(
+                    f"{error} {document['host']} counts as a host that gave no evidence."
+                )
         yield document
 
 
@@ -56,7 +62,10 @@ def _unread(name: str, error: EvidenceError) -> dict[str, Any]:
 
 
 def finder(paths: Iterable[str | os.PathLike[str]]) -> Callable[[str], dict[str, Any]]:
-    """What gives the document of a host, the one that stream() would give; an empty one where there is none. The folders are looked through once."""
+    """What gives the document of a host, the one that stream() would give.
+
+    An empty one where there is none. The folders are looked through once.
+    """
     several = _by_name(paths)
 
     def find(host: str) -> dict[str, Any]:
@@ -130,9 +139,13 @@ def _of_bundle(path: Path, members: dict[str, bytes]) -> list[Source]:
         except EvidenceError:
             found[member] = (member, partial(_unpacked, where, data))
             continue
-        name = file_name(document["host"], ".cluster.json" if document.get("kind") == "cluster" else ".json")
+        name = file_name(
+            document["host"], ".cluster.json" if document.get("kind") == "cluster" else ".json"
+        )
         if archive.member_name(name) != archive.FOLDER + member:
-            raise EvidenceError(f"{where}: it is of another host, {one_line(document['host'], 80)!r}.")
+            raise EvidenceError(
+                f"{where}: it is of another host, {one_line(document['host'], 80)!r}."
+            )
         found[name] = (name, partial(_unpacked, where, data))
     return list(found.values())
 

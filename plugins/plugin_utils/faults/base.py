@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a fault is, and what its predicate answers."""
+"""What a fault is, and what its predicate answers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from ..models.result import Missing, Proof
 
 @dataclass(frozen=True)
 class Hit:
-    """One place where the fault is. severity and risk: only where they differ from the fault's own. command: what cures it, where one line does.
+    """One place where the fault is. severity and risk: only where they differ from the fault's own.
 
-    kernel: what hosts that share one kernel share of it; hits of which it is the same are one finding. rank: which of them that finding is.
+    Command: what cures it, where one line does.
+
+    kernel: what hosts that share one kernel share of it; hits of which it is the same are one
+    finding. rank: which of them that finding is.
     """
 
     summary: str
@@ -35,7 +38,9 @@ class Hit:
 
 
 class Outcome(NamedTuple):  # as many as verdicts
-    """What a predicate says of one component or host. Hits make it present, else missing evidence makes it unknown.
+    """What a predicate says of one component or host.
+
+    Hits make it present, else missing evidence makes it unknown.
 
     settled: the `kernel` of hits that this host's files answer for all hosts of its kernel.
     """
@@ -72,14 +77,18 @@ def depends(component: str | None, other: str | None) -> bool:
 
 @dataclass(frozen=True)
 class Fault:
-    """One cause that evidence can prove. The catalogue's page and the README's table are generated from these.
+    """One cause that evidence can prove.
 
-    scope node: node(host, document) sees one host's evidence while it is read; scope cluster: cluster(cluster) sees all
-    hosts' extracts and the API's answers. needs: the collectors of the node, cluster_needs: those of the cluster.
-    risk: of the remedy (0 observe ... 4 possible loss). tier: core, or deep where a collector of that tier is needed.
-    sooner: of a deep one, present is said in a plain run too: its collectors follow where a limit is used up (spec.follows).
-    explained_by: (code, component or None for any) of the faults that cause this one, named in its finding's because.
-    present: whether only the present state of the API clears it, so that it is unknown where nothing is written (KM115).
+    The catalogue's page and the README's table are generated from these.
+
+    scope node: node(host, document) sees one host's evidence while it is read; scope cluster:
+    cluster(cluster) sees all hosts' extracts and the API's answers. needs: the collectors of the
+    node, cluster_needs: those of the cluster. risk: of the remedy (0 observe ... 4 possible loss).
+    tier: core, or deep where a collector of that tier is needed. sooner: of a deep one, present is
+    said in a plain run too: its collectors follow where a limit is used up (spec.follows).
+    explained_by: (code, component or None for any) of the faults that cause this one, named in its
+    finding's because. present: whether only the present state of the API clears it, so that it is
+    unknown where nothing is written (KM115).
     """
 
     code: str

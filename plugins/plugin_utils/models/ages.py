@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: how old something of the API is, by the clock of the host that read it. Pure.
+"""How old something of the API is, by the clock of the host that read it. Pure.
 
-Never by another object of the API: objects that stopped changing at the same time would all look fresh. The clock of the host that reads is
-checked against the `Date` of the API servers' answers; where the two differ, no age is known.
+Never by another object of the API: objects that stopped changing at the same time would all look
+fresh. The clock of the host that reads is checked against the `Date` of the API servers' answers;
+where the two differ, no age is known.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ..evidence import memoize as remember
-from .cluster import LAST, Cluster, Host, moment, timestamp
 from ..evidence.document import one_line
+from .cluster import LAST, Cluster, Host, moment, timestamp
 
 APART = 10.0  # seconds: more than the answer to a request takes
 SLACK = 1.0  # the Date of an answer has whole seconds
@@ -27,9 +28,12 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Clocks:
-    """What is known of the clocks of a reading. read: {collector: when it was read, by the host's clock}; apart: {API server: seconds ahead of it}.
+    """What is known of the clocks of a reading. read: {collector.
 
-    checked: whether an API server's clock agrees with that of the host that read; doubt: why no age is known, empty where ages are.
+    When it was read, by the host's clock}; apart: {API server: seconds ahead of it}.
+
+    checked: whether an API server's clock agrees with that of the host that read; doubt: why no age
+    is known, empty where ages are.
     """
 
     read: Mapping[str, datetime]
@@ -42,16 +46,26 @@ class Clocks:
 def clocks(cluster: Cluster) -> Clocks:
     """The clocks by which the API's answers were read."""
     found = _readings(cluster)
-    apart = {name: ahead for name, _collector, clock in found if (ahead := _ahead(clock)) is not None}
+    apart = {
+        name: ahead for name, _collector, clock in found if (ahead := _ahead(clock)) is not None
+    }
     off = {name: ahead for name, ahead in apart.items() if abs(ahead) > APART}
-    read = {collector: at for _name, collector, clock in found if (at := moment(clock.get("read_at"))) is not None}
-    # Each API server says its own time. One on the host that reads has the same clock, so that half of them are no majority.
+    read = {
+        collector: at
+        for _name, collector, clock in found
+        if (at := moment(clock.get("read_at"))) is not None
+    }
+    # Each API server says its own time. One on the host that reads has the same clock, so that half
+    # of them are no majority.
     doubtful = bool(off) and 2 * len(off) >= len(apart)
     return Clocks(read, off, bool(apart) and not doubtful, _doubt(cluster, off) if doubtful else "")
 
 
 def _readings(cluster: Cluster) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """[(API server, collector, its clock)] of what the evidence says of clocks; an older release collected none."""
+    """[(API server, collector, its clock)] of what the evidence says of clocks.
+
+    An older release collected none.
+    """
     found = []
     for collector in ("server", "nodes"):
         data = cluster.answer(collector)
@@ -59,7 +73,9 @@ def _readings(cluster: Cluster) -> list[tuple[str, str, Mapping[str, Any]]]:
         if isinstance(clock, Mapping):
             server = cluster.answer("server")
             url = server.get("url") if isinstance(server, Mapping) else None
-            found.append((one_line(str(url or "the API server").rpartition("://")[2], 120), collector, clock))
+            found.append(
+                (one_line(str(url or "the API server").rpartition("://")[2], 120), collector, clock)
+            )
     for one in cluster.rows("locks", "servers"):
         if isinstance(one.get("clock"), Mapping):
             found.append((one_line(one.get("address"), 120), "locks", one["clock"]))
@@ -67,7 +83,10 @@ def _readings(cluster: Cluster) -> list[tuple[str, str, Mapping[str, Any]]]:
 
 
 def _ahead(clock: Mapping[str, Any]) -> float | None:
-    """By how many seconds the API server's clock is ahead of the reading host's, at least; None where that is not told."""
+    """By how many seconds the API server's clock is ahead of the reading host's, at least.
+
+    None where that is not told.
+    """
     asked, read = moment(clock.get("asked_at")), moment(clock.get("read_at"))
     try:
         said = parsedate_to_datetime(str(clock.get("date") or ""))
@@ -84,11 +103,17 @@ def _ahead(clock: Mapping[str, Any]) -> float | None:
 def _doubt(cluster: Cluster, off: Mapping[str, float]) -> str:
     name, ahead = max(off.items(), key=lambda one: abs(one[1]))
     way = "ahead of" if ahead > 0 else "behind"
-    return (f"ages are not known: the clock of the API server {name} is {abs(ahead):.0f} s {way} that of {cluster.api_host}, which read it (KM526)")
+    return (
+        f"ages are not known: the clock of the API server {name} is {abs(ahead):.0f} s {way} that"
+        f" of {cluster.api_host}, which read it (KM526)"
+    )
 
 
 def now(cluster: Cluster, collector: str = "") -> datetime | None:
-    """The time at which this collector was read, by the host that read it; that of the whole reading for older evidence. None: not known."""
+    """The time at which this collector was read, by the host that read it.
+
+    That of the whole reading for older evidence. None: not known.
+    """
     known = clocks(cluster)
     if known.doubt:
         return None
@@ -96,14 +121,23 @@ def now(cluster: Cluster, collector: str = "") -> datetime | None:
 
 
 def age(cluster: Cluster, since: Any, collector: str = "") -> float | None:
-    """Seconds since then, by the clock of the host that read it; None where one of the two is not known."""
-    at = since if isinstance(since, datetime) else timestamp(since if isinstance(since, str) else None)
+    """Seconds since then, by the clock of the host that read it.
+
+    None where one of the two is not known.
+    """
+    at = (
+        since
+        if isinstance(since, datetime)
+        else timestamp(since if isinstance(since, str) else None)
+    )
     read = now(cluster, collector)
     return None if at is None or read is None else (read - at).total_seconds()
 
 
 def age_of(cluster: Cluster, since: Any, writer: Host | None, collector: str = "") -> Bounds | None:
-    """(at least, at most) how many seconds ago this host wrote this time, by the difference of both clocks as far as it is known."""
+    """(at least, at most) how many seconds ago this host wrote this time, by the difference of
+    both clocks as far as it is known.
+    """
     seconds = age(cluster, since, collector)
     if seconds is None:
         return None
@@ -112,7 +146,10 @@ def age_of(cluster: Cluster, since: Any, writer: Host | None, collector: str = "
 
 
 def difference(cluster: Cluster, writer: Host | None) -> Bounds | None:
-    """Between which bounds a host's clock is ahead of the reading host's; None where that is not known."""
+    """Between which bounds a host's clock is ahead of the reading host's.
+
+    None where that is not known.
+    """
     reader = next((host for host in cluster.hosts if host.host == cluster.api_host), None)
     if writer is None or reader is None or writer.clock is None or reader.clock is None:
         return None

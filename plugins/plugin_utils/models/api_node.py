@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: Nodes as the API lists them, each with its host of the inventory. Pure."""
+"""Nodes as the API lists them, each with its host of the inventory. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from . import ages
 from ..evidence import memoize as remember
-from .cluster import Cluster, Host, timestamp
 from ..evidence.document import one_line
+from . import ages
+from .cluster import Cluster, Host, timestamp
 
 SHOWN = 5
 ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -21,7 +21,10 @@ ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 
 @dataclass(frozen=True)
 class NodeView:
-    """A Node. told: whether its evidence has taints at all, which an older release did not collect; leased: when its kubelet renewed, by its clock."""
+    """A Node. told: whether its evidence has taints at all, which an older release did not collect.
+
+    Leased: when its kubelet renewed, by its clock.
+    """
 
     name: str
     host: Host | None
@@ -51,20 +54,49 @@ def views(cluster: Cluster) -> tuple[NodeView, ...]:
 
 def _views(cluster: Cluster) -> Iterator[NodeView]:
     # A host that did not answer proves no Node of its own; its name or its address may tell.
-    hosts = {name: host for host in cluster.hosts for name in (host.names if host.node is None else (host.node,))}
+    hosts = {
+        name: host
+        for host in cluster.hosts
+        for name in (host.names if host.node is None else (host.node,))
+    }
     for item in (cluster.answer("nodes") or {}).get("items") or ():
         labels, cordon = item.get("labels") or {}, item.get("cordon")
-        host = hosts.get(item.get("name")) or next((found for one in item.get("addresses") or () if (found := hosts.get(one.get("address")))), None)
-        yield NodeView(one_line(item.get("name"), 253), host, item.get("ready"), bool(item.get("control_plane")),
-                       next((str(labels[name]) for name in ZONES if labels.get(name)), None), "taints" in item, _mappings(item.get("taints")),
-                       _mappings(item.get("conditions")), timestamp(item.get("lease")), item.get("unschedulable") is True,
-                       cordon if isinstance(cordon, Mapping) else None,
-                       tuple(str(one["address"]) for one in _mappings(item.get("addresses")) if one.get("type") == "InternalIP" and one.get("address")),
-                       timestamp(item.get("created")), ages.seconds_of(item.get("lease_duration_s")))
+        host = hosts.get(item.get("name")) or next(
+            (
+                found
+                for one in item.get("addresses") or ()
+                if (found := hosts.get(one.get("address")))
+            ),
+            None,
+        )
+        yield NodeView(
+            one_line(item.get("name"), 253),
+            host,
+            item.get("ready"),
+            bool(item.get("control_plane")),
+            next((str(labels[name]) for name in ZONES if labels.get(name)), None),
+            "taints" in item,
+            _mappings(item.get("taints")),
+            _mappings(item.get("conditions")),
+            timestamp(item.get("lease")),
+            item.get("unschedulable") is True,
+            cordon if isinstance(cordon, Mapping) else None,
+            tuple(
+                str(one["address"])
+                for one in _mappings(item.get("addresses"))
+                if one.get("type") == "InternalIP" and one.get("address")
+            ),
+            timestamp(item.get("created")),
+            ages.seconds_of(item.get("lease_duration_s")),
+        )
 
 
 def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:
-    return tuple(one for one in values if isinstance(one, Mapping)) if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) else ()
+    return (
+        tuple(one for one in values if isinstance(one, Mapping))
+        if isinstance(values, Sequence) and not isinstance(values, (str, bytes))
+        else ()
+    )
 
 
 def and_others(names: Sequence[str], shown: int = SHOWN) -> str:

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a reboot undid on a node, or the next one will: kernel settings, modules, file systems.
+"""What a reboot undid on a node, or the next one will: kernel settings, modules, file systems.
 
-Not every node needs every one of them. net.ipv4.ip_forward is needed by all whose pods have IPv4; br_netfilter by those whose pods hang on a bridge
-and whose services are rules of iptables, which the evidence does not show: it is missed only where a file of this node asks for it. overlay comes
+Not every node needs every one of them. net.ipv4.ip_forward is needed by all whose pods have IPv4;
+br_netfilter by those whose pods hang on a bridge and whose services are rules of iptables, which
+the evidence does not show: it is missed only where a file of this node asks for it. overlay comes
 by itself with the first mount of its kind.
 """
 
@@ -15,15 +16,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...module_utils.collectors.node import boot
-from ..parsers import modules_load_fstab as boot_files, swap_files, sysctl_d as sysctl_files
-from . import control_plane, limits as node_limits, installer as owner
 from ..evidence import memoize as remember
-from ..parsers.modules_load_fstab import Mount, Named
 from ..evidence.document import one_line
+from ..parsers import modules_load_fstab as boot_files
+from ..parsers import swap_files
+from ..parsers import sysctl_d as sysctl_files
+from ..parsers.modules_load_fstab import Mount, Named
+from ..parsers.sysctl_d import Setting
+from . import control_plane
+from . import installer as owner
+from . import limits as node_limits
+from .limits import Limits
 from .persistent_sysctl import FILE as SYSCTL_FILE
 from .persistent_sysctl import VENDOR, place, taken
-from .limits import Limits
-from ..parsers.sysctl_d import Setting
 
 FILE = "/etc/modules-load.d/zz-kubemend.conf"
 IP_FORWARD, *BRIDGE = boot.RUNNING
@@ -39,7 +44,9 @@ Place = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Problem:
-    """A setting or module that is not there, or will not be. now: it is missing already; wanted: of a setting, what it should be; places: what says so.
+    """A setting or module that is not there, or will not be. now: it is missing already; wanted.
+
+    Of a setting, what it should be; places: what says so.
 
     loads: of a module, whether the machine has it to load.
     """
@@ -66,7 +73,10 @@ class Lost:
 
 @dataclass(frozen=True)
 class NodeBoot:
-    """seen: of collector boot; limits: with the files of sysctl.d, None where that did not answer; foreign: an installer that sees to all this itself."""
+    """seen: of collector boot; limits: with the files of sysctl.d, None where that did not answer.
+
+    Foreign: an installer that sees to all this itself.
+    """
 
     seen: Mapping[str, Any]
     limits: Limits | None
@@ -83,7 +93,11 @@ class NodeBoot:
     @property
     def ipv4(self) -> bool | None:
         """Has the machine an address of IPv4? None where its addresses are not known."""
-        return any(isinstance(one, str) and "." in one and ":" not in one for one in self.addresses) if self.addresses else None
+        return (
+            any(isinstance(one, str) and "." in one and ":" not in one for one in self.addresses)
+            if self.addresses
+            else None
+        )
 
     @property
     def running(self) -> Mapping[str, Any]:
@@ -101,54 +115,100 @@ class NodeBoot:
     def docker(self) -> bool:
         """Does dockerd run, which sets and loads what it needs at its start?"""
         units = node_limits.items(self.limits.seen.get("units")) if self.limits else []
-        return any(one.get("name") == "docker.service" and one.get("active_state") == "active" for one in units)
+        return any(
+            one.get("name") == "docker.service" and one.get("active_state") == "active"
+            for one in units
+        )
 
     def named(self) -> list[Named]:
         """What modules-load.d and the kernel's command line name for the next boot."""
         words = self.seen.get("cmdline")
-        pairs = [pair for pair in words if isinstance(pair, (list, tuple)) and len(pair) == 2] if isinstance(words, (list, tuple)) else []
-        told = [Named(name.replace("-", "_"), "/proc/cmdline", 1) for key, value in pairs if key in ("modules_load", "rd.modules_load")
-                for name in str(value).split(",")]
+        pairs = (
+            [pair for pair in words if isinstance(pair, (list, tuple)) and len(pair) == 2]
+            if isinstance(words, (list, tuple))
+            else []
+        )
+        told = [
+            Named(name.replace("-", "_"), "/proc/cmdline", 1)
+            for key, value in pairs
+            if key in ("modules_load", "rd.modules_load")
+            for name in str(value).split(",")
+        ]
         return boot_files.modules(self.seen.get("modules_files")) + told
 
     def unread(self) -> list[str]:
         """Files whose content decides what a boot brings, and which nobody could read."""
-        return boot_files.unread(self.seen.get("modules_files")) + (self.limits.unread_sysctl() if self.limits else [])
+        return boot_files.unread(self.seen.get("modules_files")) + (
+            self.limits.unread_sysctl() if self.limits else []
+        )
 
     def unknown(self) -> str:
         """What is not known of what runs; empty where all is."""
         if self.ipv4 and self.number(IP_FORWARD) is None:
             return f"{IP_FORWARD} could not be read"
-        return "" if self.container or self.module(NETFILTER) else "whether br_netfilter is loaded is not known"
+        return (
+            ""
+            if self.container or self.module(NETFILTER)
+            else "whether br_netfilter is loaded is not known"
+        )
 
 
 @remember.last
 def read(document: Mapping[str, Any]) -> NodeBoot:
     """The evidence of a host. Never raises."""
-    kubelet, addresses = control_plane.data(document, "kubelet"), control_plane.data(document, "system").get("addresses")
+    kubelet, addresses = (
+        control_plane.data(document, "kubelet"),
+        control_plane.data(document, "system").get("addresses"),
+    )
     healthz = _mapping(kubelet.get("healthz"))
     asked = control_plane.status(document, "limits") == "ok"
-    return NodeBoot(control_plane.data(document, "boot"), node_limits.read(document) if asked else None, control_plane.data(document, "swap").get("fstab"),
-                    addresses if isinstance(addresses, (list, tuple)) else (), owner.owner_of(document), healthz.get("status") == 200)
+    return NodeBoot(
+        control_plane.data(document, "boot"),
+        node_limits.read(document) if asked else None,
+        control_plane.data(document, "swap").get("fstab"),
+        addresses if isinstance(addresses, (list, tuple)) else (),
+        owner.owner_of(document),
+        healthz.get("status") == 200,
+    )
 
 
 def problems(node: NodeBoot) -> Iterator[Problem]:
-    """KM520: what is missing, and what the next boot takes away. Of the next boot nothing is said while a file is not known."""
+    """KM520: what is missing, and what the next boot takes away.
+
+    Of the next boot nothing is said while a file is not known.
+    """
     known = node.limits is not None and not node.unread()
     boots = node.limits.booted((*boot.RUNNING, FORWARDING, IPV6)) if node.limits else {}
-    hands = sysctl_files.by_hand(node.limits.records, (*boot.RUNNING, FORWARDING)) if node.limits else {}
+    hands = (
+        sysctl_files.by_hand(node.limits.records, (*boot.RUNNING, FORWARDING))
+        if node.limits
+        else {}
+    )
     both = boots.get(IP_FORWARD), boots.get(FORWARDING)
-    # Where both names are set and differ, the one that is written last counts: nothing is said of the next boot.
+    # Where both names are set and differ, the one that is written last counts: nothing is said of
+    # the next boot.
     differ = None not in both and len({taken(one.key, one.value) for one in both if one}) > 1
     six = boots.get(IPV6)
-    # Where a file asks for IPv6 alone, pods may have no other: the machine's own IPv4 proves nothing.
+    # Where a file asks for IPv6 alone, pods may have no other: the machine's own IPv4 proves
+    # nothing.
     if any(both) or six is None or taken(IPV6, six.value) == 0:
-        yield from _forwarding(node, both[0] or both[1], hands.get(IP_FORWARD) or hands.get(FORWARDING), known and not differ)
+        yield from _forwarding(
+            node,
+            both[0] or both[1],
+            hands.get(IP_FORWARD) or hands.get(FORWARDING),
+            known and not differ,
+        )
     asked = [found for key in BRIDGE for found in [boots.get(key)] if found and _asks(found)]
     for found in asked:
         if node.number(found.key) == 0:
-            yield Problem(found.key, f"{place(found)} says {found.value}, and the kernel has 0: it was never loaded, or something lowered it since", True, 1,
-                          (_line(found),))
+            yield Problem(
+                found.key,
+                f"{place(found)} says {found.value}, and the kernel has 0: it was never loaded, or"
+                " something lowered it since",
+                True,
+                1,
+                (_line(found),),
+            )
     yield from _overridden(node, [boots[key] for key in BRIDGE if key in boots])
     if not node.container:
         yield from _modules(node, asked, known)
@@ -162,14 +222,30 @@ def mends(one: Problem) -> bool:
 def cure(one: Problem) -> str:
     """What to do about it, in a sentence."""
     if one.wanted is None:
-        by_hand = (f"modprobe {one.name}, and " if one.now else "") + f"a line {one.name} in a file of /etc/modules-load.d"
-        does = f"the plan does, in {FILE}" if one.loads else "install the modules of the kernel that runs, or reboot into the one that was installed, first"
+        by_hand = (
+            f"modprobe {one.name}, and " if one.now else ""
+        ) + f"a line {one.name} in a file of /etc/modules-load.d"
+        does = (
+            f"the plan does, in {FILE}"
+            if one.loads
+            else (
+                "install the modules of the kernel that runs, or reboot into the one that was"
+                " installed, first"
+            )
+        )
         return f"{by_hand}: {does}"
-    by_hand = f" (by hand, until the next boot: sysctl -w {one.name}={one.wanted})" if one.now else ""
-    return f"write {one.name} = {one.wanted} where nothing overrides it: the plan does, in {SYSCTL_FILE}, and tells the kernel{by_hand}"
+    by_hand = (
+        f" (by hand, until the next boot: sysctl -w {one.name}={one.wanted})" if one.now else ""
+    )
+    return (
+        f"write {one.name} = {one.wanted} where nothing overrides it: the plan does, in"
+        f" {SYSCTL_FILE}, and tells the kernel{by_hand}"
+    )
 
 
-def _forwarding(node: NodeBoot, found: Setting | None, hand: Setting | None, known: bool) -> Iterator[Problem]:
+def _forwarding(
+    node: NodeBoot, found: Setting | None, hand: Setting | None, known: bool
+) -> Iterator[Problem]:
     """Pods' packets are forwarded, or the node drops them all."""
     running = node.number(IP_FORWARD)
     if not node.ipv4 or running is None:
@@ -179,15 +255,40 @@ def _forwarding(node: NodeBoot, found: Setting | None, hand: Setting | None, kno
         if found is None:
             why = "no file of sysctl.d sets it" if known else "what a boot makes of it is not known"
         else:
-            why = f"{place(found)} says {found.value}" + (": it was never loaded, or something lowered it since" if value else ", and so it is after each boot")
-        yield Problem(IP_FORWARD, f"the kernel has 0; {why}", True, 1, (_line(found),) if found else (), severe=True)
+            why = f"{place(found)} says {found.value}" + (
+                ": it was never loaded, or something lowered it since"
+                if value
+                else ", and so it is after each boot"
+            )
+        yield Problem(
+            IP_FORWARD,
+            f"the kernel has 0; {why}",
+            True,
+            1,
+            (_line(found),) if found else (),
+            severe=True,
+        )
     elif found and value == 0 and known:
-        yield Problem(IP_FORWARD, f"the kernel has {running}, and {place(found)} brings it back to 0 at the next boot, {SETS_AGAIN}", False, 1, (_line(found),))
+        yield Problem(
+            IP_FORWARD,
+            f"the kernel has {running}, and {place(found)} brings it back to 0 at the next boot,"
+            f" {SETS_AGAIN}",
+            False,
+            1,
+            (_line(found),),
+        )
     elif found is None and known and not (node.container or node.docker or node.foreign):
-        # A container has it from whoever makes it; k3s and the like, and dockerd, set it at each start.
+        # A container has it from whoever makes it; k3s and the like, and dockerd, set it at each
+        # start.
         told = f"; {place(hand)} says {hand.value}, which nothing reads at boot" if hand else ""
-        yield Problem(IP_FORWARD, f"the kernel has {running}, and no file of sysctl.d says so: the next boot brings 0, {SETS_AGAIN}{told}", False, 1,
-                      (_line(hand),) if hand else ())
+        yield Problem(
+            IP_FORWARD,
+            f"the kernel has {running}, and no file of sysctl.d says so: the next boot brings 0,"
+            f" {SETS_AGAIN}{told}",
+            False,
+            1,
+            (_line(hand),) if hand else (),
+        )
 
 
 def _asks(found: Setting) -> bool:
@@ -196,17 +297,33 @@ def _asks(found: Setting) -> bool:
 
 
 def _overridden(node: NodeBoot, settings: Sequence[Setting]) -> Iterator[Problem]:
-    """Filtering on a bridge that one file asks for and a later one takes away; who only takes it away may have his reasons."""
+    """Filtering on a bridge that one file asks for and a later one takes away.
+
+    Who only takes it away may have his reasons.
+    """
     for found in settings:
-        asked = [one for one in found.overrides if taken(found.key, one[2]) not in (None, 0) and not one[0].startswith(VENDOR)]
+        asked = [
+            one
+            for one in found.overrides
+            if taken(found.key, one[2]) not in (None, 0) and not one[0].startswith(VENDOR)
+        ]
         if taken(found.key, found.value) == 0 and asked and node.number(found.key) is not None:
             path, line, value = asked[-1]
-            yield Problem(found.key, f"{path}:{line} says {value}, and {place(found)}, which wins, says 0; the kernel has {node.number(found.key)} now",
-                          node.number(found.key) == 0, 1, ((path, line, f"{found.key} = {value}"), _line(found)))
+            yield Problem(
+                found.key,
+                f"{path}:{line} says {value}, and {place(found)}, which wins, says 0; the kernel"
+                f" has {node.number(found.key)} now",
+                node.number(found.key) == 0,
+                1,
+                ((path, line, f"{found.key} = {value}"), _line(found)),
+            )
 
 
 def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[Problem]:
-    """Modules that a file of this node names and the kernel does not have; br_netfilter that is there and that nothing names."""
+    """Modules that a file of this node names and the kernel does not have.
+
+    Br_netfilter that is there and that nothing names.
+    """
     named: dict[str, list[Named]] = {}
     for one in node.named():
         named.setdefault(one.name, []).append(one)
@@ -214,13 +331,44 @@ def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[
         places = [(one.path, one.line, one.name) for one in named.get(name, ())]
         keys = [_line(found) for found in asked] if name == NETFILTER else []
         if node.module(name) == boot.ABSENT and (places or keys):
-            wishes = " and ".join(one.place for one in named[name]) + " names it" if places else ", ".join(f"{path}:{line}" for path, line, dummy in keys) + \
-                " sets what only it brings"
-            lacks = "" if node.seen.get("tree") is True else "; the modules of the kernel that runs are not installed: it was updated, or they lie in a package"
-            yield Problem(name, f"it is not loaded, and {wishes}{lacks}", True, None, (*places, *keys), loads=not lacks)
-        elif keys and not places and node.module(name) == boot.LOADED and known and not (node.docker or node.foreign):
-            yield Problem(name, f"it is loaded, and no file of modules-load.d names it: the next boot comes without it, {LOADS_AGAIN}, and "
-                          f"{keys[0][0]}:{keys[0][1]} then sets nothing", False, None, tuple(keys), loads=True)
+            wishes = (
+                " and ".join(one.place for one in named[name]) + " names it"
+                if places
+                else ", ".join(f"{path}:{line}" for path, line, dummy in keys)
+                + " sets what only it brings"
+            )
+            lacks = (
+                ""
+                if node.seen.get("tree") is True
+                else (
+                    "; the modules of the kernel that runs are not installed: it was updated, or"
+                    " they lie in a package"
+                )
+            )
+            yield Problem(
+                name,
+                f"it is not loaded, and {wishes}{lacks}",
+                True,
+                None,
+                (*places, *keys),
+                loads=not lacks,
+            )
+        elif (
+            keys
+            and not places
+            and node.module(name) == boot.LOADED
+            and known
+            and not (node.docker or node.foreign)
+        ):
+            yield Problem(
+                name,
+                "it is loaded, and no file of modules-load.d names it: the next boot comes without"
+                f" it, {LOADS_AGAIN}, and {keys[0][0]}:{keys[0][1]} then sets nothing",
+                False,
+                None,
+                tuple(keys),
+                loads=True,
+            )
 
 
 def _line(found: Setting) -> Place:
@@ -228,24 +376,52 @@ def _line(found: Setting) -> Place:
 
 
 def lost(node: NodeBoot) -> Iterator[Lost]:
-    """KM521: file systems that fstab mounts and that are not there, and those that hold the node's folders and are read-only."""
+    """KM521: file systems that fstab mounts and that are not there, and those that hold the
+    node's folders and are read-only.
+    """
     mounts = mounted(node)
-    folders = {path: real for path, real in _mapping(node.seen.get("folders")).items() if isinstance(path, str) and (real is None or isinstance(real, str))}
+    folders = {
+        path: real
+        for path, real in _mapping(node.seen.get("folders")).items()
+        if isinstance(path, str) and (real is None or isinstance(real, str))
+    }
     if mounts is None:
         return
     places = boot_files.above([*folders, *(real for real in folders.values() if real)]) - {"/"}
     for line in () if node.container else boot_files.mounts(node.fstab):
         point = folders.get(line.point) or line.point
-        if point in places and not {point, line.point} & mounts.keys() and not line.noauto and not any(option in AUTOMATIC for option in line.options):
-            yield Lost(line.point, "fstab mounts it at boot, and it is not mounted", _below(folders, point), line)
+        if (
+            point in places
+            and not {point, line.point} & mounts.keys()
+            and not line.noauto
+            and not any(option in AUTOMATIC for option in line.options)
+        ):
+            yield Lost(
+                line.point,
+                "fstab mounts it at boot, and it is not mounted",
+                _below(folders, point),
+                line,
+            )
     holders: dict[str, list[str]] = {}
     for path, real in folders.items():
         if real:
-            holders.setdefault(next((up for up in sorted(boot_files.above([real]), key=len, reverse=True) if up in mounts), ""), []).append(path)
+            holders.setdefault(
+                next(
+                    (
+                        up
+                        for up in sorted(boot_files.above([real]), key=len, reverse=True)
+                        if up in mounts
+                    ),
+                    "",
+                ),
+                [],
+            ).append(path)
     for point, held in sorted(holders.items()):
         one = mounts.get(point)
         if one and "ro" in str(one.get("options")).split(","):
-            told = one_line(f"{one.get('source')} {point} {one.get('type')} {one.get('options')}", 300)
+            told = one_line(
+                f"{one.get('source')} {point} {one.get('type')} {one.get('options')}", 300
+            )
             yield Lost(point, "it is read-only", tuple(sorted(held)), None, told)
 
 
@@ -259,12 +435,23 @@ def mounted(node: NodeBoot) -> dict[str, Mapping[str, Any]] | None:
     rows = node.seen.get("mounts")
     if not isinstance(rows, (list, tuple)):
         return None
-    return {one["point"]: one for one in node_limits.items(rows) if isinstance(one.get("point"), str)}
+    return {
+        one["point"]: one for one in node_limits.items(rows) if isinstance(one.get("point"), str)
+    }
 
 
 def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
-    """The folders that are to lie there; of those that do not exist only the one that is the point itself."""
-    return tuple(sorted(path for path, real in folders.items() if path == point or real and point in boot_files.above([real])))
+    """The folders that are to lie there.
+
+    Of those that do not exist only the one that is the point itself.
+    """
+    return tuple(
+        sorted(
+            path
+            for path, real in folders.items()
+            if path == point or (real and point in boot_files.above([real]))
+        )
+    )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what judging keeps of a host, and of a cluster of them."""
+"""What judging keeps of a host, and of a cluster of them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from . import control_plane, node_identity, pressure as node_pressure, cpu_manager as pinning
-from .control_plane import ControlPlane
 from ..evidence.document import one_line
-from .result import Missing
+from . import control_plane, node_identity
+from . import cpu_manager as pinning
+from . import pressure as node_pressure
+from .control_plane import ControlPlane
+from .cpu_manager import Pinning
 from .node_identity import Identity
 from .pressure import Pressure
-from .cpu_manager import Pinning
+from .result import Missing
 
-# A lock that nobody renewed for this long has no holder: left by a retired master, or by a former release's lock kind.
+# A lock that nobody renewed for this long has no holder: left by a retired master, or by a former
+# release's lock kind.
 STALE_LOCK_SECONDS = 120
 
 
 @dataclass(frozen=True)
 class Host:
-    """What judging keeps of one host once its evidence file is closed: memory must not grow with the files."""
+    """What judging keeps of one host once its evidence file is closed.
+
+    Memory must not grow with the files.
+    """
 
     host: str
     node: str | None
@@ -45,10 +51,14 @@ class Host:
     api_way: Mapping[str, Any] = field(default_factory=dict)
     scheduler_log: Mapping[str, Any] = field(default_factory=dict)
     pressure: Pressure = Pressure()
-    clock: tuple[float, float] | None = None  # seconds by which it is ahead of the controller's, at least and at most
-    etcd_said: Mapping[str, Any] = field(default_factory=dict)  # also where etcd's member list was not answered
-    errors: Mapping[str, str] = field(default_factory=dict)  # what collectors without an answer said
-    traces: tuple[str, ...] | None = None  # of Kubernetes on this machine; None where the evidence does not say
+    # seconds by which it is ahead of the controller's, at least and at most
+    clock: tuple[float, float] | None = None
+    # also where etcd's member list was not answered
+    etcd_said: Mapping[str, Any] = field(default_factory=dict)
+    # what collectors without an answer said
+    errors: Mapping[str, str] = field(default_factory=dict)
+    # of Kubernetes on this machine; None where the evidence does not say
+    traces: tuple[str, ...] | None = None
     kubelet_unit: bool = False
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
@@ -71,7 +81,10 @@ class Stranger:
 
 @dataclass
 class Cluster:
-    """One cluster's hosts and the API's view of it. api: collectors of the cluster evidence; api_status: how it went."""
+    """One cluster's hosts and the API's view of it. api: collectors of the cluster evidence.
+
+    Api_status: how it went.
+    """
 
     key: str | None
     hosts: list[Host]
@@ -83,7 +96,8 @@ class Cluster:
     strangers: list[Stranger] = field(default_factory=list)
     members: list[Host] = field(default_factory=list)
     unplaced: list[Host] = field(default_factory=list)
-    node_hosts: dict[str, Host | None] = field(default_factory=dict)  # Node of the API -> which host of the run it is
+    # Node of the API -> which host of the run it is
+    node_hosts: dict[str, Host | None] = field(default_factory=dict)
     control_plane_nodes: set[str] = field(default_factory=set)
 
     def answer(self, collector: str) -> Any:
@@ -95,11 +109,19 @@ class Cluster:
         """What this list of a cluster collector's data holds, without what is none of its rows."""
         data = self.answer(collector)
         found = data.get(name) if isinstance(data, Mapping) else None
-        return [one for one in found if isinstance(one, Mapping)] if isinstance(found, (list, tuple)) else []
+        return (
+            [one for one in found if isinstance(one, Mapping)]
+            if isinstance(found, (list, tuple))
+            else []
+        )
 
     def cut(self, collector: str) -> tuple[Missing, ...]:
         """What is missing where the API's list was too long, or took too long: the rest of it."""
-        return (Missing(self.api_host or "cluster API", collector, "timeout"),) if (self.api.get(collector) or {}).get("truncated") else ()
+        return (
+            (Missing(self.api_host or "cluster API", collector, "timeout"),)
+            if (self.api.get(collector) or {}).get("truncated")
+            else ()
+        )
 
     def missing(self, collector: str, *, absent_is_answer: bool = False) -> tuple[Missing, ...]:
         """Empty when the API answered this collector, else the one thing that is missing."""
@@ -112,7 +134,9 @@ class Cluster:
     @property
     def working(self) -> frozenset[str]:
         """Runs of ours that are at work, as far as the hosts and whoever asked the API know."""
-        return frozenset().union(_working(self.answer("work") or {}), *(host.working for host in self.hosts))
+        return frozenset().union(
+            _working(self.answer("work") or {}), *(host.working for host in self.hosts)
+        )
 
     @property
     def version(self) -> str | None:
@@ -126,21 +150,45 @@ LAST = 253402300799.0  # the end of the year 9999, in seconds since the epoch
 def host_of(document: Mapping[str, Any]) -> Host:
     """The extract of one node evidence document."""
     system = control_plane.data(document, "system")
-    names = {document["host"], document.get("node"), document.get("address"), system.get("hostname")}
+    names = {
+        document["host"],
+        document.get("node"),
+        document.get("address"),
+        system.get("hostname"),
+    }
     names.update(system.get("addresses") or ())
     installer = control_plane.data(document, "installer").get("paths") or ()
     kubelet = control_plane.data(document, "kubelet").get("process")
     kubelet = kubelet if isinstance(kubelet, Mapping) else {}
     return Host(
-        document["host"], document.get("node"), document.get("cluster_key"), document.get("status", "ok"),
-        document.get("reason") or "", tuple(document.get("groups") or ()),
+        document["host"],
+        document.get("node"),
+        document.get("cluster_key"),
+        document.get("status", "ok"),
+        document.get("reason") or "",
+        tuple(document.get("groups") or ()),
         frozenset(str(name) for name in names if name) - {"127.0.0.1", "::1"},
-        {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
-        control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
-        moment(kubelet.get("started_at")), pinning.extract(document), node_identity.extract(document), _working(control_plane.data(document, "journal")),
-        control_plane.data(document, "api_way"), control_plane.data(document, "scheduler_log"), node_pressure.extract(document),
-        _clock(document, system.get("clock")), _etcd(document), _errors(document), _traces(document),
-        bool(control_plane.data(document, "kubelet").get("unit")))
+        {
+            name: record.get("status", "error")
+            for name, record in document.get("collectors", {}).items()
+        },
+        control_plane.extract(document),
+        control_plane.data(document, "etcd"),
+        tuple(installer),
+        control_plane.data(document, "devices"),
+        moment(kubelet.get("started_at")),
+        pinning.extract(document),
+        node_identity.extract(document),
+        _working(control_plane.data(document, "journal")),
+        control_plane.data(document, "api_way"),
+        control_plane.data(document, "scheduler_log"),
+        node_pressure.extract(document),
+        _clock(document, system.get("clock")),
+        _etcd(document),
+        _errors(document),
+        _traces(document),
+        bool(control_plane.data(document, "kubelet").get("unit")),
+    )
 
 
 def _etcd(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,15 +208,24 @@ def _errors(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _traces(document: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """What shows that a machine is a node; None where evidence does not say, as that of older releases."""
+    """What shows that a machine is a node.
+
+    None where evidence does not say, as that of older releases.
+    """
     found = control_plane.data(document, "installer").get("traces")
     return tuple(str(item) for item in found) if isinstance(found, (list, tuple)) else None
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:
-    """Between which bounds the host's clock is ahead of the controller's; None where one of the three times is missing, or they contradict each other."""
-    times = [value for value in (document.get("asked_at"), clock, document.get("received_at"))
-             if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < LAST]
+    """Between which bounds the host's clock is ahead of the controller's.
+
+    None where one of the three times is missing, or they contradict each other.
+    """
+    times = [
+        value
+        for value in (document.get("asked_at"), clock, document.get("received_at"))
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < LAST
+    ]
     if len(times) < 3 or times[0] > times[2]:
         return None
     return times[1] - times[2], times[1] - times[0]
@@ -178,14 +235,34 @@ def _working(journal: Mapping[str, Any]) -> frozenset[str]:
     """Runs that hold the lock of a host, or have a step under way on it."""
     held = journal.get("lock") or {}
     steps = [one for one in journal.get("unproven") or () if one.get("running")]
-    return frozenset(str(one.get("run_id")) for one in [*steps, *([held] if held.get("held") else [])])
+    return frozenset(
+        str(one.get("run_id")) for one in [*steps, *([held] if held.get("held") else [])]
+    )
 
 
 def unjudged(known: Mapping[str, Any], reason: str) -> Host:
-    """The extract of a host whose evidence cannot be judged; known: its document or former extract."""
-    key, node, groups = (known.get("cluster_key") or known.get("key"), known.get("node"), known.get("groups"))
-    return Host(known["host"], node if isinstance(node, str) else None, key if isinstance(key, str) else None, "error", reason,
-                tuple(groups) if isinstance(groups, (list, tuple)) else (), frozenset([known["host"]]), {}, None, {}, ())
+    """The extract of a host whose evidence cannot be judged; known.
+
+    Its document or former extract.
+    """
+    key, node, groups = (
+        known.get("cluster_key") or known.get("key"),
+        known.get("node"),
+        known.get("groups"),
+    )
+    return Host(
+        known["host"],
+        node if isinstance(node, str) else None,
+        key if isinstance(key, str) else None,
+        "error",
+        reason,
+        tuple(groups) if isinstance(groups, (list, tuple)) else (),
+        frozenset([known["host"]]),
+        {},
+        None,
+        {},
+        (),
+    )
 
 
 def timestamp(text: str | None) -> datetime | None:

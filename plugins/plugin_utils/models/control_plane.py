@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what one host's evidence says of the control plane, extracted to a small value."""
+"""What one host's evidence says of the control plane, extracted to a small value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...module_utils.collectors.node.kubelet import SWITCHED_OFF
-from ..parsers import pflag as flags, pod_manifest as manifest
+from ..parsers import pflag as flags
+from ..parsers import pod_manifest as manifest
 from ..safe_io import yaml_nodes
 
 ELECTED = ("kube-scheduler", "kube-controller-manager")
@@ -22,7 +23,10 @@ ELECTED = ("kube-scheduler", "kube-controller-manager")
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A scheduler's --config file. elect: what it says, None when silent; said: in its words; locks: the fields of leaderElection."""
+    """A scheduler's --config file. elect: what it says, None when silent; said: in its words.
+
+    Locks: the fields of leaderElection.
+    """
 
     path: str
     elect: bool | None
@@ -35,7 +39,9 @@ class ConfigFile:
 
 @dataclass(frozen=True)
 class FileUse:
-    """One container of a component in one static pod manifest, with its words as the container would run them."""
+    """One container of a component in one static pod manifest, with its words as the container
+    would run them.
+    """
 
     path: str
     pod: str
@@ -51,7 +57,10 @@ class FileUse:
 
 @dataclass(frozen=True)
 class BrokenFile:
-    """A file in the static pod folder that the kubelet drops. component: the one it is named after, if any."""
+    """A file in the static pod folder that the kubelet drops. component.
+
+    The one it is named after, if any.
+    """
 
     path: str
     component: str | None
@@ -62,7 +71,10 @@ class BrokenFile:
 
 @dataclass(frozen=True)
 class Process:
-    """A running instance. ours: True, False, or None where its cluster cannot be proven; elect: effective election."""
+    """A running instance. ours: True, False, or None where its cluster cannot be proven; elect.
+
+    Effective election.
+    """
 
     component: str
     pid: int
@@ -78,7 +90,8 @@ class Process:
     answer: str
     version: tuple[int, int] | None
     locks: dict[str, str]
-    release: str | None = None  # the version as a whole, as the process or the tag of its image tells it
+    # the version as a whole, as the process or the tag of its image tells it
+    release: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,11 +105,14 @@ class ControlPlane:
     kubelet_problem: str = ""
     clock: float = 0.0
     kubelet_unproven: str = ""
-    others: tuple[tuple[str, str], ...] = ()  # (path, namespace/name) of static pods that hold no component
+    # (path, namespace/name) of static pods that hold no component
+    others: tuple[tuple[str, str], ...] = ()
 
     def of(self, component: str) -> list[Process]:
         """This host's instances of a component that belong to the cluster."""
-        return [process for process in self.processes if process.component == component and process.ours]
+        return [
+            process for process in self.processes if process.component == component and process.ours
+        ]
 
 
 def data(document: Mapping[str, Any], collector: str) -> dict[str, Any]:
@@ -108,7 +124,9 @@ def data(document: Mapping[str, Any], collector: str) -> dict[str, Any]:
 
 def lines(value: Any) -> list[str]:
     """The texts of a list of lines of a log; [] where it is none."""
-    return [one for one in value if isinstance(one, str)] if isinstance(value, (list, tuple)) else []
+    return (
+        [one for one in value if isinstance(one, str)] if isinstance(value, (list, tuple)) else []
+    )
 
 
 def status(document: Mapping[str, Any], collector: str) -> str:
@@ -123,30 +141,54 @@ def extract(document: Mapping[str, Any]) -> ControlPlane | None:
     if not records and not running:
         return None
     files, broken, unread, others = _read_manifests(records)
-    trusted = authority_digests((data(document, "kubelet").get("kubeconfig") or {}).get("text"),
-                                (data(document, "kubelet").get("ca") or {}).get("pem"))
-    answers = {item.get("pid"): item for item in data(document, "component_http").get("components") or []}
-    processes = tuple(_process(raw, answers.get(raw.get("pid")) or {}, trusted, files) for raw in running)
-    return ControlPlane(files, broken, unread, processes, _kubelet_problem(document),
-                        float(data(document, "system").get("clock") or 0.0), _kubelet_unproven(document), others)
+    trusted = authority_digests(
+        (data(document, "kubelet").get("kubeconfig") or {}).get("text"),
+        (data(document, "kubelet").get("ca") or {}).get("pem"),
+    )
+    answers = {
+        item.get("pid"): item for item in data(document, "component_http").get("components") or []
+    }
+    processes = tuple(
+        _process(raw, answers.get(raw.get("pid")) or {}, trusted, files) for raw in running
+    )
+    return ControlPlane(
+        files,
+        broken,
+        unread,
+        processes,
+        _kubelet_problem(document),
+        float(data(document, "system").get("clock") or 0.0),
+        _kubelet_unproven(document),
+        others,
+    )
 
 
 def authority_digests(kubeconfig: str | None, pem: str | None) -> frozenset[str]:
-    """SHA-256 digests of the CA certificates that a kubeconfig embeds, or of a PEM file beside it."""
-    embedded = re.findall(r"certificate-authority-data[\"']?:\s*[\"']?([A-Za-z0-9+/=]+)", kubeconfig or "")
+    """SHA-256 digests of the CA certificates that a kubeconfig embeds, or of a PEM file beside
+    it.
+    """
+    embedded = re.findall(
+        r"certificate-authority-data[\"']?:\s*[\"']?([A-Za-z0-9+/=]+)", kubeconfig or ""
+    )
     texts = [pem or ""]
     for item in embedded:
         try:
             texts.append(base64.b64decode(item, validate=True).decode("ascii", "replace"))
         except (binascii.Error, ValueError):
             continue
-    blocks = re.findall(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", "\n".join(texts), re.S)
-    return frozenset(hashlib.sha256("".join(block.split()).encode()).hexdigest() for block in blocks)
+    blocks = re.findall(
+        r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", "\n".join(texts), re.S
+    )
+    return frozenset(
+        hashlib.sha256("".join(block.split()).encode()).hexdigest() for block in blocks
+    )
 
 
 def _read_manifests(
     records: list[dict[str, Any]],
-) -> tuple[tuple[FileUse, ...], tuple[BrokenFile, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
+) -> tuple[
+    tuple[FileUse, ...], tuple[BrokenFile, ...], tuple[str, ...], tuple[tuple[str, str], ...]
+]:
     files: list[FileUse] = []
     others: list[tuple[str, str]] = []
     broken: list[BrokenFile] = []
@@ -175,12 +217,23 @@ def _read_manifests(
 def spans(record: Mapping[str, Any]) -> list[tuple[int, int]]:
     """The masked byte spans of a file record, as far as they are two numbers each."""
     found = record.get("masked")
-    return [(one[0], one[1]) for one in found if isinstance(one, (list, tuple)) and len(one) == 2
-            and all(isinstance(place, int) for place in one)] if isinstance(found, list) else []
+    return (
+        [
+            (one[0], one[1])
+            for one in found
+            if isinstance(one, (list, tuple))
+            and len(one) == 2
+            and all(isinstance(place, int) for place in one)
+        ]
+        if isinstance(found, list)
+        else []
+    )
 
 
 def _named_after(path: str) -> str | None:
-    return next((name for name in flags.COMPONENTS if path.rsplit("/", 1)[-1].startswith(name)), None)
+    return next(
+        (name for name in flags.COMPONENTS if path.rsplit("/", 1)[-1].startswith(name)), None
+    )
 
 
 def _uses(parsed: manifest.Manifest, path: str, mtime: float) -> list[FileUse]:
@@ -191,10 +244,23 @@ def _uses(parsed: manifest.Manifest, path: str, mtime: float) -> list[FileUse]:
             continue
         words, places = container.words
         flag = flags.bool_flag(words, "leader-elect") if component in ELECTED else None
-        uses.append(FileUse(path, f"{parsed.namespace}/{parsed.name}", component, tuple(words), flag,
-                            places[flag.index].line if flag else None, mtime, container.version,
-                            re.fullmatch(re.escape(component) + r"\.(yaml|yml|manifest|json)", path.rsplit("/", 1)[-1])
-                            is not None, container.tag))
+        uses.append(
+            FileUse(
+                path,
+                f"{parsed.namespace}/{parsed.name}",
+                component,
+                tuple(words),
+                flag,
+                places[flag.index].line if flag else None,
+                mtime,
+                container.version,
+                re.fullmatch(
+                    re.escape(component) + r"\.(yaml|yml|manifest|json)", path.rsplit("/", 1)[-1]
+                )
+                is not None,
+                container.tag,
+            )
+        )
     return uses
 
 
@@ -206,11 +272,17 @@ def _config(record: Mapping[str, Any] | None) -> ConfigFile | None:
         return ConfigFile(path, None, None, {}, (), record.get("error") or "not readable")
     elect, line, said, problem, locks, names = None, None, "", "", {}, []
     try:
-        for where, value, number in manifest.scalars(manifest.parseable(record["text"], spans(record))):
+        for where, value, number in manifest.scalars(
+            manifest.parseable(record["text"], spans(record))
+        ):
             keys = tuple(str(key).lower() for key in where)
             if keys == ("leaderelection", "leaderelect"):
                 elect, line, said = yaml_nodes.boolean(value), number, value[:40]
-                problem = f"leaderElect is no boolean: {said!r}" if elect is None and value not in yaml_nodes.NULL else ""
+                problem = (
+                    f"leaderElect is no boolean: {said!r}"
+                    if elect is None and value not in yaml_nodes.NULL
+                    else ""
+                )
             elif len(keys) == 2 and keys[0] == "leaderelection":
                 locks[keys[1]] = value
             elif keys[-1] == "schedulername" and (len(keys) == 1 or keys[0] == "profiles"):
@@ -220,69 +292,140 @@ def _config(record: Mapping[str, Any] | None) -> ConfigFile | None:
     return ConfigFile(path, elect, line, locks, tuple(names), problem, said)
 
 
-def _process(raw: Mapping[str, Any], answer: Mapping[str, Any], trusted: frozenset[str],
-             files: tuple[FileUse, ...]) -> Process:
+def _process(
+    raw: Mapping[str, Any],
+    answer: Mapping[str, Any],
+    trusted: frozenset[str],
+    files: tuple[FileUse, ...],
+) -> Process:
     argv = tuple(raw.get("argv") or ())
     config = _config(raw.get("config"))
     metrics, configz = answer.get("metrics") or {}, answer.get("configz") or {}
     release = metrics.get("git_version")
     version = flags.parse_version(release)
     if version is None and raw.get("static"):
-        version, release = next(((use.version, use.tag) for use in files if use.component == raw["component"] and use.usual), (None, None))
+        version, release = next(
+            (
+                (use.version, use.tag)
+                for use in files
+                if use.component == raw["component"] and use.usual
+            ),
+            (None, None),
+        )
     spoken = configz.get("leader_election")
-    told = {key.lower(): value for key, value in spoken.items()} if isinstance(spoken, Mapping) else {}
+    told = (
+        {key.lower(): value for key, value in spoken.items()} if isinstance(spoken, Mapping) else {}
+    )
     elect, source, text = _elect(argv, config, version, told, answer)
     locks = {key: str(value) for key, value in told.items() if key.startswith("resource")}
-    return Process(raw["component"], int(raw["pid"]), argv, float(raw.get("started_at") or 0), raw.get("pod_uid"),
-                   bool(raw.get("static")), raw.get("unit"), _ours(raw, trusted), config, elect, source, text, version,
-                   locks, release if version else None)
+    return Process(
+        raw["component"],
+        int(raw["pid"]),
+        argv,
+        float(raw.get("started_at") or 0),
+        raw.get("pod_uid"),
+        bool(raw.get("static")),
+        raw.get("unit"),
+        _ours(raw, trusted),
+        config,
+        elect,
+        source,
+        text,
+        version,
+        locks,
+        release if version else None,
+    )
 
 
-def _elect(argv: tuple[str, ...], config: ConfigFile | None, version: tuple[int, int] | None,
-           told: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[bool | None, str, str]:
-    """(effective election, what says so, its words): the process's own answer beats every reading of its flags."""
+def _elect(
+    argv: tuple[str, ...],
+    config: ConfigFile | None,
+    version: tuple[int, int] | None,
+    told: Mapping[str, Any],
+    answer: Mapping[str, Any],
+) -> tuple[bool | None, str, str]:
+    """(effective election, what says so, its words).
+
+    The process's own answer beats every reading of its flags.
+    """
     url = f"127.0.0.1:{answer.get('port')}"
     if isinstance(told.get("leaderelect"), bool):
-        return told["leaderelect"], "configz", f"{url}/configz: leaderElect={str(told['leaderelect']).lower()}"
+        return (
+            told["leaderelect"],
+            "configz",
+            f"{url}/configz: leaderElect={str(told['leaderelect']).lower()}",
+        )
     if isinstance(answer.get("leader_election_check"), bool):
         seen = answer["leader_election_check"]
-        return seen, "healthz", f"{url}/healthz: leaderElection check {'listed' if seen else 'absent'}"
+        return (
+            seen,
+            "healthz",
+            f"{url}/healthz: leaderElection check {'listed' if seen else 'absent'}",
+        )
     flag = flags.bool_flag(argv, "leader-elect")
     if flags.string_flag(argv, "config") is None:
-        return (flag.value if flag else True), "argv", flag.raw if flag else "no --leader-elect: on by default"
+        return (
+            (flag.value if flag else True),
+            "argv",
+            flag.raw if flag else "no --leader-elect: on by default",
+        )
     if config is None or config.problem:
         return None, "config", config.problem if config else "its --config file was not read"
     filed = True if config.elect is None else config.elect
     if flag is None or flag.value == filed:
         return filed, "config", f"{config.path}: leaderElect {str(filed).lower()}"
-    # With --config, <= 1.22 takes election from the file alone; from 1.23 on an explicit flag overrides it.
+    # With --config, <= 1.22 takes election from the file alone; from 1.23 on an explicit flag
+    # overrides it.
     if version is None:
-        return None, "config", "flag and file differ, and which of them wins depends on a version that is not known"
-    return (filed, "config", f"{config.path}: leaderElect") if version < (1, 23) else (flag.value, "argv", flag.raw)
+        return (
+            None,
+            "config",
+            "flag and file differ, and which of them wins depends on a version that is not known",
+        )
+    return (
+        (filed, "config", f"{config.path}: leaderElect")
+        if version < (1, 23)
+        else (flag.value, "argv", flag.raw)
+    )
 
 
 def _ours(raw: Mapping[str, Any], trusted: frozenset[str]) -> bool | None:
-    """Whether an instance serves the cluster of this host's kubelet: by the CA that it trusts, else by what runs it.
+    """Whether an instance serves the cluster of this host's kubelet.
 
-    Nested clusters run kube-controller-manager as ordinary pods, often with election off: they are not ours.
+    By the CA that it trusts, else by what runs it.
+
+    Nested clusters run kube-controller-manager as ordinary pods, often with election off: they are
+    not ours.
     """
     in_ordinary_pod = bool(raw.get("pod_uid")) and not raw.get("static")
     if raw["component"] in ("kube-apiserver", "etcd"):
         return not in_ordinary_pod
-    theirs = authority_digests((raw.get("kubeconfig") or {}).get("text"), (raw.get("authority") or {}).get("pem"))
+    theirs = authority_digests(
+        (raw.get("kubeconfig") or {}).get("text"), (raw.get("authority") or {}).get("pem")
+    )
     if theirs and trusted:
         return bool(theirs & trusted)
     return None if in_ordinary_pod else True
 
 
 def _kubelet_unproven(document: Mapping[str, Any]) -> str:
-    """Why nobody can tell whether this host's kubelet, which runs, is well: no restart relies on it then."""
+    """Why nobody can tell whether this host's kubelet, which runs, is well.
+
+    No restart relies on it then.
+    """
     off = (data(document, "kubelet").get("healthz") or {}).get("error") == SWITCHED_OFF
-    return "the kubelet's healthz is switched off (healthzPort: 0), so nothing shows that it is well" if off else ""
+    return (
+        "the kubelet's healthz is switched off (healthzPort: 0), so nothing shows that it is well"
+        if off
+        else ""
+    )
 
 
 def _kubelet_problem(document: Mapping[str, Any]) -> str:
-    """Why this host's kubelet would not act on a changed manifest; empty when nothing is known to stop it."""
+    """Why this host's kubelet would not act on a changed manifest.
+
+    Empty when nothing is known to stop it.
+    """
     if status(document, "kubelet") == "absent":
         return "no kubelet on this host"
     kubelet = data(document, "kubelet")
@@ -295,5 +438,8 @@ def _kubelet_problem(document: Mapping[str, Any]) -> str:
     if health.get("error") == SWITCHED_OFF:
         return ""  # somebody's wish, and no sign of illness
     if health.get("error") or (health.get("status") or 200) != 200:
-        return f"the kubelet's healthz does not answer well ({health.get('error') or health.get('status')})"
+        return (
+            "the kubelet's healthz does not answer well"
+            f" ({health.get('error') or health.get('status')})"
+        )
     return ""

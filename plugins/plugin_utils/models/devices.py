@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: nodes with the pods that their kubelets rejected, and who holds their devices."""
+"""Nodes with the pods that their kubelets rejected, and who holds their devices."""
 
 from __future__ import annotations
 
@@ -12,24 +12,31 @@ from typing import Any
 
 from ...module_utils.collectors.node.devices import MAX_ENTRIES
 from ..parsers import pflag as flags
+from ..parsers.admission_message import Refusal, refusal
 from .cluster import Cluster, Host, timestamp
 from .result import Missing
-from ..parsers.admission_message import Refusal, refusal
 
-# A pod that ended so shortly before is not blamed: the kubelet needs a moment to take its devices back.
+# A pod that ended so shortly before is not blamed: the kubelet needs a moment to take its devices
+# back.
 GRACE_SECONDS = 5
-# The usual time that a pod is given to end: one of the same owner that came sooner came in its place.
+# The usual time that a pod is given to end: one of the same owner that came sooner came in its
+# place.
 OWN_SECONDS = 30
 # As much may the clocks of a node and of the API server differ.
 CLOCK_SECONDS = 5
-# Kubelets of these releases admit again even what has ended, or was rejected, so that its start time proves no acceptance
-# (kubernetes #126341; repaired in 1.32 and in late patch releases of 1.28 to 1.31, which are not told apart here).
+# Kubelets of these releases admit again even what has ended, or was rejected, so that its start
+# time proves no acceptance
+# (kubernetes #126341; repaired in 1.32 and in late patch releases of 1.28 to 1.31, which are not
+# told apart here).
 ENDED_AGAIN = ((1, 22), (1, 31))
 
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod of one node. placed: whether its author named the node, None where that is not known; deleted: when that was asked for."""
+    """A pod of one node. placed: whether its author named the node, None where that is not known.
+
+    Deleted: when that was asked for.
+    """
 
     name: str
     uid: str
@@ -57,7 +64,10 @@ class Pod:
         return self.rejected_at or self.created
 
     def alive_at(self, when: datetime | None) -> bool:
-        """Whether it held what it asks for at that time and nobody had asked it to go; now, where no time is known."""
+        """Whether it held what it asks for at that time and nobody had asked it to go.
+
+        Now, where no time is known.
+        """
         begun = self.created is None or when is None or self.created <= when
         ends = [end for end in (self.ended, self.deleted) if end is not None]
         return begun and (not ends or (when is not None and min(ends) > when))
@@ -67,12 +77,19 @@ class Pod:
         if self.placed:
             return f"nodeName set by {self.owner or 'its author'}"
         whose = f", for {self.owner}" if self.owner else ", without an owner"
-        return (f"placed by {self.scheduler or 'a scheduler'}" if self.placed is False else f"schedulerName {self.scheduler}") + whose
+        return (
+            f"placed by {self.scheduler or 'a scheduler'}"
+            if self.placed is False
+            else f"schedulerName {self.scheduler}"
+        ) + whose
 
 
 @dataclass(frozen=True)
 class Holding:
-    """What the kubelet's checkpoint says one container holds, as of its last writing. state: alive, terminating, ended or gone."""
+    """What the kubelet's checkpoint says one container holds, as of its last writing. state.
+
+    Alive, terminating, ended or gone.
+    """
 
     pod_uid: str
     container: str
@@ -84,7 +101,10 @@ class Holding:
 
 @dataclass
 class Node:
-    """One node of the cluster. resources: {device resource: (capacity, allocatable)}; count: of all that it rejected, beyond those that are listed."""
+    """One node of the cluster. resources: {device resource: (capacity, allocatable)}; count.
+
+    Of all that it rejected, beyond those that are listed.
+    """
 
     name: str
     host: Host | None
@@ -115,14 +135,21 @@ class Node:
 
     def missing(self, collector: str = "devices") -> tuple[Missing, ...]:
         """What lacks of its own evidence."""
-        return self.host.missing(collector) if self.host else (Missing(self.name, "host", "not_asked"),)
+        return (
+            self.host.missing(collector)
+            if self.host
+            else (Missing(self.name, "host", "not_asked"),)
+        )
 
     def admitted_again(self, pod: Pod) -> bool | None:
-        """Whether a kubelet rejected a pod that one before it had accepted; None where that is not known.
+        """Whether a kubelet rejected a pod that one before it had accepted.
 
-        The first kubelet that writes a pod's status, accepting or rejecting, sets the start time, and nothing changes it afterwards.
-        Where an ended one may have been admitted again too, devices that it once got must prove that it was accepted; elsewhere they
-        prove all, for what was given devices is rejected only by a kubelet that has started since.
+        None where that is not known.
+
+        The first kubelet that writes a pod's status, accepting or rejecting, sets the start time,
+        and nothing changes it afterwards. Where an ended one may have been admitted again too,
+        devices that it once got must prove that it was accepted; elsewhere they prove all, for what
+        was given devices is rejected only by a kubelet that has started since.
         """
         once = self.release is not None and not ENDED_AGAIN[0] <= self.release <= ENDED_AGAIN[1]
         given = self.had_devices(pod)
@@ -132,44 +159,78 @@ class Node:
         if since is None:
             return None
         early = since - timedelta(seconds=CLOCK_SECONDS)
-        if (pod.started is not None and pod.started >= early) or (pod.rejected_at is not None and pod.rejected_at < early):
+        if (pod.started is not None and pod.started >= early) or (
+            pod.rejected_at is not None and pod.rejected_at < early
+        ):
             return False
         if pod.started is None or pod.rejected_at is None:
             return None
         return True if once or given else None
 
     def had_devices(self, pod: Pod) -> bool:
-        """Whether it was given all that it asks for of the resource that it was rejected for; some, a rejected one may get too."""
+        """Whether it was given all that it asks for of the resource that it was rejected for.
+
+        Some, a rejected one may get too.
+        """
         resource = pod.refusal.resource or ""
-        held = sum(len(one.devices) for one in self.holdings() if one.pod_uid == pod.uid and one.resource == resource)
+        held = sum(
+            len(one.devices)
+            for one in self.holdings()
+            if one.pod_uid == pod.uid and one.resource == resource
+        )
         return 0 < pod.requests.get(resource, 0) <= max(held, pod.had.get(resource, 0))
 
     def holdings(self) -> list[Holding]:
-        """Who holds devices by the checkpoint, and what became of those pods; without the API's pods all that is known is their uid."""
+        """Who holds devices by the checkpoint, and what became of those pods.
+
+        Without the API's pods all that is known is their uid.
+        """
         by_uid = {uid: pod for pod in self.pods for uid in (pod.uid, pod.alias) if uid}
-        return [Holding(str(entry.get("pod_uid")), str(entry.get("container")), str(entry.get("resource")),
-                        tuple(entry.get("devices") or ()), self._state(by_uid.get(str(entry.get("pod_uid")))),
-                        by_uid.get(str(entry.get("pod_uid")))) for entry in self.checkpoint.get("entries") or ()]
+        return [
+            Holding(
+                str(entry.get("pod_uid")),
+                str(entry.get("container")),
+                str(entry.get("resource")),
+                tuple(entry.get("devices") or ()),
+                self._state(by_uid.get(str(entry.get("pod_uid")))),
+                by_uid.get(str(entry.get("pod_uid"))),
+            )
+            for entry in self.checkpoint.get("entries") or ()
+        ]
 
     def forgotten(self) -> list[tuple[Pod, str]]:
-        """(pod, resource) of those that run with devices of which the checkpoint, written after they were taken up, does not know.
+        """(pod, resource) of those that run with devices of which the checkpoint, written after
+        they were taken up, does not know.
 
-        Both times are of the kubelet's own clock. Devices that no plugin ever registered here are another's, as a DRA driver's.
+        Both times are of the kubelet's own clock. Devices that no plugin ever registered here are
+        another's, as a DRA driver's.
         """
         written = self.checkpoint.get("mtime")
         if self.checkpoint.get("error") or not isinstance(written, (int, float)):
             return []
-        return [(pod, resource) for pod, resource in self.unknown_holders() if pod.started and pod.started.timestamp() + CLOCK_SECONDS < written]
+        return [
+            (pod, resource)
+            for pod, resource in self.unknown_holders()
+            if pod.started and pod.started.timestamp() + CLOCK_SECONDS < written
+        ]
 
     def unknown_holders(self) -> list[tuple[Pod, str]]:
-        """(pod, resource) of those that run with devices of which the checkpoint does not know, whenever it was written."""
+        """(pod, resource) of those that run with devices of which the checkpoint does not know,
+        whenever it was written.
+        """
         entries = self.checkpoint.get("entries") or ()
         if len(entries) >= MAX_ENTRIES:
             return []
         known = {(str(entry.get("pod_uid")), str(entry.get("resource"))) for entry in entries}
-        return [(pod, resource) for pod in self.pods if pod.runs and not pod.deleted
-                for resource, count in pod.requests.items() if count and resource in self.registered
-                and not known & {(uid, resource) for uid in (pod.uid, pod.alias) if uid}]
+        return [
+            (pod, resource)
+            for pod in self.pods
+            if pod.runs and not pod.deleted
+            for resource, count in pod.requests.items()
+            if count
+            and resource in self.registered
+            and not known & {(uid, resource) for uid in (pod.uid, pod.alias) if uid}
+        ]
 
     @staticmethod
     def _state(pod: Pod | None) -> str:
@@ -181,21 +242,33 @@ class Node:
 
     def live_sockets(self) -> int:
         """Plugins that may have registered with the kubelet that runs."""
-        return sum(1 for one in self.seen.get("sockets") or () if one.get("answers") and not self.is_older(one))
+        return sum(
+            1
+            for one in self.seen.get("sockets") or ()
+            if one.get("answers") and not self.is_older(one)
+        )
 
     def is_older(self, socket: Mapping[str, Any]) -> bool:
-        """Whether it was made before the kubelet's own: a kubelet empties the folder before it makes that, and plugins register later."""
+        """Whether it was made before the kubelet's own.
+
+        A kubelet empties the folder before it makes that, and plugins register later.
+        """
         own, made = (self.seen.get("kubelet_socket") or {}).get("made"), socket.get("made")
         return isinstance(own, (int, float)) and isinstance(made, (int, float)) and made + 1 < own
 
     def unserved(self, resource: str) -> bool | None:
-        """Whether no plugin can be at work for a resource without a healthy device; None where the node was not asked.
+        """Whether no plugin can be at work for a resource without a healthy device.
 
-        A plugin serves one resource behind one socket: fewer sockets that answer than resources with devices leave none for it.
+        None where the node was not asked.
+
+        A plugin serves one resource behind one socket: fewer sockets that answer than resources
+        with devices leave none for it.
         """
         if not self.seen:
             return None
-        served = sum(1 for name, (dummy, healthy) in self.resources.items() if healthy and name != resource)
+        served = sum(
+            1 for name, (dummy, healthy) in self.resources.items() if healthy and name != resource
+        )
         return self.live_sockets() <= served
 
 
@@ -203,30 +276,64 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
     """Every Node of the API's list, with what its host and the collector of rejected pods tell."""
     answer = cluster.answer("rejected") or {}
     # A host that did not answer proves no Node of its own; its name may tell.
-    hosts = {name: host for host in cluster.hosts for name in (host.names if host.node is None else (host.node,))}
+    hosts = {
+        name: host
+        for host in cluster.hosts
+        for name in (host.names if host.node is None else (host.node,))
+    }
     rejected: dict[str, list[Pod]] = {}
     for item in answer.get("items") or ():
         rejected.setdefault(str(item.get("node")), []).append(_pod(item))
     for item in (cluster.answer("nodes") or {}).get("items") or ():
         name = str(item.get("name"))
         around = (answer.get("nodes") or {}).get(name)
-        resources = {str(key): (int(value[0]), int(value[1])) for key, value in (item.get("devices") or {}).items()}
-        yield Node(name, hosts.get(name), resources, [_pod(one) for one in (around or {}).get("pods") or ()],
-                   rejected.get(name, []), list((around or {}).get("plugins") or ()), around is not None,
-                   flags.parse_version(str(item.get("kubelet_version") or "")),
-                   max(len(rejected.get(name, [])), _counts(around or {}).get("rejected", 0)))
+        resources = {
+            str(key): (int(value[0]), int(value[1]))
+            for key, value in (item.get("devices") or {}).items()
+        }
+        yield Node(
+            name,
+            hosts.get(name),
+            resources,
+            [_pod(one) for one in (around or {}).get("pods") or ()],
+            rejected.get(name, []),
+            list((around or {}).get("plugins") or ()),
+            around is not None,
+            flags.parse_version(str(item.get("kubelet_version") or "")),
+            max(len(rejected.get(name, [])), _counts(around or {}).get("rejected", 0)),
+        )
 
 
 def _pod(item: Mapping[str, Any]) -> Pod:
-    ended = timestamp(item.get("finished_at")) or (timestamp(item.get("created")) if item.get("phase") in ("Succeeded", "Failed") else None)
+    ended = timestamp(item.get("finished_at")) or (
+        timestamp(item.get("created")) if item.get("phase") in ("Succeeded", "Failed") else None
+    )
     return Pod(
-        f"{item.get('namespace')}/{item.get('name')}", str(item.get("uid")), item.get("owner"), item.get("owner_uid"), item.get("scheduler"),
-        item.get("placed"), {**(item.get("requests") or {}), **_counts(item.get("compute"))}, timestamp(item.get("created")),
-        timestamp(item.get("deletion_requested")), ended, item.get("hash"),
-        refusal(item.get("reason"), item.get("message")), f"{item.get('reason')}: {item.get('message')}",
-        timestamp(item.get("started")), timestamp(item.get("rejected_at")), "rejected_at" in item, _counts(item.get("had")),
-        item["wanted"] if isinstance(item.get("wanted"), int) else None, item.get("phase") == "Running")
+        f"{item.get('namespace')}/{item.get('name')}",
+        str(item.get("uid")),
+        item.get("owner"),
+        item.get("owner_uid"),
+        item.get("scheduler"),
+        item.get("placed"),
+        {**(item.get("requests") or {}), **_counts(item.get("compute"))},
+        timestamp(item.get("created")),
+        timestamp(item.get("deletion_requested")),
+        ended,
+        item.get("hash"),
+        refusal(item.get("reason"), item.get("message")),
+        f"{item.get('reason')}: {item.get('message')}",
+        timestamp(item.get("started")),
+        timestamp(item.get("rejected_at")),
+        "rejected_at" in item,
+        _counts(item.get("had")),
+        item["wanted"] if isinstance(item.get("wanted"), int) else None,
+        item.get("phase") == "Running",
+    )
 
 
 def _counts(found: object) -> dict[str, int]:
-    return {str(name): count for name, count in found.items() if isinstance(count, int)} if isinstance(found, Mapping) else {}
+    return (
+        {str(name): count for name, count in found.items() if isinstance(count, int)}
+        if isinstance(found, Mapping)
+        else {}
+    )

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: which installer owns a host's files, and the place where its users change them.
+"""Which installer owns a host's files, and the place where its users change them.
 
-The kubelet that runs decides: folders stay behind when a host changes hands, and /etc/rancher beside a running kubespray
-node is a leftover. Folders count only where the kubelet's command line says nothing.
+The kubelet that runs decides: folders stay behind when a host changes hands, and /etc/rancher
+beside a running kubespray node is a leftover. Folders count only where the kubelet's command line
+says nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import control_plane
 from ..parsers import pflag as flags
+from . import control_plane
 
 _RANCHER = "kube-scheduler-arg and kube-controller-manager-arg in /etc/rancher/{0}/config.yaml"
-# Installers that write the files anew from a place of their own: an edit of ours would be lost, or be fought over.
+# Installers that write the files anew from a place of their own: an edit of ours would be lost, or
+# be fought over.
 PLACES = {
     "RKE2": _RANCHER.format("rke2"),
     "k3s": _RANCHER.format("k3s"),
@@ -25,37 +27,63 @@ PLACES = {
     "OpenShift": "the KubeScheduler and KubeControllerManager resources of its operators",
     "microk8s": "the args files under /var/snap/microk8s/current/args",
 }
-# What one word of the kubelet's unit, program or command line says. OpenShift's kubeconfig lies where kOps' does: it comes first.
+# What one word of the kubelet's unit, program or command line says. OpenShift's kubeconfig lies
+# where kOps' does: it comes first.
 _SIGNS = (
     ("RKE2", re.compile(r"^rke2-(server|agent)\.service$|/rancher/rke2/")),
     ("k3s", re.compile(r"^k3s(-agent)?\.service$|/rancher/k3s/|(^|/)k3s(-server|-agent)?$")),
     ("microk8s", re.compile(r"^snap\.microk8s\.|/snap/microk8s/|(^|/)kubelite$")),
-    ("OpenShift", re.compile(r"\bnode\.openshift\.io/|^--bootstrap-kubeconfig=/etc/kubernetes/kubeconfig$")),
+    (
+        "OpenShift",
+        re.compile(r"\bnode\.openshift\.io/|^--bootstrap-kubeconfig=/etc/kubernetes/kubeconfig$"),
+    ),
     ("kOps", re.compile(r"\bkops\.k8s\.io/|^--kubeconfig=/var/lib/kubelet/kubeconfig$")),
 )
 # kubeadm writes this file, for itself and for kubespray; none of the others uses it.
 _KUBEADM = "/etc/kubernetes/kubelet.conf"
 _FOLDERS = {
-    "/etc/rancher/rke2": "RKE2", "/var/lib/rancher/rke2": "RKE2", "/etc/rancher/k3s": "k3s", "/var/lib/rancher/k3s": "k3s",
-    "/opt/kops": "kOps", "/var/cache/nodeup": "kOps", "/etc/machine-config-daemon": "OpenShift",
-    "/etc/kubernetes/static-pod-resources": "OpenShift", "/var/snap/microk8s": "microk8s", "/snap/microk8s": "microk8s",
+    "/etc/rancher/rke2": "RKE2",
+    "/var/lib/rancher/rke2": "RKE2",
+    "/etc/rancher/k3s": "k3s",
+    "/var/lib/rancher/k3s": "k3s",
+    "/opt/kops": "kOps",
+    "/var/cache/nodeup": "kOps",
+    "/etc/machine-config-daemon": "OpenShift",
+    "/etc/kubernetes/static-pod-resources": "OpenShift",
+    "/var/snap/microk8s": "microk8s",
+    "/snap/microk8s": "microk8s",
 }
 _OURS = ("/var/lib/kubelet/kubeadm-flags.env", "/etc/kubernetes/kubelet.env")
-_EXTRA_ARGS = ('kubespray writes this anew from its inventory when it upgrades the cluster: keep leader-elect: "true" there in '
-               "{0} (group_vars of k8s_cluster), and no patch in kubeadm_patches that says otherwise")
-_SCHEDULER_FILE = ("kubespray writes this file anew from its inventory at every run of cluster.yml: keep leaderElect: true there in "
-                   "kube_scheduler_leader_elect_extra_opts (group_vars of k8s_cluster)")
-_VARIABLES = {"kube-scheduler": "kube_kubeadm_scheduler_extra_args", "kube-controller-manager": "kube_kubeadm_controller_extra_args"}
+_EXTRA_ARGS = (
+    "kubespray writes this anew from its inventory when it upgrades the cluster: keep leader-elect:"
+    ' "true" there in {0} (group_vars of k8s_cluster), and no patch in kubeadm_patches that says'
+    " otherwise"
+)
+_SCHEDULER_FILE = (
+    "kubespray writes this file anew from its inventory at every run of cluster.yml: keep"
+    " leaderElect: true there in kube_scheduler_leader_elect_extra_opts (group_vars of k8s_cluster)"
+)
+_VARIABLES = {
+    "kube-scheduler": "kube_kubeadm_scheduler_extra_args",
+    "kube-controller-manager": "kube_kubeadm_controller_extra_args",
+}
 
 
 def foreign(document: Mapping[str, Any]) -> str | None:
-    """Why another tool's files are not edited on this host, with the place to change instead; None for kubeadm and kubespray."""
+    """Why another tool's files are not edited on this host, with the place to change instead.
+
+    None for kubeadm and kubespray.
+    """
     name = owner_of(document)
     return f"{name} owns these files and writes them anew: change {PLACES[name]}" if name else None
 
 
-def note(document: Mapping[str, Any], remedy: str, component: str | None, left: Iterable[str] = ()) -> str:
-    """What to set in kubespray's inventory, so that its next run does not undo this step; empty for other hosts and remedies.
+def note(
+    document: Mapping[str, Any], remedy: str, component: str | None, left: Iterable[str] = ()
+) -> str:
+    """What to set in kubespray's inventory, so that its next run does not undo this step.
+
+    Empty for other hosts and remedies.
 
     left: what installers left on the hosts of the cluster, for a step that belongs to none of them.
     """
@@ -63,11 +91,18 @@ def note(document: Mapping[str, Any], remedy: str, component: str | None, left: 
         return ""
     if remedy == "edit_config":
         return _SCHEDULER_FILE
-    return _EXTRA_ARGS.format(_VARIABLES[component]) if remedy in ("edit_manifest", "kubeadm_config") else ""
+    return (
+        _EXTRA_ARGS.format(_VARIABLES[component])
+        if remedy in ("edit_manifest", "kubeadm_config")
+        else ""
+    )
 
 
 def owner_of(document: Mapping[str, Any]) -> str | None:
-    """The installer that writes this host's files anew from a place of its own; None for kubeadm and kubespray."""
+    """The installer that writes this host's files anew from a place of its own.
+
+    None for kubeadm and kubespray.
+    """
     installed = control_plane.data(document, "installer")
     argv, words = _kubelet(document, installed)
     for name, sign in _SIGNS:
@@ -93,8 +128,12 @@ def _sprayed(paths: Iterable[str]) -> bool:
     return any(path.endswith(("/kubelet.env", "/kubelet-config.yaml")) for path in paths)
 
 
-def _kubelet(document: Mapping[str, Any], installed: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """(command line, all that tells whose it is) of the kubelet that runs, or that its unit would start."""
+def _kubelet(
+    document: Mapping[str, Any], installed: Mapping[str, Any]
+) -> tuple[list[str], list[str]]:
+    """(command line, all that tells whose it is) of the kubelet that runs, or that its unit
+    would start.
+    """
     kubelet = control_plane.data(document, "kubelet")
     process, unit = kubelet.get("process") or {}, kubelet.get("unit") or {}
     argv = list(process.get("argv") or kubelet.get("argv") or ())

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: which hosts are nodes, and which Nodes are no host of the run."""
+"""Which hosts are nodes, and which Nodes are no host of the run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .cluster import Cluster, Host
 from ..evidence.document import NOT_NAMED
+from .cluster import Cluster, Host
 from .result import Coverage
 
 NO_HOST, LIMIT, PATTERN = "no_host", "limit", "pattern"  # why a Node was not audited

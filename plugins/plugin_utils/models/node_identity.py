@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: by which name and addresses a kubelet stands for its node, and what its machine has. Pure.
+"""By which name and addresses a kubelet stands for its node, and what its machine has. Pure.
 
-A kubelet's node name is --hostname-override, else the machine's host name; both without blanks at their ends, and in lower case. It is read at the
-kubelet's start. With a cloud provider inside the kubelet (up to 1.28) the cloud gives the name, and with any cloud provider the addresses.
+A kubelet's node name is --hostname-override, else the machine's host name; both without blanks at
+their ends, and in lower case. It is read at the kubelet's start. With a cloud provider inside the
+kubelet (up to 1.28) the cloud gives the name, and with any cloud provider the addresses.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import control_plane
-from ..parsers import pflag as flags, unit_journal as kubelet_starts
-from .kubelet import config as kubelet_config, exit_cause as kubelet_death, dropin as kubelet_dropin
 from ..evidence.document import one_line
+from ..parsers import pflag as flags
+from ..parsers import unit_journal as kubelet_starts
+from . import control_plane
+from .kubelet import config as kubelet_config
+from .kubelet import dropin as kubelet_dropin
+from .kubelet import exit_cause as kubelet_death
 from .result import Proof
 
 NONE, DENIED, ERROR = "none", "denied", "error"
@@ -29,7 +33,10 @@ _URL = re.compile(r"^[a-z]+://(\[[0-9A-Fa-f:.]+\]|[^/:]+)(?::\d+)?/?$")
 
 @dataclass(frozen=True)
 class Networks:
-    """A folder of CNI configuration. names: of the files that are not empty; error: why it could not be listed, "missing" where there is none."""
+    """A folder of CNI configuration. names: of the files that are not empty; error.
+
+    Why it could not be listed, "missing" where there is none.
+    """
 
     folder: str
     names: tuple[str, ...] = ()
@@ -39,12 +46,16 @@ class Networks:
 
 @dataclass(frozen=True)
 class Identity:
-    """name: the node's name for its kubelet, None where that cannot be told. override: --hostname-override, as it was given.
+    """name: the node's name for its kubelet, None where that cannot be told. override.
 
-    certificate: "" where one names a node, else why none does (none, denied, error). cloud: --cloud-provider; inside: the program that holds the
-    kubelet. node_ips: --node-ip, without those that only choose a family. addresses: the machine's own, None where nobody looked; more: they are
-    more than were kept. runs: whether a process of it was seen. places: the lines that set name or address. refused: (the name that the API server
-    refused to the running process, the line that says so). networks: None where an older release collected.
+    --hostname-override, as it was given.
+
+    certificate: "" where one names a node, else why none does (none, denied, error). cloud:
+    --cloud-provider; inside: the program that holds the kubelet. node_ips: --node-ip, without those
+    that only choose a family. addresses: the machine's own, None where nobody looked; more: they
+    are more than were kept. runs: whether a process of it was seen. places: the lines that set name
+    or address. refused: (the name that the API server refused to the running process, the line that
+    says so). networks: None where an older release collected.
     """
 
     name: str | None = None
@@ -78,7 +89,10 @@ class Identity:
 
 def extract(document: Mapping[str, Any]) -> Identity:
     """What judging a cluster keeps of one host."""
-    kubelet, system = control_plane.data(document, "kubelet"), control_plane.data(document, "system")
+    kubelet, system = (
+        control_plane.data(document, "kubelet"),
+        control_plane.data(document, "system"),
+    )
     lent = kubelet_dropin.lent(kubelet)
     argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
     hostname, override = system.get("hostname"), flags.string_flag(argv, "hostname-override")
@@ -87,15 +101,31 @@ def extract(document: Mapping[str, Any]) -> Identity:
     addresses = system.get("addresses")
     process = kubelet.get("process")
     return Identity(
-        name if _NAME.fullmatch(name) else None, one_line(hostname or "", 253), override, _certificate(document, kubelet),
-        flags.string_flag(argv, "cloud-provider") or "", kubelet_config.inside(argv), _node_ips(argv),
-        frozenset(str(ip(one) or one) for one in addresses) if isinstance(addresses, (list, tuple)) else None,
-        bool((document.get("collectors", {}).get("system") or {}).get("truncated")), isinstance(process, Mapping),
-        tuple(_places(document["host"], kubelet)), _refused(document, process), _networks(kubelet.get("cni")))
+        name if _NAME.fullmatch(name) else None,
+        one_line(hostname or "", 253),
+        override,
+        _certificate(document, kubelet),
+        flags.string_flag(argv, "cloud-provider") or "",
+        kubelet_config.inside(argv),
+        _node_ips(argv),
+        (
+            frozenset(str(ip(one) or one) for one in addresses)
+            if isinstance(addresses, (list, tuple))
+            else None
+        ),
+        bool((document.get("collectors", {}).get("system") or {}).get("truncated")),
+        isinstance(process, Mapping),
+        tuple(_places(document["host"], kubelet)),
+        _refused(document, process),
+        _networks(kubelet.get("cni")),
+    )
 
 
 def ip(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address as it is written in flags, with or without brackets and zone; None where it is none."""
+    """An address as it is written in flags, with or without brackets and zone.
+
+    None where it is none.
+    """
     try:
         return ipaddress.ip_address(str(text).strip().strip("[]").partition("%")[0])
     except ValueError:
@@ -105,7 +135,9 @@ def ip(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 def of_urls(text: str | None) -> tuple[str, ...]:
     """The addresses in a list of URLs, as etcd's flags have them; a name is none."""
     found = (_URL.match(part.strip()) for part in (text or "").split(","))
-    return tuple(str(ip(match.group(1))) for match in found if match and ip(match.group(1)) is not None)
+    return tuple(
+        str(ip(match.group(1))) for match in found if match and ip(match.group(1)) is not None
+    )
 
 
 def _node_ips(argv: tuple[str, ...]) -> tuple[str, ...]:
@@ -131,9 +163,18 @@ def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[Proof]:
     found = []
     for record in (unit.get("environment_files") or ()) if isinstance(unit, Mapping) else ():
         if isinstance(record, Mapping) and isinstance(record.get("text"), str):
-            found += [Proof("file", host, path=one_line(record.get("path"), 200), line=number, text=one_line(line, 300))
-                      for number, line in enumerate(record["text"].splitlines(), 1)
-                      if ("hostname-override" in line or "node-ip" in line) and not line.lstrip().startswith("#")]
+            found += [
+                Proof(
+                    "file",
+                    host,
+                    path=one_line(record.get("path"), 200),
+                    line=number,
+                    text=one_line(line, 300),
+                )
+                for number, line in enumerate(record["text"].splitlines(), 1)
+                if ("hostname-override" in line or "node-ip" in line)
+                and not line.lstrip().startswith("#")
+            ]
     return found[:SHOWN]
 
 
@@ -144,7 +185,12 @@ def _refused(document: Mapping[str, Any], process: Any) -> tuple[str, str] | Non
         return None
     for collector in ("kubelet_end", "kubelet_log"):
         lines = control_plane.data(document, collector).get("lines")
-        said = [one for start in kubelet_starts.starts(lines if isinstance(lines, (list, tuple)) else ()) for one in start.lines if one.pid == pid]
+        said = [
+            one
+            for start in kubelet_starts.starts(lines if isinstance(lines, (list, tuple)) else ())
+            for one in start.lines
+            if one.pid == pid
+        ]
         found = kubelet_death.misnamed(kubelet_starts.Start(lines=said))
         if found and found[0] == document["node"]:
             return found[1], found[2]
@@ -154,6 +200,14 @@ def _refused(document: Mapping[str, Any], process: Any) -> tuple[str, str] | Non
 def _networks(found: Any) -> Networks | None:
     if not isinstance(found, Mapping):
         return None
-    files = [one for one in found.get("files") or () if isinstance(one, Mapping) and isinstance(one.get("name"), str)]
-    return Networks(one_line(found.get("folder"), 200), tuple(one_line(one["name"], 120) for one in files if one.get("size")),
-                    tuple(one_line(one["name"], 120) for one in files if not one.get("size")), one_line(found.get("error") or "", 120))
+    files = [
+        one
+        for one in found.get("files") or ()
+        if isinstance(one, Mapping) and isinstance(one.get("name"), str)
+    ]
+    return Networks(
+        one_line(found.get("folder"), 200),
+        tuple(one_line(one["name"], 120) for one in files if one.get("size")),
+        tuple(one_line(one["name"], 120) for one in files if not one.get("size")),
+        one_line(found.get("error") or "", 120),
+    )

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: whether kernel settings last: what a boot makes of them, against what runs and what somebody meant."""
+"""Whether kernel settings last.
+
+What a boot makes of them, against what runs and what somebody meant.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...module_utils.steps.handlers import kernel_setting
-from ..parsers import conf_lines, sysctl_d as sysctl_files, sysctl_overrides as sysctl_late
 from ..evidence.document import one_line
-from .limits import EVENTS, FILE_MAX, INSTANCES, PID_MAX, WATCHED, WATCHES, Limits
+from ..parsers import conf_lines
+from ..parsers import sysctl_d as sysctl_files
+from ..parsers import sysctl_overrides as sysctl_late
 from ..parsers.sysctl_d import Setting
+from .limits import EVENTS, FILE_MAX, INSTANCES, PID_MAX, WATCHED, WATCHES, Limits
 
 KERNEL_DEFAULT = {INSTANCES: 128}  # the others depend on the machine's memory, or on its init
 # What the kernel takes: it refuses a greater number, and keeps what it has.
-MOST = {INSTANCES: 2 ** 31 - 1, WATCHES: 2 ** 31 - 1, EVENTS: 2 ** 31 - 1, FILE_MAX: 2 ** 63 - 1, PID_MAX: 4194304}
+MOST = {
+    INSTANCES: 2**31 - 1,
+    WATCHES: 2**31 - 1,
+    EVENTS: 2**31 - 1,
+    FILE_MAX: 2**63 - 1,
+    PID_MAX: 4194304,
+}
 VENDOR = ("/usr/", "/lib/")
-UNBOUNDED = 2 ** 63 - 1  # what systemd gives fs.file-max before it reads any file: nobody raised it, and a file that says less is a wish
+# what systemd gives fs.file-max before it reads any file: nobody raised it, and a file that says
+# less is a wish
+UNBOUNDED = 2**63 - 1
 FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
 
 
 @dataclass(frozen=True)
 class Lasting:
-    """A setting that will not be, or is not, what somebody meant: key, what the kernel has, what it should lastingly have, why, and where that stands."""
+    """A setting that will not be, or is not, what somebody meant.
+
+    Key, what the kernel has, what it should lastingly have, why, and where that stands.
+    """
 
     key: str
     running: int
     wanted: int
     why: str
     places: tuple[tuple[str, int, str], ...]
-    own: bool = False  # this host's files contradict each other: no other host of its kernel can answer for that
+    # this host's files contradict each other: no other host of its kernel can answer for that
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,7 +69,10 @@ class Edit:
 
 @dataclass(frozen=True)
 class Later:
-    """why: what keeps our file from deciding at boot, None where nothing does. edit: how that line is raised where it stands, where it may be."""
+    """why: what keeps our file from deciding at boot, None where nothing does. edit.
+
+    How that line is raised where it stands, where it may be.
+    """
 
     why: str | None
     note: str
@@ -64,7 +84,9 @@ class Later:
 
 
 def lasting(limits: Limits) -> Iterator[Lasting]:
-    """KM407: overridden by a later file, running but not written down, written down but not running. Nothing is said while a file is not known."""
+    """KM407: overridden by a later file, running but not written down, written down but not
+    running. Nothing is said while a file is not known.
+    """
     if limits.unread_sysctl():
         return
     boot, hand = limits.at_boot(), limits.by_hand()
@@ -92,93 +114,214 @@ def _untold(key: str, running: int, hand: Setting | None) -> Iterator[Lasting]:
     """Nothing sets it at boot. /etc/sysctl.conf is read by hand only, where no link leads to it."""
     value, default = taken(key, hand.value) if hand else None, KERNEL_DEFAULT.get(key)
     if hand and value is not None and running <= value:
-        yield Lasting(key, running, value, f"{place(hand)} says {value}, which nothing reads at boot (sysctl --system and sysctl -p do); the kernel has "
-                      f"{running} now", ((hand.path, hand.line, f"{key} = {hand.value}"),))
+        yield Lasting(
+            key,
+            running,
+            value,
+            f"{place(hand)} says {value}, which nothing reads at boot (sysctl --system and sysctl"
+            f" -p do); the kernel has {running} now",
+            ((hand.path, hand.line, f"{key} = {hand.value}"),),
+        )
     elif default is not None and running > default:
-        yield Lasting(key, running, running, f"the kernel has {running}, and no file of sysctl.d says so: a reboot brings back {default}, unless something "
-                      "else raises it again (tuned, a DaemonSet, a script)", ())
+        yield Lasting(
+            key,
+            running,
+            running,
+            f"the kernel has {running}, and no file of sysctl.d says so: a reboot brings back"
+            f" {default}, unless something else raises it again (tuned, a DaemonSet, a script)",
+            (),
+        )
 
 
 def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lasting]:
     won = (found.path, found.line, f"{key} = {found.value}")
-    beaten = [(path, line, text, taken(key, text)) for path, line, text in found.overrides if path.startswith(("/etc/", "/run/"))]
-    higher = [(path, line, text, number) for path, line, text, number in beaten if number is not None and number > value]
+    beaten = [
+        (path, line, text, taken(key, text))
+        for path, line, text in found.overrides
+        if path.startswith(("/etc/", "/run/"))
+    ]
+    higher = [
+        (path, line, text, number)
+        for path, line, text, number in beaten
+        if number is not None and number > value
+    ]
     if higher:
         path, line, text, most = max(higher, key=lambda one: one[3])
         is_later = (posixpath.basename(found.path), found.line) > (posixpath.basename(path), line)
-        yield Lasting(key, running, max(most, running), f"{path}:{line} says {most}, and {place(found)}, which "
-                      + (f"{found.who} sets after sysctl.d" if found.who else "is read later" if is_later else "names it without a pattern")
-                      + f", says {value}; the kernel has {running} now",
-                      ((path, line, f"{key} = {text}"), won), own=True)
+        yield Lasting(
+            key,
+            running,
+            max(most, running),
+            f"{path}:{line} says {most}, and {place(found)}, which "
+            + (
+                f"{found.who} sets after sysctl.d"
+                if found.who
+                else "is read later"
+                if is_later
+                else "names it without a pattern"
+            )
+            + f", says {value}; the kernel has {running} now",
+            ((path, line, f"{key} = {text}"), won),
+            own=True,
+        )
     elif running > value and not (key == FILE_MAX and running == UNBOUNDED):
-        yield Lasting(key, running, running, f"the kernel has {running}, and {place(found)} brings it back to {value} at the next boot", (won,))
-    elif running < value and not found.path.startswith(VENDOR):  # what a distribution ships is nobody's wish, and not for every machine
-        yield Lasting(key, running, value, f"{place(found)} says {value}, and the kernel has {running}: it was never loaded, or something lowered it since",
-                      (won,))
+        yield Lasting(
+            key,
+            running,
+            running,
+            f"the kernel has {running}, and {place(found)} brings it back to {value} at the next"
+            " boot",
+            (won,),
+        )
+    # what a distribution ships is nobody's wish, and not for every machine
+    elif running < value and not found.path.startswith(VENDOR):
+        yield Lasting(
+            key,
+            running,
+            value,
+            f"{place(found)} says {value}, and the kernel has {running}: it was never loaded, or"
+            " something lowered it since",
+            (won,),
+        )
 
 
 def place(found: Setting) -> str:
     """Where a setting stands, as an operator edits it."""
-    return f"{found.path}:{found.line}" + (f" ({found.real})" if found.real and found.real != found.path else "")
+    return f"{found.path}:{found.line}" + (
+        f" ({found.real})" if found.real and found.real != found.path else ""
+    )
 
 
 def asked_for(limits: Limits, key: str) -> Iterable[int]:
-    """Every value that our file must not go below: what decides at boot and by hand, and what KM407 says is meant."""
+    """Every value that our file must not go below.
+
+    What decides at boot and by hand, and what KM407 says is meant.
+    """
     decide = [found for found in (limits.at_boot().get(key), limits.by_hand().get(key)) if found]
-    return [*(taken(key, found.value) or 0 for found in decide), *(one.wanted for one in lasting(limits) if one.key == key)]
+    return [
+        *(taken(key, found.value) or 0 for found in decide),
+        *(one.wanted for one in lasting(limits) if one.key == key),
+    ]
 
 
 def above(limits: Limits, key: str, number: int) -> list[str]:
-    """The lines of the machine's own files, but for ours, that ask for more than this; a vendor's default is nobody's wish, unless it decides over ours."""
-    last = sysctl_late.at_boot(limits.seen.get("late"), sysctl_files.at_boot(_with_ours(limits, key, number), (key,)), (key,)).get(key)
-    over = [f"{last.path}:{last.line}"] if last and last.path != FILE and (taken(key, last.value) or 0) > number else []
+    """The lines of the machine's own files, but for ours, that ask for more than this.
+
+    A vendor's default is nobody's wish, unless it decides over ours.
+    """
+    last = sysctl_late.at_boot(
+        limits.seen.get("late"),
+        sysctl_files.at_boot(_with_ours(limits, key, number), (key,)),
+        (key,),
+    ).get(key)
+    over = (
+        [f"{last.path}:{last.line}"]
+        if last and last.path != FILE and (taken(key, last.value) or 0) > number
+        else []
+    )
     decide = [found for found in (limits.at_boot().get(key), limits.by_hand().get(key)) if found]
-    places = [(found.path, found.line, found.value) for found in decide] + [one for found in decide for one in found.overrides]
-    return list(dict.fromkeys(over + [f"{path}:{line}" for path, line, value in places
-                                      if path != FILE and not path.startswith(VENDOR) and (taken(key, value) or 0) > number]))
+    places = [(found.path, found.line, found.value) for found in decide] + [
+        one for found in decide for one in found.overrides
+    ]
+    return list(
+        dict.fromkeys(
+            over
+            + [
+                f"{path}:{line}"
+                for path, line, value in places
+                if path != FILE
+                and not path.startswith(VENDOR)
+                and (taken(key, value) or 0) > number
+            ]
+        )
+    )
 
 
 def _with_ours(limits: Limits, key: str, wanted: int) -> list[Mapping[str, Any]]:
     """The files as they are, and ours with this alone."""
-    ours = {"path": FILE, "name": posixpath.basename(FILE), "kind": "file", "link": None, "text": f"{key} = {wanted}\n", "truncated": False,
-            "binary": False, "error": None}
+    ours = {
+        "path": FILE,
+        "name": posixpath.basename(FILE),
+        "kind": "file",
+        "link": None,
+        "text": f"{key} = {wanted}\n",
+        "truncated": False,
+        "binary": False,
+        "error": None,
+    }
     return [*(one for one in limits.records if one.get("path") != FILE), ours]
 
 
 def later(limits: Limits, key: str, wanted: int) -> Later:
-    """What keeps our file from deciding at boot, and what else is to be known of it: `sysctl --system`, files that were not read."""
+    """What keeps our file from deciding at boot, and what else is to be known of it.
+
+    `sysctl --system`, files that were not read.
+    """
     name = posixpath.basename(FILE)
     every = _with_ours(limits, key, wanted)
-    boot, hand = sysctl_files.at_boot(every, (key,)).get(key), sysctl_files.by_hand(every, (key,)).get(key)
-    unread = [path for path in limits.unread_sysctl() if path != FILE and not (path.endswith(".conf") and posixpath.basename(path) < name)]
-    notes = [f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"] if unread else []
+    boot, hand = (
+        sysctl_files.at_boot(every, (key,)).get(key),
+        sysctl_files.by_hand(every, (key,)).get(key),
+    )
+    unread = [
+        path
+        for path in limits.unread_sysctl()
+        if path != FILE and not (path.endswith(".conf") and posixpath.basename(path) < name)
+    ]
+    notes = (
+        [f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"]
+        if unread
+        else []
+    )
     if boot is None:
         line = sysctl_files.excluding(every[:-1], key)
-        why = f"{line or 'a line'} (-{key}, without a value) is read after {FILE} and keeps it from being set at boot: put a # before that line"
+        why = (
+            f"{line or 'a line'} (-{key}, without a value) is read after {FILE} and keeps it from"
+            " being set at boot: put a # before that line"
+        )
         return Later(why, "; ".join(notes))
     if _is_less(boot, wanted):
-        return _over(limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes)
+        return _over(
+            limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes
+        )
     keys = (key, sysctl_late.SAME[key]) if key in sysctl_late.SAME else (key,)
     late = sysctl_late.at_boot(limits.seen.get("late"), {key: boot}, keys)
     over = next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
     if over:
-        return _over(limits, over, wanted, f"says {one_line(over.value, 80)}, which {over.who} sets after sysctl.d", notes)
+        return _over(
+            limits,
+            over,
+            wanted,
+            f"says {one_line(over.value, 80)}, which {over.who} sets after sysctl.d",
+            notes,
+        )
     if hand and _is_less(hand, wanted):
         edit = _edit(limits, hand, wanted)
         must = f"that line must read {edit.new} too" if edit else "change that line too"
-        notes.insert(0, f"sysctl --system reads {place(hand)} last, which says {one_line(hand.value, 80)}: {must}")
+        notes.insert(
+            0,
+            f"sysctl --system reads {place(hand)} last, which says {one_line(hand.value, 80)}:"
+            f" {must}",
+        )
     return Later(None, "; ".join(notes))
 
 
 def _over(limits: Limits, found: Setting, wanted: int, what: str, notes: Sequence[str]) -> Later:
-    """A line that decides in place of ours: raised there where it is one of the machine's own files, else for somebody's hand."""
+    """A line that decides in place of ours.
+
+    Raised there where it is one of the machine's own files, else for somebody's hand.
+    """
     edit = _edit(limits, found, wanted)
     way = f"it must read {edit.new}" if edit else "raise it there, or take the line away"
     return Later(f"{place(found)} {what}: {way}", "; ".join(notes), edit)
 
 
 def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
-    """The line with this value in its place. A vendor's file is not ours to change, nor what is made anew at every boot, nor a pattern's other keys."""
+    """The line with this value in its place.
+
+    A vendor's file is not ours to change, nor what is made anew at every boot, nor a pattern's
+    other keys.
+    """
     records = conf_lines.usable([*limits.records, *sysctl_late.records(limits.seen.get("late"))])
     record = next((one for one in records if one["path"] == found.path), None)
     old = dict(conf_lines.lines(record)).get(found.line) if record else None

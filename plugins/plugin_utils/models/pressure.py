@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a node is short of: its measures, the kubelet's thresholds for them, and what uses most. Pure."""
+"""What a node is short of: its measures, the kubelet's thresholds for them, and what uses most.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,34 @@ from fractions import Fraction
 from typing import Any
 
 from ...module_utils.shared import quantity
-from . import control_plane, limits as node_limits
-from ..parsers import pflag as flags
-from .kubelet import config as kubelet_config
-from ..safe_io import yaml_nodes
 from ..evidence.document import one_line
+from ..parsers import pflag as flags
+from ..safe_io import yaml_nodes
+from . import control_plane
+from . import limits as node_limits
+from .kubelet import config as kubelet_config
 from .kubelet.config import KubeletConfig, Setting
 from .result import Proof
 
 # The signals behind each condition, as pkg/kubelet/eviction of Kubernetes has them.
-SIGNALS = {"MemoryPressure": ("memory.available",), "PIDPressure": ("pid.available",),
-           "DiskPressure": ("nodefs.available", "nodefs.inodesFree", "imagefs.available",
-                            "imagefs.inodesFree")}
+SIGNALS = {
+    "MemoryPressure": ("memory.available",),
+    "PIDPressure": ("pid.available",),
+    "DiskPressure": (
+        "nodefs.available",
+        "nodefs.inodesFree",
+        "imagefs.available",
+        "imagefs.inodesFree",
+    ),
+}
 # What a kubelet has where its configuration names no evictionHard at all.
-DEFAULTS = {"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%",
-            "imagefs.available": "15%", "imagefs.inodesFree": "5%"}
+DEFAULTS = {
+    "memory.available": "100Mi",
+    "nodefs.available": "10%",
+    "nodefs.inodesFree": "5%",
+    "imagefs.available": "15%",
+    "imagefs.inodesFree": "5%",
+}
 SINCE = {"imagefs.inodesFree": " since 1.30"}  # kubernetes/kubernetes#121834
 KINDS = (("evictionHard", "eviction-hard"), ("evictionSoft", "eviction-soft"))
 SHOWN = 5
@@ -120,7 +136,8 @@ class Pressure:
                 amounts = [bound.amount(one.total) for bound in mine]
                 free = one.free
                 crossed = free is not None and any(
-                    amount is not None and free < amount for amount in amounts)
+                    amount is not None and free < amount for amount in amounts
+                )
                 yield one, mine, crossed
 
 
@@ -131,9 +148,14 @@ def extract(document: Mapping[str, Any]) -> Pressure:
         return Pressure()
     config = kubelet_config.read(control_plane.data(document, "kubelet"))
     large = control_plane.data(document, "largest")
-    return Pressure(tuple(_measures(seen)), tuple(thresholds(config)), tuple(_folders(large)),
-                    tuple(_processes(large, "memory", "rss")),
-                    tuple(_processes(large, "threads", "threads")), config.problem)
+    return Pressure(
+        tuple(_measures(seen)),
+        tuple(thresholds(config)),
+        tuple(_folders(large)),
+        tuple(_processes(large, "memory", "rss")),
+        tuple(_processes(large, "threads", "threads")),
+        config.problem,
+    )
 
 
 def _measures(seen: Mapping[str, Any]) -> Iterator[Measure]:
@@ -141,13 +163,21 @@ def _measures(seen: Mapping[str, Any]) -> Iterator[Measure]:
         name, path = one_line(one.get("name"), 40), one_line(one.get("path"), 200)
         mount = " ".join(one_line(one.get(key) or "", 200) for key in ("mount", "type")).strip()
         error = one_line(one.get("error") or "", 80)
-        yield Measure(f"{name}.available", _number(one, "free"), _number(one, "total"), path, mount,
-                      error)
+        yield Measure(
+            f"{name}.available", _number(one, "free"), _number(one, "total"), path, mount, error
+        )
         if _number(one, "inodes"):
-            yield Measure(f"{name}.inodesFree", _number(one, "inodes_free"), _number(one, "inodes"),
-                          path, mount, error)
-    memory, pids = (seen.get(key) if isinstance(seen.get(key), Mapping) else {}
-                    for key in ("memory", "pids"))
+            yield Measure(
+                f"{name}.inodesFree",
+                _number(one, "inodes_free"),
+                _number(one, "inodes"),
+                path,
+                mount,
+                error,
+            )
+    memory, pids = (
+        seen.get(key) if isinstance(seen.get(key), Mapping) else {} for key in ("memory", "pids")
+    )
     yield Measure("memory.available", _number(memory, "available"), _number(memory, "total"))
     used, most = _number(pids, "threads"), _number(pids, "max")
     left = None if used is None or most is None else max(0, most - used)
@@ -159,16 +189,21 @@ def thresholds(config: KubeletConfig) -> Iterator[Threshold]:
     for key, flag in KINDS:
         given = flags.string_flag(config.argv, flag)
         if given is None:
-            found = {name: (value.value, value) for name, value in config.mapping(key, flag).items()}
+            found = {
+                name: (value.value, value) for name, value in config.mapping(key, flag).items()
+            }
         else:
             pairs = [part.partition("<") for part in given.split(",") if "<" in part]
-            found = {name.strip(): (value.strip(), Setting(value.strip(), f"--{flag}={given}"))
-                     for name, _sign, value in pairs}
+            found = {
+                name.strip(): (value.strip(), Setting(value.strip(), f"--{flag}={given}"))
+                for name, _sign, value in pairs
+            }
         merge = config.values.get(("mergeDefaultEvictionSettings",))
         merges = merge is not None and yaml_nodes.boolean(merge.value) is True
         if key == "evictionHard" and (not found or merges):
-            yield from (Threshold(name, value, key) for name, value in DEFAULTS.items()
-                        if name not in found)
+            yield from (
+                Threshold(name, value, key) for name, value in DEFAULTS.items() if name not in found
+            )
         yield from (Threshold(name, value, key, where) for name, (value, where) in found.items())
 
 
@@ -178,10 +213,20 @@ def _place(setting: Setting) -> str:
 
 def _folders(large: Mapping[str, Any]) -> Iterator[Counted]:
     for one in node_limits.items(large.get("filesystems")):
-        rows = [Large(one_line(row.get("path"), 300), _number(row, "bytes") or 0,
-                      _number(row, "files") or 0) for row in node_limits.items(one.get("folders"))]
-        yield Counted(one_line(one.get("name"), 40), tuple(rows[:3 * SHOWN]), _number(one, "bytes"),
-                      one.get("complete") is True)
+        rows = [
+            Large(
+                one_line(row.get("path"), 300),
+                _number(row, "bytes") or 0,
+                _number(row, "files") or 0,
+            )
+            for row in node_limits.items(one.get("folders"))
+        ]
+        yield Counted(
+            one_line(one.get("name"), 40),
+            tuple(rows[: 3 * SHOWN]),
+            _number(one, "bytes"),
+            one.get("complete") is True,
+        )
 
 
 def _processes(large: Mapping[str, Any], kind: str, key: str) -> Iterator[Large]:
@@ -212,26 +257,50 @@ def percent(part: int, whole: int) -> str:
 def told(condition: str, host: str, found: Pressure) -> tuple[list[str], list[Proof]]:
     """Return what a condition is about in clauses, and the proofs of all that is known of it."""
     rows = list(found.of(condition))
-    clauses = [f"{one}{_at(one)}, below {_bounds(one, mine)}" for one, mine, crossed in rows if crossed]
+    clauses = [
+        f"{one}{_at(one)}, below {_bounds(one, mine)}" for one, mine, crossed in rows if crossed
+    ]
     proofs = [_proof(host, one, mine) for one, mine, crossed in rows if crossed or not clauses]
     if condition == "DiskPressure":
         short = {one.signal.partition(".")[0] for one, _mine, crossed in rows if crossed}
         proofs += _large_folders(host, found, short)
     large = {"MemoryPressure": found.memory, "PIDPressure": found.threads}.get(condition, ())
-    proofs += [Proof("process", host, pid=one.pid, text=f"{one.name}: " + (
-        f"{size(one.value)} resident" if condition == "MemoryPressure" else f"{one.value} threads"))
-        for one in large]
+    proofs += [
+        Proof(
+            "process",
+            host,
+            pid=one.pid,
+            text=f"{one.name}: "
+            + (
+                f"{size(one.value)} resident"
+                if condition == "MemoryPressure"
+                else f"{one.value} threads"
+            ),
+        )
+        for one in large
+    ]
     return clauses, proofs
 
 
 def _large_folders(host: str, found: Pressure, short: set[str]) -> list[Proof]:
     mine = [one for one in found.filesystems if one.name in short or not short]
     most = [max((row.value for row in one.folders), default=0) for one in mine]
-    rows = {(row.name, row.value): (row, one.complete) for one, bound in zip(mine, most)
-            for row in one.folders if row.value >= MIN_SHARE * bound or row.files >= MANY}
-    proofs = [Proof("file", host, path=row.name, text=f"{size(row.value)} in {row.files} files"
-                    + ("" if complete else ", or more: there was no time to count all"))
-              for row, complete in list(rows.values())[:2 * SHOWN]]
+    rows = {
+        (row.name, row.value): (row, one.complete)
+        for one, bound in zip(mine, most)
+        for row in one.folders
+        if row.value >= MIN_SHARE * bound or row.files >= MANY
+    }
+    proofs = [
+        Proof(
+            "file",
+            host,
+            path=row.name,
+            text=f"{size(row.value)} in {row.files} files"
+            + ("" if complete else ", or more: there was no time to count all"),
+        )
+        for row, complete in list(rows.values())[: 2 * SHOWN]
+    ]
     return proofs + [proof for one in mine[:1] for proof in _rest(host, found, one)]
 
 
@@ -243,14 +312,21 @@ def _rest(host: str, found: Pressure, counted: Counted) -> Iterator[Proof]:
         return
     used, held = (where.total or 0) - (where.free or 0), counted.total or 0
     if 2 * held < used:
-        yield Proof("file", host, path=where.path, text=(
-            f"the folders that were counted hold {size(held)} of {size(used)} in use: the rest lies "
-            "elsewhere on it, or in deleted files that a process has open (lsof +L1)"))
+        yield Proof(
+            "file",
+            host,
+            path=where.path,
+            text=(
+                f"the folders that were counted hold {size(held)} of {size(used)} in use: the rest"
+                " lies elsewhere on it, or in deleted files that a process has open (lsof +L1)"
+            ),
+        )
 
 
 def _bounds(one: Measure, mine: list[Threshold]) -> str:
-    return " and ".join(str(bound) for bound in mine
-                        if (bound.amount(one.total) or 0) > (one.free or 0))
+    return " and ".join(
+        str(bound) for bound in mine if (bound.amount(one.total) or 0) > (one.free or 0)
+    )
 
 
 def _at(one: Measure) -> str:

@@ -1,11 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what keeps pods from being Guaranteed that look meant for pinning, and what would cure it. Pure.
+"""What keeps pods from being Guaranteed that look meant for pinning, and what would cure it. Pure.
 
-Every container counts, init containers too: CPU and memory limits, and requests that equal them. A plain init container runs
-before the app's, and of the two requests the larger counts: with the app's own values it costs nothing. Of any other container
-only what it asks for already is known; where that is nothing, the operator has to choose.
+Every container counts, init containers too: CPU and memory limits, and requests that equal them. A
+plain init container runs before the app's, and of the two requests the larger counts: with the
+app's own values it costs nothing. Of any other container only what it asks for already is known;
+where that is nothing, the operator has to choose.
 """
 
 from __future__ import annotations
@@ -17,19 +18,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.shared import quantity
 from ...module_utils.collectors.cluster.pinnable import APP, INIT, SIDECAR, meant, unequal
+from ...module_utils.shared import quantity
 
 _LABELS = {APP: "container", INIT: "init container", SIDECAR: "sidecar"}
 # Kinds whose template a patch may change, and where it lies.
-PATCHED = {"Deployment": ("spec", "template"), "StatefulSet": ("spec", "template"), "DaemonSet": ("spec", "template"),
-           "CronJob": ("spec", "jobTemplate", "spec", "template")}
+PATCHED = {
+    "Deployment": ("spec", "template"),
+    "StatefulSet": ("spec", "template"),
+    "DaemonSet": ("spec", "template"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
 class Lack:
-    """A field that keeps the pod from being pinned. container: what it is and its name; text: what is wrong with it."""
+    """A field that keeps the pod from being pinned. container: what it is and its name; text.
+
+    What is wrong with it.
+    """
 
     container: str
     field: str
@@ -39,7 +47,10 @@ class Lack:
 
 @dataclass(frozen=True)
 class Cure:
-    """values: {(kind, name) of a container: {resource: request and limit}}; choose: what nobody but the operator knows; notes: what it costs."""
+    """values: {(kind, name) of a container: {resource: request and limit}}; choose.
+
+    What nobody but the operator knows; notes: what it costs.
+    """
 
     values: Mapping[tuple[str, str], Mapping[str, str]]
     choose: tuple[str, ...] = ()
@@ -48,7 +59,10 @@ class Cure:
 
 @dataclass(frozen=True)
 class Subject:
-    """An owner with its pods that are not pinned: kind Pod where nobody owns it. template: the owner's own, where that is at fault."""
+    """An owner with its pods that are not pinned: kind Pod where nobody owns it. template.
+
+    The owner's own, where that is at fault.
+    """
 
     kind: str
     namespace: str
@@ -65,7 +79,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Advice:
-    """One sentence; patch and the command that applies it, where the owner's template may be patched."""
+    """One sentence; patch and the command that applies it, where the owner's template may be
+    patched.
+    """
 
     text: str
     patch: Mapping[str, Any] | None = None
@@ -101,10 +117,19 @@ def lacks(item: Mapping[str, Any]) -> tuple[Lack, ...]:
     """Every field of a pod or template that keeps it from being pinned."""
     if item.get("pod_level"):  # it decides alone, whatever the containers say
         return tuple(_unequal(item["pod_level"], "the pod as a whole", False))
-    found = [one for container in item["containers"] for one in _unequal(container, label(container), bool(container.get("injected")))]
+    found = [
+        one
+        for container in item["containers"]
+        for one in _unequal(container, label(container), bool(container.get("injected")))
+    ]
     if item.get("expected") and not any(meant(one) for one in item["containers"]):
-        found += [Lack(label(one), "limits.cpu", f"limits.cpu {one['cpu_limit']} is no whole number") for one in item["containers"]
-                  if one["kind"] == APP and quantity.positive(one["cpu_limit"]) and not quantity.whole(one["cpu_limit"])]
+        found += [
+            Lack(label(one), "limits.cpu", f"limits.cpu {one['cpu_limit']} is no whole number")
+            for one in item["containers"]
+            if one["kind"] == APP
+            and quantity.positive(one["cpu_limit"])
+            and not quantity.whole(one["cpu_limit"])
+        ]
     return tuple(found)
 
 
@@ -112,39 +137,71 @@ def _unequal(container: Mapping[str, Any], name: str, injected: bool) -> Iterato
     for resource in unequal(container):
         request, limit = container[f"{resource}_request"], container[f"{resource}_limit"]
         if not quantity.positive(limit):
-            yield Lack(name, f"limits.{resource}", f"no limits.{resource}" if limit is None else f"limits.{resource} is {limit}", injected)
+            yield Lack(
+                name,
+                f"limits.{resource}",
+                f"no limits.{resource}" if limit is None else f"limits.{resource} is {limit}",
+                injected,
+            )
         else:
-            yield Lack(name, f"requests.{resource}", f"requests.{resource} {request} is not limits.{resource} {limit}", injected)
+            yield Lack(
+                name,
+                f"requests.{resource}",
+                f"requests.{resource} {request} is not limits.{resource} {limit}",
+                injected,
+            )
 
 
 def said(found: Iterable[Lack]) -> str:
     """Lacks in words, container by container."""
     by: dict[str, list[str]] = {}
     for lack in found:
-        by.setdefault(lack.container + (" (injected)" if lack.injected else ""), []).append(lack.text)
+        by.setdefault(lack.container + (" (injected)" if lack.injected else ""), []).append(
+            lack.text
+        )
     return "; ".join(f"{container}: {', '.join(texts)}" for container, texts in by.items())
 
 
 def target(item: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The app container that is to be pinned: of several the first whose memory is known; None where none asks for whole CPUs."""
+    """The app container that is to be pinned: of several the first whose memory is known.
+
+    None where none asks for whole CPUs.
+    """
     found = [one for one in item["containers"] if meant(one) and not one.get("injected")]
     return next((one for one in found if _own(one, "memory")), found[0] if found else None)
 
 
 def cure(item: Mapping[str, Any]) -> Cure:
-    """The values that would make it Guaranteed, as far as they are known. Injected containers are left out."""
+    """The values that would make it Guaranteed, as far as they are known.
+
+    Injected containers are left out.
+    """
     if item.get("pod_level"):
-        return Cure({}, ("give spec.resources of the pod CPU and memory limits, and requests that equal them",))
+        return Cure(
+            {},
+            ("give spec.resources of the pod CPU and memory limits, and requests that equal them",),
+        )
     goal = target(item)
     if goal is None:
-        return Cure({}, ("give the container that is to be pinned a whole number of CPUs, and every container requests that equal its limits",))
+        return Cure(
+            {},
+            (
+                (
+                    "give the container that is to be pinned a whole number of CPUs, and every"
+                    " container requests that equal its limits"
+                ),
+            ),
+        )
     values: dict[tuple[str, str], dict[str, str]] = {}
     choose, notes = [], []
     for container in item["containers"]:
         for resource in () if container.get("injected") else unequal(container):
             value, note = _settled(container, resource, goal)
             if value is None:
-                choose.append(f"choose {'CPUs' if resource == 'cpu' else 'memory'} for {label(container)}, as request and limit")
+                choose.append(
+                    f"choose {'CPUs' if resource == 'cpu' else 'memory'} for {label(container)}, as"
+                    " request and limit"
+                )
                 continue
             values.setdefault((container["kind"], str(container["name"])), {})[resource] = value
             notes += [note] if note else []
@@ -152,24 +209,53 @@ def cure(item: Mapping[str, Any]) -> Cure:
 
 
 def _own(container: Mapping[str, Any], resource: str) -> str | None:
-    """What a container asks for itself: its limit, so that nothing is taken from it, else its request."""
-    return next((str(value) for value in (container[f"{resource}_limit"], container[f"{resource}_request"]) if quantity.positive(value)), None)
+    """What a container asks for itself.
+
+    Its limit, so that nothing is taken from it, else its request.
+    """
+    return next(
+        (
+            str(value)
+            for value in (container[f"{resource}_limit"], container[f"{resource}_request"])
+            if quantity.positive(value)
+        ),
+        None,
+    )
 
 
-def _settled(container: Mapping[str, Any], resource: str, goal: Mapping[str, Any]) -> tuple[str | None, str]:
+def _settled(
+    container: Mapping[str, Any], resource: str, goal: Mapping[str, Any]
+) -> tuple[str | None, str]:
     """(value, what it costs) of a resource that is not equal yet."""
-    own, limit, request = _own(container, resource), container[f"{resource}_limit"], container[f"{resource}_request"]
+    own, limit, request = (
+        _own(container, resource),
+        container[f"{resource}_limit"],
+        container[f"{resource}_request"],
+    )
     if container["kind"] == INIT:
         given = _own(goal, resource)
         if given is None or own is None or _units(own) <= _units(given):
             return given, ""
-        return own, f"{label(container)} asks for more {resource} than {label(goal)}: the pod needs {own} to start"
+        return (
+            own,
+            (
+                f"{label(container)} asks for more {resource} than {label(goal)}: the pod needs"
+                f" {own} to start"
+            ),
+        )
     if own is None:
         return None, ""
     if not quantity.positive(limit):
         return own, f"{label(container)} gets a limit of {own} {resource}, what it requests now"
-    alone = ", and with a whole number CPUs of its own" if resource == "cpu" and quantity.whole(limit) else ""
-    return own, f"{label(container)} requests {own} {resource} instead of {request or 'none'}{alone}"
+    alone = (
+        ", and with a whole number CPUs of its own"
+        if resource == "cpu" and quantity.whole(limit)
+        else ""
+    )
+    return (
+        own,
+        f"{label(container)} requests {own} {resource} instead of {request or 'none'}{alone}",
+    )
 
 
 def _units(text: str) -> Any:
@@ -177,11 +263,16 @@ def _units(text: str) -> Any:
 
 
 def patch(kind: str, values: Mapping[tuple[str, str], Mapping[str, str]]) -> dict[str, Any]:
-    """The strategic merge patch of a workload of this kind; containers are merged by name. Raises KeyError for a kind without a template."""
+    """The strategic merge patch of a workload of this kind; containers are merged by name.
+
+    Raises KeyError for a kind without a template.
+    """
     spec: dict[str, Any] = {}
     for (role, name), given in sorted(values.items()):
         where = "containers" if role == APP else "initContainers"
-        spec.setdefault(where, []).append({"name": name, "resources": {"requests": dict(given), "limits": dict(given)}})
+        spec.setdefault(where, []).append(
+            {"name": name, "resources": {"requests": dict(given), "limits": dict(given)}}
+        )
     body: dict[str, Any] = {"spec": spec}
     for key in reversed(PATCHED[kind]):
         body = {key: body}
@@ -189,11 +280,23 @@ def patch(kind: str, values: Mapping[tuple[str, str], Mapping[str, str]]) -> dic
 
 
 def command(subject: Subject, body: Mapping[str, Any]) -> str | None:
-    """The line that applies a patch; None where a name is none that Kubernetes allows: it would be read as something else."""
+    """The line that applies a patch; None where a name is none that Kubernetes allows.
+
+    It would be read as something else.
+    """
     if not (_NAME.fullmatch(subject.namespace) and _NAME.fullmatch(subject.name)):
         return None
-    words = ["kubectl", "-n", subject.namespace, "patch", subject.kind.lower(), subject.name, "--type=strategic", "-p",
-             json.dumps(body, separators=(",", ":"))]
+    words = [
+        "kubectl",
+        "-n",
+        subject.namespace,
+        "patch",
+        subject.kind.lower(),
+        subject.name,
+        "--type=strategic",
+        "-p",
+        json.dumps(body, separators=(",", ":")),
+    ]
     return " ".join(shlex.quote(word) for word in words)
 
 
@@ -201,36 +304,69 @@ def advise(subject: Subject) -> Advice:
     """What to do about it: the patch, or why there is none."""
     item = subject.template or subject.pods[0]
     found = cure(item)
-    strangers = sorted({label(one) for pod in (item, *subject.pods) for one in pod["containers"] if one.get("injected") and unequal(one)})
-    more = [f"{', '.join(strangers)} is in the pods and not in the template: give it requests that equal its limits where it is injected (a mesh's "
-            "configuration or annotations, a webhook)"] if strangers else []
+    strangers = sorted(
+        {
+            label(one)
+            for pod in (item, *subject.pods)
+            for one in pod["containers"]
+            if one.get("injected") and unequal(one)
+        }
+    )
+    more = (
+        [
+            f"{', '.join(strangers)} is in the pods and not in the template: give it requests that"
+            " equal its limits where it is injected (a mesh's configuration or annotations, a"
+            " webhook)"
+        ]
+        if strangers
+        else []
+    )
     elsewhere = _elsewhere(subject)
     if found.choose:
         return Advice((f"{elsewhere}: " if elsewhere else "") + "; ".join([*found.choose, *more]))
     if not found.values:
-        return Advice("; ".join(more) or "see what set the class of the pod: nothing of it says why it is not Guaranteed")
+        return Advice(
+            "; ".join(more)
+            or "see what set the class of the pod: nothing of it says why it is not Guaranteed"
+        )
     wanted = "give as requests and limits " + "; ".join(
-        f"{label({'kind': role, 'name': name})} " + " and ".join(f"{resource} {value}" for resource, value in given.items())
-        for (role, name), given in found.values.items())
+        f"{label({'kind': role, 'name': name})} "
+        + " and ".join(f"{resource} {value}" for resource, value in given.items())
+        for (role, name), given in found.values.items()
+    )
     tail = "".join(f"; {one}" for one in [*found.notes, *more])
     if elsewhere:
         return Advice(f"{elsewhere}: {wanted}{tail}")
     body = patch(subject.kind, found.values)
-    effect = "for the Jobs that it makes from then on" if subject.kind == "CronJob" else "which rolls its pods out anew"
+    effect = (
+        "for the Jobs that it makes from then on"
+        if subject.kind == "CronJob"
+        else "which rolls its pods out anew"
+    )
     return Advice(f"patch {subject.title}, {effect}: {wanted}{tail}", body, command(subject, body))
 
 
 def _elsewhere(subject: Subject) -> str:
     """Why a patch of the owner's template is not the way, and what is; empty where it is."""
     if subject.manager:
-        who = " ".join(str(part) for part in (subject.manager.get("tool"), subject.manager.get("name")) if part)
+        who = " ".join(
+            str(part) for part in (subject.manager.get("tool"), subject.manager.get("name")) if part
+        )
         return f"{who} owns {subject.title} and would undo a patch, so change it there"
-    if subject.kind == "Pod" and any((pod.get("owner") or {}).get("kind") == "Node" for pod in subject.pods):
+    if subject.kind == "Pod" and any(
+        (pod.get("owner") or {}).get("kind") == "Node" for pod in subject.pods
+    ):
         return "a static pod, so change its manifest on its node"
     if subject.kind in ("Pod", "Job"):
-        return f"a {'bare pod' if subject.kind == 'Pod' else 'Job'} cannot be changed, so create it anew"
+        return (
+            f"a {'bare pod' if subject.kind == 'Pod' else 'Job'} cannot be changed, so create it"
+            " anew"
+        )
     if subject.kind not in PATCHED:
         return f"change {subject.title} where it is defined"
     if subject.template is None:
-        return f"the template of {subject.title} is not at fault, so look for a LimitRange or webhook that made its pods so, or wait for its rollout"
+        return (
+            f"the template of {subject.title} is not at fault, so look for a LimitRange or webhook"
+            " that made its pods so, or wait for its rollout"
+        )
     return ""

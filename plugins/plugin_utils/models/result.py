@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the typed result of judging, from which every report is rendered."""
+"""The typed result of judging, from which every report is rendered."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ VERDICTS = ("present", "unknown", "clear", "not_applicable")
 DOCS = "docs/faults"
 SEVERITIES = ("critical", "warning", "info")
 FIRST = frozenset(("KM115",))  # told before all others of their severity, because they explain them
-UNPROVEN = "unproven"  # the key of the one cluster of hosts none of which proved its own: no root, or nobody answered
+# the key of the one cluster of hosts none of which proved its own: no root, or nobody answered
+UNPROVEN = "unproven"
 
 
 @dataclass(frozen=True)
 class Proof:
     """One pointer to what proves a finding; fields that do not apply are None.
 
-    kind: file, process, api, http, unit or log. line: 1-based. text: the line, value or answer, as the node said it
-    (untrusted: every renderer escapes it).
+    kind: file, process, api, http, unit or log. line: 1-based. text: the line, value or answer, as
+    the node said it (untrusted: every renderer escapes it).
     """
 
     kind: str
@@ -36,7 +37,10 @@ class Proof:
 
 @dataclass(frozen=True)
 class Missing:
-    """Evidence that a verdict lacks: which host, which collector, what became of it (an evidence status)."""
+    """Evidence that a verdict lacks.
+
+    Which host, which collector, what became of it (an evidence status).
+    """
 
     host: str
     collector: str
@@ -45,9 +49,12 @@ class Missing:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault that is present. risk: 0-4 as the docs define it; remedy: one sentence naming place and new text.
+    """A fault that is present. risk: 0-4 as the docs define it; remedy.
 
-    hosts: every host that it is of, host among them, where several share one kernel (containers as nodes); else empty.
+    One sentence naming place and new text.
+
+    hosts: every host that it is of, host among them, where several share one kernel (containers as
+    nodes); else empty.
     """
 
     code: str
@@ -71,8 +78,13 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """Stable between runs, so that two reports can be compared: code and place, never wording."""
-        return "/".join((self.code, self.cluster or "-", self.host or self.node or "-", self.component or "-"))
+        """Stable between runs, so that two reports can be compared.
+
+        Code and place, never wording.
+        """
+        return "/".join(
+            (self.code, self.cluster or "-", self.host or self.node or "-", self.component or "-")
+        )
 
     @property
     def docs(self) -> str:
@@ -80,8 +92,13 @@ class Finding:
         return f"{DOCS}/{self.code}.md"
 
 
-class Verdict(NamedTuple):  # one for each fault and place: of a large fleet a million, and a frozen dataclass takes four times as long to make
-    """What is known about one fault at one place. note: why, where the verdict alone would puzzle the reader."""
+# one for each fault and place: of a large fleet a million, and a frozen dataclass takes four times
+# as long to make
+class Verdict(NamedTuple):
+    """What is known about one fault at one place. note.
+
+    Why, where the verdict alone would puzzle the reader.
+    """
 
     code: str
     cluster: str | None
@@ -103,7 +120,9 @@ class NotJudged:
 
 @dataclass(frozen=True)
 class HostRow:
-    """One audited or expected host. role: control_plane, worker or unknown; status: ok, unreachable or error.
+    """One audited or expected host. role: control_plane, worker or unknown; status.
+
+    Ok, unreachable or error.
 
     judged: how many faults of the run's tier were judged for it.
     """
@@ -119,9 +138,12 @@ class HostRow:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which Nodes of a cluster were audited. nodes: how many its API lists, None where it did not say.
+    """Which Nodes of a cluster were audited. nodes.
 
-    left: (name of a Node or host, why it was not audited): no_host, limit, or the status of its host.
+    How many its API lists, None where it did not say.
+
+    left: (name of a Node or host, why it was not audited): no_host, limit, or the status of its
+    host.
     """
 
     cluster: str | None
@@ -132,7 +154,10 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Lack:
-    """Why a collector gave no answer, in the node's or the API's own words (untrusted); reason may be empty."""
+    """Why a collector gave no answer, in the node's or the API's own words (untrusted).
+
+    Reason may be empty.
+    """
 
     cluster: str | None
     host: str
@@ -152,7 +177,10 @@ class ClusterRow:
 
 @dataclass(frozen=True)
 class Result:
-    """Everything that judging says, in a stable order; reports add the run's own data (id, times, mode, exit)."""
+    """Everything that judging says, in a stable order.
+
+    Reports add the run's own data (id, times, mode, exit).
+    """
 
     clusters: tuple[ClusterRow, ...] = ()
     hosts: tuple[HostRow, ...] = ()

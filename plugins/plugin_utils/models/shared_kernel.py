@@ -1,7 +1,8 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: nodes that share one kernel (containers as nodes, known by the id of their boot) have one finding for what is the kernel's.
+"""Nodes that share one kernel (containers as nodes, known by the id of their boot) have one finding
+for what is the kernel's.
 
 Only what a kernel has once is put together: fs.*, kernel.*, swap. What is of a network namespace
 (net.*), of a control group or of a node's own files stays each node's.
@@ -27,8 +28,13 @@ def token(document: Mapping[str, Any], what: str, *more: Any) -> Token | None:
     return (what, boot, *more) if isinstance(boot, str) and len(boot) >= 32 else None
 
 
-def merge(findings: list[Finding], verdicts: list[Verdict], cluster: str | None,
-          kernels: Mapping[str, tuple[Token, int]], settled: Mapping[Token, str]) -> None:
+def merge(
+    findings: list[Finding],
+    verdicts: list[Verdict],
+    cluster: str | None,
+    kernels: Mapping[str, tuple[Token, int]],
+    settled: Mapping[Token, str],
+) -> None:
     """Make the findings of one cluster's hosts that share a kernel one, in place."""
     groups: dict[Token, list[Finding]] = {}
     for item in findings:
@@ -42,14 +48,21 @@ def merge(findings: list[Finding], verdicts: list[Verdict], cluster: str | None,
             _drop(findings, verdicts, group, settled[shared])
         elif len({item.host for item in group}) > 1:
             about = (shared[1], group[0].component)
-            first = min(group, key=lambda item: (
-                kernels[item.id][1], item.host != chosen.get(about), item.host or ""))
+            first = min(
+                group,
+                key=lambda item: (
+                    kernels[item.id][1],
+                    item.host != chosen.get(about),
+                    item.host or "",
+                ),
+            )
             chosen.setdefault(about, first.host)
             _join(findings, verdicts, group, first)
 
 
-def _drop(findings: list[Finding], verdicts: list[Verdict], group: list[Finding],
-          host: str) -> None:
+def _drop(
+    findings: list[Finding], verdicts: list[Verdict], group: list[Finding], host: str
+) -> None:
     """Leave out what another host answers for the kernel that these hosts share with it."""
     ours = {item.id for item in group}
     findings[:] = [item for item in findings if item.id not in ours]
@@ -59,22 +72,32 @@ def _drop(findings: list[Finding], verdicts: list[Verdict], group: list[Finding]
             _say(verdicts, item.code, item, "not_applicable", note)
 
 
-def _join(findings: list[Finding], verdicts: list[Verdict], group: list[Finding],
-          first: Finding) -> None:
+def _join(
+    findings: list[Finding], verdicts: list[Verdict], group: list[Finding], first: Finding
+) -> None:
     """Put this one in the place of all, for every host."""
     names = tuple(dict.fromkeys([first.host or "", *sorted(item.host or "" for item in group)]))
-    others = ", ".join(names[1:SHOWN + 1])
+    others = ", ".join(names[1 : SHOWN + 1])
     others += f" and {len(names) - 1 - SHOWN} more" if len(names) - 1 > SHOWN else ""
     one = replace(
-        first, hosts=names, severity=min((item.severity for item in group), key=SEVERITIES.index),
-        summary=f"{first.summary}; {others} share{'s' if len(names) == 2 else ''} its kernel")
+        first,
+        hosts=names,
+        severity=min((item.severity for item in group), key=SEVERITIES.index),
+        summary=f"{first.summary}; {others} share{'s' if len(names) == 2 else ''} its kernel",
+    )
     place, ours = findings.index(first), {item.id for item in group}
     findings[place] = one
     findings[:] = [item for item in findings if item is one or item.id not in ours]
     for item in group:
         if item.code != first.code:
             _say(verdicts, first.code, item, "present", "")
-            _say(verdicts, item.code, item, "not_applicable", f"{first.code} of {first.host} names it")
+            _say(
+                verdicts,
+                item.code,
+                item,
+                "not_applicable",
+                f"{first.code} of {first.host} names it",
+            )
             _rename(findings, item, first.code)
 
 

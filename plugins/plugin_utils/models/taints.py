@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: taints of nodes: who owns each, what removes it, what never may; which pods they keep away. Pure."""
+"""Taints of nodes: who owns each, what removes it, what never may; which pods they keep away.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,34 @@ EFFECTS = (NO_SCHEDULE, NO_EXECUTE, PREFER)
 MAX_TEXT = 64 * 1024  # a condition's message may have 32 KiB
 MAX_TAINTS = 1000
 _KUBERNETES = re.compile(r"(?:[^/]*\.)?(?:kubernetes|k8s)\.io/")
-# Keys and values as the API server takes them; an empty value leaves a blank before the brace, except in what 1.24 and later print.
+# Keys and values as the API server takes them; an empty value leaves a blank before the brace,
+# except in what 1.24 and later print.
 _TAINT = r"\{(?P<key>[A-Za-z0-9][A-Za-z0-9._/-]{0,316}): ?(?P<value>[A-Za-z0-9._-]{0,63})\}"
-_TOLD = tuple((kind, re.compile(r"(?:(?<![0-9])(?P<nodes>[0-9]{1,6}) )?" + text)) for kind, text in (
-    ("taint", r"node\(s\) had (?:untolerated )?taint " + _TAINT),             # 1.18 to 1.34
-    ("taints", r"node\(s\) had untolerated taint\(s\)"),                      # 1.35 and newer, patched 1.34
-    ("taints", r"node\(s\) had taints that the pod didn't tolerate"),         # up to 1.17
-    ("cordon", r"node\(s\) were unschedulable"),
-    # up to 1.17, of conditions instead of taints
-    ("condition", r"node\(s\) (?P<condition>were not ready|had (?:memory|disk|pid) pressure|had unavailable network|had unknown conditions)"),
-))
-_CONDITIONS = {"were not ready": "not-ready", "had memory pressure": "memory-pressure", "had disk pressure": "disk-pressure",
-               "had pid pressure": "pid-pressure", "had unavailable network": "network-unavailable"}
+_TOLD = tuple(
+    (kind, re.compile(r"(?:(?<![0-9])(?P<nodes>[0-9]{1,6}) )?" + text))
+    for kind, text in (
+        ("taint", r"node\(s\) had (?:untolerated )?taint " + _TAINT),  # 1.18 to 1.34
+        # 1.35 and newer, patched 1.34
+        ("taints", r"node\(s\) had untolerated taint\(s\)"),
+        ("taints", r"node\(s\) had taints that the pod didn't tolerate"),  # up to 1.17
+        ("cordon", r"node\(s\) were unschedulable"),
+        # up to 1.17, of conditions instead of taints
+        (
+            "condition",
+            (
+                r"node\(s\) (?P<condition>were not ready|had (?:memory|disk|pid) pressure|had"
+                r" unavailable network|had unknown conditions)"
+            ),
+        ),
+    )
+)
+_CONDITIONS = {
+    "were not ready": "not-ready",
+    "had memory pressure": "memory-pressure",
+    "had disk pressure": "disk-pressure",
+    "had pid pressure": "pid-pressure",
+    "had unavailable network": "network-unavailable",
+}
 
 
 @dataclass(frozen=True)
@@ -40,12 +59,19 @@ class Taint:
     effect: str = ""
 
     def __str__(self) -> str:
-        return self.key + (f"={self.value}" if self.value else "") + (f":{self.effect}" if self.effect else "")
+        return (
+            self.key
+            + (f"={self.value}" if self.value else "")
+            + (f":{self.effect}" if self.effect else "")
+        )
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A taint with its owner. No remedy removes any taint: owners remove theirs, people decide on theirs."""
+    """A taint with its owner. No remedy removes any taint.
+
+    Owners remove theirs, people decide on theirs.
+    """
 
     taint: Taint
     owner: Owner
@@ -53,7 +79,10 @@ class Explained:
 
 @dataclass(frozen=True)
 class Told:
-    """A clause of a scheduler's message. kind: taint (taint tells which), taints (which is not told), cordon or condition; nodes: how many."""
+    """A clause of a scheduler's message. kind.
+
+    Taint (taint tells which), taints (which is not told), cordon or condition; nodes: how many.
+    """
 
     kind: str
     nodes: int | None = None
@@ -64,7 +93,8 @@ class Told:
 class Verdict:
     """tolerated: None where nobody can tell; by: the toleration that takes it.
 
-    lasting: may a running pod stay for good? Where not, it has to leave after so many seconds; None where that is not known.
+    lasting: may a running pod stay for good? Where not, it has to leave after so many seconds; None
+    where that is not known.
     """
 
     tolerated: bool | None
@@ -77,12 +107,19 @@ def read(taint: Any) -> Taint | None:
     """A taint of a Node object; None for what is none."""
     if isinstance(taint, Taint):
         return taint
-    key, value, effect = (_text(taint, name) for name in ("key", "value", "effect")) if isinstance(taint, Mapping) else (None, None, None)
+    key, value, effect = (
+        (_text(taint, name) for name in ("key", "value", "effect"))
+        if isinstance(taint, Mapping)
+        else (None, None, None)
+    )
     return Taint(key, value, effect) if key and value is not None and effect in EFFECTS else None
 
 
 def explained(taint: Any) -> Explained | None:
-    """Whose a taint is; None for what is none. The key alone does not tell: a controller owns a key with an effect."""
+    """Whose a taint is; None for what is none. The key alone does not tell.
+
+    A controller owns a key with an effect.
+    """
     found = read(taint)
     if found is None:
         return None
@@ -91,16 +128,38 @@ def explained(taint: Any) -> Explained | None:
             return Explained(found, owner)
     owner = next((owner for prefix, owner in PREFIXES if found.key.startswith(prefix)), None)
     if owner is None and any(found.key == key for key, _effects, _owner in OWNED):
-        owner = Owner("user", f"somebody who borrowed the key: its controller sets no {found.effect} with it", "a taint of somebody's own",
-                      "whoever set it", "any repair; no controller removes it either")
+        owner = Owner(
+            "user",
+            f"somebody who borrowed the key: its controller sets no {found.effect} with it",
+            "a taint of somebody's own",
+            "whoever set it",
+            "any repair; no controller removes it either",
+        )
     if owner is None and _KUBERNETES.match(found.key):
-        owner = Owner("unknown", "a component that is not known here: the name is reserved to Kubernetes", "not known", "its owner", "any repair")
-    return Explained(found, owner or Owner("user", "somebody of this cluster", "only pods that tolerate it are meant to be here",
-                                           "whoever set it; a pod that belongs here gets a toleration", "any repair: removing it lets foreign pods in"))
+        owner = Owner(
+            "unknown",
+            "a component that is not known here: the name is reserved to Kubernetes",
+            "not known",
+            "its owner",
+            "any repair",
+        )
+    return Explained(
+        found,
+        owner
+        or Owner(
+            "user",
+            "somebody of this cluster",
+            "only pods that tolerate it are meant to be here",
+            "whoever set it; a pod that belongs here gets a toleration",
+            "any repair: removing it lets foreign pods in",
+        ),
+    )
 
 
 def told(text: Any) -> tuple[Told, ...]:
-    """What a scheduler's message says of taints, cordons and conditions, in its order, each clause once; its words on preemption say it again."""
+    """What a scheduler's message says of taints, cordons and conditions, in its order, each
+    clause once; its words on preemption say it again.
+    """
     if not isinstance(text, str):
         return ()
     text = text[:MAX_TEXT].split("preemption:", 1)[0]
@@ -114,18 +173,30 @@ def told(text: Any) -> tuple[Told, ...]:
                 taint = Taint(f"node.kubernetes.io/{key}") if key else None
             if kind == "cordon":
                 taint = Taint(CORDON, "", NO_SCHEDULE)
-            found[match.start()] = Told(kind, int(parts["nodes"]) if parts["nodes"] else None, taint)
+            found[match.start()] = Told(
+                kind, int(parts["nodes"]) if parts["nodes"] else None, taint
+            )
     return tuple(dict.fromkeys(found[at] for at in sorted(found)))
 
 
 def tolerated(taint: Any, tolerations: Any) -> Verdict:
-    """Whether a pod's tolerations take a taint, as the scheduler and the taint manager decide: the first that matches counts.
+    """Whether a pod's tolerations take a taint, as the scheduler and the taint manager decide.
 
-    Lt and Gt (a gate of 1.35 and newer) are unknown: whether the gate is on, the pod does not say. A PreferNoSchedule taint that is not
-    tolerated keeps nobody away: see keeps_away().
+    The first that matches counts.
+
+    Lt and Gt (a gate of 1.35 and newer) are unknown: whether the gate is on, the pod does not say.
+    A PreferNoSchedule taint that is not tolerated keeps nobody away: see keeps_away().
     """
     found = read(taint)
-    listed = () if tolerations is None else tolerations if isinstance(tolerations, Sequence) and not isinstance(tolerations, (str, bytes)) else None
+    listed = (
+        ()
+        if tolerations is None
+        else (
+            tolerations
+            if isinstance(tolerations, Sequence) and not isinstance(tolerations, (str, bytes))
+            else None
+        )
+    )
     if found is None or not found.effect or listed is None or len(listed) > MAX_TAINTS:
         return Verdict(None)
     doubt = False
@@ -133,13 +204,23 @@ def tolerated(taint: Any, tolerations: Any) -> Verdict:
         fits = _fits(toleration, found)
         if fits:
             lasting, seconds = _stay(toleration, found)
-            return Verdict(True, by=position) if doubt and found.effect == NO_EXECUTE else Verdict(True, lasting, seconds, position)
+            return (
+                Verdict(True, by=position)
+                if doubt and found.effect == NO_EXECUTE
+                else Verdict(True, lasting, seconds, position)
+            )
         doubt = doubt or fits is None
-    return Verdict(None) if doubt else Verdict(False, found.effect != NO_EXECUTE, None if found.effect != NO_EXECUTE else 0)
+    return (
+        Verdict(None)
+        if doubt
+        else Verdict(False, found.effect != NO_EXECUTE, None if found.effect != NO_EXECUTE else 0)
+    )
 
 
 def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]:
-    """(taints that keep a pod off a node, taints of which nobody can tell): those of NoSchedule and NoExecute that are not tolerated.
+    """(taints that keep a pod off a node, taints of which nobody can tell).
+
+    Those of NoSchedule and NoExecute that are not tolerated.
 
     What is no taint at all is one without a key. A Node without taints leaves them out.
     """
@@ -166,10 +247,12 @@ def _text(part: Mapping[str, Any], name: str) -> str | None:
 def _fits(toleration: Any, taint: Taint) -> bool | None:
     if not isinstance(toleration, Mapping):
         return None
-    key, operator, value, effect = (_text(toleration, name) for name in ("key", "operator", "value", "effect"))
+    key, operator, value, effect = (
+        _text(toleration, name) for name in ("key", "operator", "value", "effect")
+    )
     if key is None or operator is None or value is None or effect is None:
         return None
-    if effect and effect != taint.effect or key and key != taint.key:
+    if (effect and effect != taint.effect) or (key and key != taint.key):
         return False
     if operator in ("", "Equal"):
         return value == taint.value
@@ -177,8 +260,15 @@ def _fits(toleration: Any, taint: Taint) -> bool | None:
 
 
 def _stay(toleration: Mapping[str, Any], taint: Taint) -> tuple[bool | None, int | None]:
-    """(whether a pod may stay for good, the seconds that it has if not): only NoExecute makes anybody leave."""
+    """(whether a pod may stay for good, the seconds that it has if not).
+
+    Only NoExecute makes anybody leave.
+    """
     value = toleration.get("tolerationSeconds")
     if taint.effect != NO_EXECUTE or value is None:
         return True, None
-    return (False, max(0, value)) if isinstance(value, int) and not isinstance(value, bool) else (None, None)
+    return (
+        (False, max(0, value))
+        if isinstance(value, int) and not isinstance(value, bool)
+        else (None, None)
+    )

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the timeline of one pod, from what the API, its events and captured log lines say.
+"""The timeline of one pod, from what the API, its events and captured log lines say.
 
 Pure, over untrusted data: whatever has a wrong shape is passed over.
 """
@@ -15,22 +15,32 @@ from datetime import datetime
 from typing import Any
 
 from ...module_utils.collectors.cluster import rejected as collect_rejected
-from .cluster import Cluster
 from ..evidence.document import one_line
+from .cluster import Cluster
 from .timeline_lines import LATEST, SHOWN, Entry, Names, read
 
 API, NONE = "api", "no timeline of a pod: "
 MAX_PODS, MAX_EVENTS, MAX_PARTS, LONGEST = 60, 600, 40, 1000
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
-# Within a second of which the API says no more, things are shown in the order in which they happen to a pod.
+# Within a second of which the API says no more, things are shown in the order in which they happen
+# to a pod.
 OWNER, CREATED, SCHEDULED, ACCEPTED, EVENT, STARTED, READY, ENDED, DELETED, CLOSED = range(10)
-_RANKS = {"SuccessfulCreate": CREATED, "Scheduled": SCHEDULED, "Killing": ENDED, "SuccessfulDelete": DELETED, "Completed": CLOSED}
+_RANKS = {
+    "SuccessfulCreate": CREATED,
+    "Scheduled": SCHEDULED,
+    "Killing": ENDED,
+    "SuccessfulDelete": DELETED,
+    "Completed": CLOSED,
+}
 _Ranked = tuple[int, Entry]
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """One pod's. pod: namespace/name; name: as entries have it; about: what it is, in words; uid: empty where nobody says."""
+    """One pod's. pod: namespace/name; name: as entries have it; about: what it is, in words; uid.
+
+    Empty where nobody says.
+    """
 
     pod: str
     name: str
@@ -39,21 +49,31 @@ class Timeline:
     entries: tuple[Entry, ...]
 
 
-def of_clusters(clusters: Iterable[Cluster], lines: Iterable[Mapping[str, Any]] = ()) -> tuple[tuple[Timeline, ...], tuple[str, ...]]:
-    """The timelines of the pods that this run looked at, and a sentence for each that it does not have."""
+def of_clusters(
+    clusters: Iterable[Cluster], lines: Iterable[Mapping[str, Any]] = ()
+) -> tuple[tuple[Timeline, ...], tuple[str, ...]]:
+    """The timelines of the pods that this run looked at, and a sentence for each that it does
+    not have.
+    """
     found: list[Timeline] = []
     lacking: list[str] = []
     unknown: list[str] = []
     lines = list(lines)
     for cluster in clusters:
         record = _map(_map(cluster.api).get("pod"))
-        status, why = record.get("status"), one_line(_text(record.get("error")) or _text(record.get("status")))
+        status, why = (
+            record.get("status"),
+            one_line(_text(record.get("error")) or _text(record.get("status"))),
+        )
         if status == "ok":
             data = _map(record.get("data"))
             if _text(data.get("name")):  # else no pod was rejected
                 found.append(describe(data, lines))
                 if record.get("truncated"):
-                    lacking.append(f"the timeline of {found[-1].pod} is not complete: there was more than time or room for")
+                    lacking.append(
+                        f"the timeline of {found[-1].pod} is not complete: there was more than time"
+                        " or room for"
+                    )
         elif record:
             (unknown if status == "absent" else lacking).append(f"{NONE}{why}")
     # In one of several clusters it is enough.
@@ -65,34 +85,60 @@ def describe(pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = (
     owner = _owner(pod_data)
     about = f"pod of {owner}" if owner else "a pod without an owner"
     if not _map(pod_data.get("pod")):
-        about = (f"pod of {owner}, " if owner else "a pod ") + "which is no more: what others tell of it"
+        about = (
+            f"pod of {owner}, " if owner else "a pod "
+        ) + "which is no more: what others tell of it"
     place = f"{_text(pod_data.get('namespace'))}/{_text(pod_data.get('name'))}"
-    return Timeline(place, _text(pod_data.get("name")), _text(pod_data.get("uid")), about, timeline(pod_data, lines))
+    return Timeline(
+        place,
+        _text(pod_data.get("name")),
+        _text(pod_data.get("uid")),
+        about,
+        timeline(pod_data, lines),
+    )
 
 
-def timeline(pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = ()) -> tuple[Entry, ...]:
-    """What happened to a pod, its siblings and their owner, in the order of time; what has no time comes last.
+def timeline(
+    pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = ()
+) -> tuple[Entry, ...]:
+    """What happened to a pod, its siblings and their owner, in the order of time.
 
-    pod_data: the data of the collector pod. lines: captured log lines, {"time": epoch seconds as a float, "host", "component", "source",
-    "text"}. Times that the API tells in seconds come before finer ones of the same second.
+    What has no time comes last.
+
+    pod_data: the data of the collector pod. lines: captured log lines, {"time": epoch seconds as a
+    float, "host", "component", "source", "text"}. Times that the API tells in seconds come before
+    finer ones of the same second.
     """
     pods, events = _pods(pod_data), _maps(pod_data.get("events"))[:MAX_EVENTS]
     names = {_text(pod.get("name")): _text(pod.get("uid")) for pod in pods}
     main = _text(pod_data.get("name"))
     names[main] = names.get(main) or _text(pod_data.get("uid"))
     for event in events:
-        for name, uid in ((event.get("pod"), ""), (event.get("name"), event.get("uid")) if event.get("kind") == "Pod" else ("", "")):
+        for name, uid in (
+            (event.get("pod"), ""),
+            (event.get("name"), event.get("uid")) if event.get("kind") == "Pod" else ("", ""),
+        ):
             if _text(name) and not names.get(_text(name)):
                 names[_text(name)] = _text(uid)
-    told = read(lines, Names(_text(pod_data.get("namespace")), names, {uid: name for name, uid in names.items()},
-                             _text(_map(pod_data.get("owner")).get("name"))))
+    told = read(
+        lines,
+        Names(
+            _text(pod_data.get("namespace")),
+            names,
+            {uid: name for name, uid in names.items()},
+            _text(_map(pod_data.get("owner")).get("name")),
+        ),
+    )
     ranked: list[_Ranked] = list(_of_owner(pod_data))
     for pod in pods:
         ranked += _of_pod(pod, _owner(pod_data), told.creators.get(_text(pod.get("name")), []))
     ranked += [_of_event(event, names) for event in events]
     ranked += [(EVENT, entry) for entry in told.entries]
     left = f"{told.left_out} more lines of the logs name these pods; they were left out"
-    return (*(entry for dummy, entry in sorted(ranked, key=_order)), *([Entry(None, "s", "", "", left, "log")] if told.left_out else ()))
+    return (
+        *(entry for dummy, entry in sorted(ranked, key=_order)),
+        *([Entry(None, "s", "", "", left, "log")] if told.left_out else ()),
+    )
 
 
 def _order(one: _Ranked) -> tuple[bool, int, bool, float, int]:
@@ -104,57 +150,111 @@ def _order(one: _Ranked) -> tuple[bool, int, bool, float, int]:
 def _of_owner(data: Mapping[str, Any]) -> Iterator[_Ranked]:
     owner, name = _map(data.get("owner")), _owner(data)
     by = _manager(owner)
-    yield from _at(OWNER, owner.get("created"), API, "", f"{name} created" + (f" by {by}" if by else ""))
+    yield from _at(
+        OWNER, owner.get("created"), API, "", f"{name} created" + (f" by {by}" if by else "")
+    )
     for one in _maps(owner.get("conditions"))[:MAX_PARTS]:
         if one.get("status") == "True":
-            yield from _at(CLOSED, one.get("time"), API, "", f"{name}: {_joined(one.get('type'), one.get('reason'), one.get('message'))}")
+            yield from _at(
+                CLOSED,
+                one.get("time"),
+                API,
+                "",
+                f"{name}: {_joined(one.get('type'), one.get('reason'), one.get('message'))}",
+            )
     yield from _at(DELETED, owner.get("deleted"), API, "", f"{name} deleted")
 
 
 def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_Ranked]:
     """What the object itself tells."""
     name, node = _text(pod.get("name")), _text(pod.get("node"))
-    yield from _at(CREATED, pod.get("created"), API, name, _created(pod, owner, hosts), "asks for " + _listed(pod.get("asks")))
+    yield from _at(
+        CREATED,
+        pod.get("created"),
+        API,
+        name,
+        _created(pod, owner, hosts),
+        "asks for " + _listed(pod.get("asks")),
+    )
     for one in _maps(pod.get("conditions"))[:MAX_PARTS]:
         yield from _of_condition(pod, one)
-    refused = collect_rejected.rejected({"status": {key: _text(pod.get(key)) for key in ("phase", "reason", "message")}})
+    refused = collect_rejected.rejected(
+        {"status": {key: _text(pod.get(key)) for key in ("phase", "reason", "message")}}
+    )
     why = _joined("", pod.get("reason"), pod.get("message"))
     if refused:
-        when = pod.get("rejected_at") or pod.get("started") or pod.get("finished_at") or pod.get("created")
+        when = (
+            pod.get("rejected_at")
+            or pod.get("started")
+            or pod.get("finished_at")
+            or pod.get("created")
+        )
         yield from _at(EVENT, when, API, name, f"rejected by the kubelet of {node}: {why}")
     else:
         yield from _at(ACCEPTED, pod.get("started"), API, name, f"the kubelet of {node} took it up")
         for one in _maps(pod.get("containers"))[:MAX_PARTS]:
             yield from _of_container(name, one)
         if pod.get("phase") in ("Succeeded", "Failed"):
-            yield from _at(ENDED, pod.get("finished_at"), API, name, f"{_text(pod.get('phase')).lower()}{': ' + why if why else ''}")
+            yield from _at(
+                ENDED,
+                pod.get("finished_at"),
+                API,
+                name,
+                f"{_text(pod.get('phase')).lower()}{': ' + why if why else ''}",
+            )
     grace = pod.get("grace")
     given = f", {grace} s given to end" if isinstance(grace, int) else ""
     holds = [_text(one) for one in _list(pod.get("finalizers")) if _text(one)]
     held = f"; held by {', '.join(holds)}" if holds else ""
-    yield from _at(DELETED, pod.get("deletion_requested") or pod.get("deleted"), API, name, f"deletion asked for{given}{held}")
+    yield from _at(
+        DELETED,
+        pod.get("deletion_requested") or pod.get("deleted"),
+        API,
+        name,
+        f"deletion asked for{given}{held}",
+    )
 
 
 def _created(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> str:
     by = _manager(pod)
     where = f" of {' and '.join(hosts)}" if hosts else ""
-    text = "created" + (f" by {by or 'kube-controller-manager'}{where}" if by or where else "") + (f" for {owner}" if owner else "")
-    node, devices = _text(pod.get("node")), {name: value for name, value in _map(pod.get("requests")).items() if "/" in str(name)}
+    text = (
+        "created"
+        + (f" by {by or 'kube-controller-manager'}{where}" if by or where else "")
+        + (f" for {owner}" if owner else "")
+    )
+    node, devices = (
+        _text(pod.get("node")),
+        {name: value for name, value in _map(pod.get("requests")).items() if "/" in str(name)},
+    )
     if devices:
         text += f"; asks for {_listed(devices)}"
     if node and pod.get("placed") is True:
         text += f"; node {node} named by its author"
     elif node and pod.get("placed") is None:
-        text += f"; on node {node} (who named it is not recorded; schedulerName {_text(pod.get('scheduler'))})"
+        text += (
+            f"; on node {node} (who named it is not recorded; schedulerName"
+            f" {_text(pod.get('scheduler'))})"
+        )
     return text
 
 
 def _of_condition(pod: Mapping[str, Any], one: Mapping[str, Any]) -> Iterator[_Ranked]:
-    kind, name, why = one.get("type"), _text(pod.get("name")), _joined("", one.get("reason"), one.get("message"))
+    kind, name, why = (
+        one.get("type"),
+        _text(pod.get("name")),
+        _joined("", one.get("reason"), one.get("message")),
+    )
     if kind == "PodScheduled" and one.get("status") == "False":
         yield from _at(SCHEDULED, one.get("time"), API, name, f"not scheduled: {why}")
     elif kind == "PodScheduled" and pod.get("placed") is False:
-        yield from _at(SCHEDULED, one.get("time"), API, name, f"scheduled to {_text(pod.get('node'))} by {_text(pod.get('scheduler'))}")
+        yield from _at(
+            SCHEDULED,
+            one.get("time"),
+            API,
+            name,
+            f"scheduled to {_text(pod.get('node'))} by {_text(pod.get('scheduler'))}",
+        )
     elif kind == "Ready" and one.get("status") == "True":
         yield from _at(READY, one.get("time"), API, name, "ready")
     elif kind == "DisruptionTarget" and one.get("status") == "True":
@@ -166,28 +266,53 @@ def _of_container(pod: str, one: Mapping[str, Any]) -> Iterator[_Ranked]:
     for state, which in ((_map(one.get("before")), " (a former run)"), (_map(one.get("now")), "")):
         yield from _at(STARTED, state.get("started"), API, pod, f"{title} started{which}")
         code = state.get("exit_code")
-        why = _joined(f"exit code {code}" if isinstance(code, int) else "", state.get("reason"), state.get("message"))
+        why = _joined(
+            f"exit code {code}" if isinstance(code, int) else "",
+            state.get("reason"),
+            state.get("message"),
+        )
         yield from _at(ENDED, state.get("finished"), API, pod, f"{title} ended{which}: {why}")
 
 
 def _of_event(event: Mapping[str, Any], names: Mapping[str, str]) -> _Ranked:
-    name, uid, reason = _text(event.get("name")), _text(event.get("uid")), _text(event.get("reason"))
+    name, uid, reason = (
+        _text(event.get("name")),
+        _text(event.get("uid")),
+        _text(event.get("reason")),
+    )
     pod = name if event.get("kind") == "Pod" else _text(event.get("pod"))
     if event.get("kind") == "Pod" and uid and names.get(name) != uid:
         pod = f"{name} (uid {uid})"  # another one that had the name
     time, precision = _time(event.get("first"))
     count = event.get("count")
-    more = one_line(f"({count} times, last {_text(event.get('last'))})") if isinstance(count, int) and count > 1 else ""
-    where = " ".join(part for part in (_text(event.get("host")), _text(event.get("component"))) if part)
-    return _RANKS.get(reason, EVENT), Entry(time, precision, one_line(where or "event", 100), pod,
-                                            f"{one_line(f'event {reason}: ' + _text(event.get('message')), SHOWN)} {more}".strip(), "event")
+    more = (
+        one_line(f"({count} times, last {_text(event.get('last'))})")
+        if isinstance(count, int) and count > 1
+        else ""
+    )
+    where = " ".join(
+        part for part in (_text(event.get("host")), _text(event.get("component"))) if part
+    )
+    return _RANKS.get(reason, EVENT), Entry(
+        time,
+        precision,
+        one_line(where or "event", 100),
+        pod,
+        f"{one_line(f'event {reason}: ' + _text(event.get('message')), SHOWN)} {more}".strip(),
+        "event",
+    )
 
 
-def _at(rank: int, stamp: Any, where: str, pod: str, what: str, detail: str = "") -> Iterator[_Ranked]:
+def _at(
+    rank: int, stamp: Any, where: str, pod: str, what: str, detail: str = ""
+) -> Iterator[_Ranked]:
     """An entry where the API has a time for it."""
     time, precision = _time(stamp)
     if time is not None:
-        yield rank, Entry(time, precision, where, pod, one_line(what, 2 * SHOWN), "api", one_line(detail))
+        yield (
+            rank,
+            Entry(time, precision, where, pod, one_line(what, 2 * SHOWN), "api", one_line(detail)),
+        )
 
 
 def _time(stamp: Any) -> tuple[float | None, str]:
@@ -196,25 +321,50 @@ def _time(stamp: Any) -> tuple[float | None, str]:
     if match is None:
         return None, "s"
     try:
-        begun = datetime.fromisoformat(match[1].upper() + ("+00:00" if match[3] in "Zz" else match[3])).timestamp()
+        begun = datetime.fromisoformat(
+            match[1].upper() + ("+00:00" if match[3] in "Zz" else match[3])
+        ).timestamp()
     except (ValueError, OverflowError):
         return None, "s"
-    return (begun + float(match[2] or 0), "us" if match[2] else "s") if 0 <= begun < LATEST else (None, "s")
+    return (
+        (begun + float(match[2] or 0), "us" if match[2] else "s")
+        if 0 <= begun < LATEST
+        else (None, "s")
+    )
 
 
 def _manager(item: Mapping[str, Any]) -> str:
-    """Who made an object: the first that wrote its spec. A status is written by others, on older releases without saying that it is one."""
-    made = [one for one in _maps(item.get("managers")) if one.get("spec") is True and _time(one.get("time"))[0] is not None]
-    return one_line(_text(min(made, key=lambda one: _time(one.get("time"))[0] or 0.0).get("manager")), 100) if made else ""
+    """Who made an object: the first that wrote its spec.
+
+    A status is written by others, on older releases without saying that it is one.
+    """
+    made = [
+        one
+        for one in _maps(item.get("managers"))
+        if one.get("spec") is True and _time(one.get("time"))[0] is not None
+    ]
+    return (
+        one_line(
+            _text(min(made, key=lambda one: _time(one.get("time"))[0] or 0.0).get("manager")), 100
+        )
+        if made
+        else ""
+    )
 
 
 def _owner(data: Mapping[str, Any]) -> str:
     owner = _map(data.get("owner"))
-    return f"{_text(owner.get('kind'))} {_text(owner.get('namespace'))}/{_text(owner.get('name'))}" if _text(owner.get("name")) else ""
+    return (
+        f"{_text(owner.get('kind'))} {_text(owner.get('namespace'))}/{_text(owner.get('name'))}"
+        if _text(owner.get("name"))
+        else ""
+    )
 
 
 def _pods(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return ([_map(data.get("pod"))] if _map(data.get("pod")) else []) + _maps(data.get("siblings"))[:MAX_PODS]
+    return ([_map(data.get("pod"))] if _map(data.get("pod")) else []) + _maps(data.get("siblings"))[
+        :MAX_PODS
+    ]
 
 
 def _joined(*parts: Any) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what captured lines of the components' logs say about a pod and its siblings."""
+"""What captured lines of the components' logs say about a pod and its siblings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..parsers import klog
 from ..evidence.document import one_line
+from ..parsers import klog
 from ..parsers.klog import Line
 
 MAX_KNOWN, MAX_OTHER, SHOWN = 1000, 200, 300
@@ -23,10 +23,13 @@ _PLACES = ("pods", "pod", "Pod", "jobs", "job", "Job")
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that happened. time: epoch seconds, None where nobody says; precision: s or us; where: host and component, or the API.
+    """One thing that happened. time: epoch seconds, None where nobody says; precision: s or us.
 
-    pod: the name of the pod that it is about, empty for their owner's. what: one line; source: api, event or log; detail: the rest, or nothing.
-    known: False of a line that names the pod and tells nothing of it: what we do not know, and what every informer hears.
+    Where: host and component, or the API.
+
+    pod: the name of the pod that it is about, empty for their owner's. what: one line; source: api,
+    event or log; detail: the rest, or nothing. known: False of a line that names the pod and tells
+    nothing of it: what we do not know, and what every informer hears.
     """
 
     time: float | None
@@ -40,15 +43,25 @@ class Entry:
 
 
 class Names:
-    """Whose lines are kept. pods: by name; uids: {UID: the pod that has it}; owner: its name, empty without one."""
+    """Whose lines are kept. pods: by name; uids: {UID: the pod that has it}; owner.
 
-    def __init__(self, namespace: str, pods: Iterable[str], uids: Mapping[str, str], owner: str = "") -> None:
+    Its name, empty without one.
+    """
+
+    def __init__(
+        self, namespace: str, pods: Iterable[str], uids: Mapping[str, str], owner: str = ""
+    ) -> None:
         place = r"(?:(?<![\w/.-])(?P<place>[a-z0-9][-a-z0-9]*)/)?"
         within = r"(?<![A-Za-z0-9.-])(?:{})(?![A-Za-z0-9-])(?!\.[A-Za-z0-9])(?:_(?P<of>[a-z0-9][-a-z0-9]*)\()?"
-        names = "|".join(re.escape(name) for name in sorted(pods, key=len, reverse=True) if name) or "(?!)"
+        names = (
+            "|".join(re.escape(name) for name in sorted(pods, key=len, reverse=True) if name)
+            or "(?!)"
+        )
         self._namespace, self._of_uid = namespace, {uid: name for uid, name in uids.items() if uid}
         self._pods = re.compile(place + within.replace("{}", f"(?P<name>{names})"))
-        self._owner = re.compile(place + within.replace("{}", re.escape(owner) if owner else "(?!)"))
+        self._owner = re.compile(
+            place + within.replace("{}", re.escape(owner) if owner else "(?!)")
+        )
         self._uids = re.compile("|".join(re.escape(uid) for uid in self._of_uid) or "(?!)")
 
     def named(self, text: str) -> list[str]:
@@ -62,12 +75,19 @@ class Names:
         return any(self._here(match) for match in self._owner.finditer(text))
 
     def _here(self, match: re.Match[str]) -> bool:
-        return match["of"] in (None, self._namespace) and match["place"] in (None, self._namespace, *_PLACES)
+        return match["of"] in (None, self._namespace) and match["place"] in (
+            None,
+            self._namespace,
+            *_PLACES,
+        )
 
 
 @dataclass
 class Told:
-    """What the lines told. creators: by pod, the hosts whose controller manager made it; left_out: lines beyond the bounds."""
+    """What the lines told. creators: by pod, the hosts whose controller manager made it; left_out.
+
+    Lines beyond the bounds.
+    """
 
     entries: list[Entry] = field(default_factory=list)
     creators: dict[str, list[str]] = field(default_factory=dict)
@@ -93,19 +113,30 @@ def _value(match: re.Match[str], line: Line, group: str, *names: str) -> str:
 
 def _needs(match: re.Match[str], line: Line) -> str:
     container = _value(match, line, "container", "containerName")
-    return f"needs {_value(match, line, 'count', 'deviceNumber')} {_value(match, line, 'resource', 'resourceName')} for container {container}"
+    return (
+        f"needs {_value(match, line, 'count', 'deviceNumber')}"
+        f" {_value(match, line, 'resource', 'resourceName')} for container {container}"
+    )
 
 
 def _has(match: re.Match[str], line: Line) -> str:
-    return f"has {_value(match, line, 'resource', 'resourceName')} already: {_value(match, line, 'devices', 'devices')}"
+    return (
+        f"has {_value(match, line, 'resource', 'resourceName')} already:"
+        f" {_value(match, line, 'devices', 'devices')}"
+    )
 
 
 def _gets(match: re.Match[str], line: Line) -> str:
-    return f"gets {_value(match, line, 'resource', 'resourceName')}: {_value(match, line, 'devices', 'devices')}"
+    return (
+        f"gets {_value(match, line, 'resource', 'resourceName')}:"
+        f" {_value(match, line, 'devices', 'devices')}"
+    )
 
 
 def _rejects(match: re.Match[str], line: Line) -> str:
-    told = match.groupdict().get("why") or ": ".join(part for part in (line.get("reason"), line.get("message", "err")) if part)
+    told = match.groupdict().get("why") or ": ".join(
+        part for part in (line.get("reason"), line.get("message", "err")) if part
+    )
     return f"rejected: {told}" if told else "rejected"
 
 
@@ -118,11 +149,18 @@ def _count(match: re.Match[str], line: Line) -> str:
     need = match.groupdict().get("need") or line.get("need", "target")
     done = match.groupdict().get("done") or line.get("creating", "deleting", "deleted")
     act = "creates" if match["which"] == "few" else "deletes"
-    return f"too {match['which']} pods of the Job" + (f" ({need} needed)" if need else "") + (f": {act} {done}" if done else "")
+    return (
+        f"too {match['which']} pods of the Job"
+        + (f" ({need} needed)" if need else "")
+        + (f": {act} {done}" if done else "")
+    )
 
 
 def _event(match: re.Match[str], line: Line) -> str:
-    return f"event {_value(match, line, 'reason', 'reason')}: {_value(match, line, 'message', 'message', 'note')}"
+    return (
+        f"event {_value(match, line, 'reason', 'reason')}:"
+        f" {_value(match, line, 'message', 'message', 'note')}"
+    )
 
 
 def _hears(match: re.Match[str], dummy: Line) -> str:
@@ -131,56 +169,117 @@ def _hears(match: re.Match[str], dummy: Line) -> str:
 
 def _says(template: str) -> _Words:
     """The template with the match's groups or the fields of that name."""
-    return lambda match, line: re.sub(r"\{(\w+)\}", lambda name: _value(match, line, name[1], name[1]), template)
+    return lambda match, line: re.sub(
+        r"\{(\w+)\}", lambda name: _value(match, line, name[1], name[1]), template
+    )
 
 
 _OPS = "ADD|UPDATE|DELETE|REMOVE|RECONCILE|RESTORE"
 _RESOURCE = re.compile(r'(?:allocate \d+ "?|for device plugin )([^"\s]+)')
 NEEDS, GETS, SEEN = "needs", "gets", "seen"
 # (name, pattern of the message, words): the first that matches counts. Texts of 1.18 to 1.36.
-_RULES: tuple[tuple[str, re.Pattern[str], _Words], ...] = tuple((name, re.compile(pattern), words) for name, pattern, words in (
-    ("sync", rf'SyncLoop \((?P<op>{_OPS}), "(?P<source>\w*)"\)', _sync),
-    ("sync", rf"SyncLoop (?P<op>{_OPS})$", _sync),
-    ("pleg", r"SyncLoop \(PLEG\)", _pleg),
-    (NEEDS, r'Needs to allocate (?P<count>\d+) "?(?P<resource>[^"\s]+)"? for pod \S+ container "?(?P<container>[^"\s]+)', _needs),
-    (NEEDS, r"Need devices to allocate for pod$", _needs),
-    ("has", r'Found pre-allocated devices for resource (?P<resource>\S+) container \S+ in Pod [^:]+: (?P<devices>.+)', _has),
-    ("has", r"Found pre-allocated devices for resource on pod$", _has),
-    (GETS, r"Making allocation request for devices (?P<devices>\[.*?\]) for device plugin (?P<resource>\S+)", _gets),
-    (GETS, r"Making allocation request for device plugin$", _gets),
-    ("rejected", r"Failed to admit pod \S+ - (?P<why>.*)", _rejects),
-    ("rejected", r"Predicate failed on Pod: \S+, for reason: (?P<why>.*)", _rejects),
-    ("rejected", r"Pod admission denied$|Failed to admit pod\b", _rejects),
-    ("schedule", r"[Aa]ttempting to schedule pod\b", _says("tries to schedule it")),
-    ("schedule", r"[Aa]bout to try and schedule pod\b", _says("takes it from the queue")),
-    ("bound", r'pod \S+ is bound successfully on node "?(?P<node>[^",\s]+)', _says("bound to {node}")),
-    ("bound", r"[Ss]uccessfully bound pod to node$", _says("bound to {node}")),
-    ("unable", r"Unable to schedule pod(?P<why>.*)", _unable),
-    ("unable", r"Unable to schedule \S+: (?P<why>.*)", _unable),
-    (SEEN, r"(?P<op>[Aa]dd|[Uu]pdate|[Dd]elete) event for (?P<kind>(?:un)?scheduled) pod\b", _hears),
-    ("created", r"Controller (?P<controller>\S+) created pod (?P<pod>\S+)", _says("created for {controller}")),
-    ("created", r"Controller created pod$", _says("created for {controller}")),
-    ("deleted", r"Controller (?P<controller>\S+) deleting pod (?P<pod>\S+)", _says("deletes it for {controller}")),
-    ("deleted", r"Deleting pod$", _says("deletes it for {controller}")),
-    ("count", r'Too (?P<which>few|many) pods running(?: for)?(?: job)?(?: "[^"]*", need (?P<need>\d+), (?:creat|delet)ing (?P<done>\d+))?', _count),
-    ("event", r"Event\(v1\.ObjectReference\{[^}]*\}\): type: '[^']*' reason: '(?P<reason>[^']*)' (?P<message>.*)", _event),
-    ("event", r"Event occurred$", _event),
-    ("request", r"HTTP$", _says("{verb} by {userAgent} from {srcIP}: {resp}")),
-))
+_RULES: tuple[tuple[str, re.Pattern[str], _Words], ...] = tuple(
+    (name, re.compile(pattern), words)
+    for name, pattern, words in (
+        ("sync", rf'SyncLoop \((?P<op>{_OPS}), "(?P<source>\w*)"\)', _sync),
+        ("sync", rf"SyncLoop (?P<op>{_OPS})$", _sync),
+        ("pleg", r"SyncLoop \(PLEG\)", _pleg),
+        (
+            NEEDS,
+            (
+                r'Needs to allocate (?P<count>\d+) "?(?P<resource>[^"\s]+)"? for pod \S+ container'
+                r' "?(?P<container>[^"\s]+)'
+            ),
+            _needs,
+        ),
+        (NEEDS, r"Need devices to allocate for pod$", _needs),
+        (
+            "has",
+            (
+                r"Found pre-allocated devices for resource (?P<resource>\S+) container \S+ in Pod"
+                r" [^:]+: (?P<devices>.+)"
+            ),
+            _has,
+        ),
+        ("has", r"Found pre-allocated devices for resource on pod$", _has),
+        (
+            GETS,
+            (
+                r"Making allocation request for devices (?P<devices>\[.*?\]) for device plugin"
+                r" (?P<resource>\S+)"
+            ),
+            _gets,
+        ),
+        (GETS, r"Making allocation request for device plugin$", _gets),
+        ("rejected", r"Failed to admit pod \S+ - (?P<why>.*)", _rejects),
+        ("rejected", r"Predicate failed on Pod: \S+, for reason: (?P<why>.*)", _rejects),
+        ("rejected", r"Pod admission denied$|Failed to admit pod\b", _rejects),
+        ("schedule", r"[Aa]ttempting to schedule pod\b", _says("tries to schedule it")),
+        ("schedule", r"[Aa]bout to try and schedule pod\b", _says("takes it from the queue")),
+        (
+            "bound",
+            r'pod \S+ is bound successfully on node "?(?P<node>[^",\s]+)',
+            _says("bound to {node}"),
+        ),
+        ("bound", r"[Ss]uccessfully bound pod to node$", _says("bound to {node}")),
+        ("unable", r"Unable to schedule pod(?P<why>.*)", _unable),
+        ("unable", r"Unable to schedule \S+: (?P<why>.*)", _unable),
+        (
+            SEEN,
+            r"(?P<op>[Aa]dd|[Uu]pdate|[Dd]elete) event for (?P<kind>(?:un)?scheduled) pod\b",
+            _hears,
+        ),
+        (
+            "created",
+            r"Controller (?P<controller>\S+) created pod (?P<pod>\S+)",
+            _says("created for {controller}"),
+        ),
+        ("created", r"Controller created pod$", _says("created for {controller}")),
+        (
+            "deleted",
+            r"Controller (?P<controller>\S+) deleting pod (?P<pod>\S+)",
+            _says("deletes it for {controller}"),
+        ),
+        ("deleted", r"Deleting pod$", _says("deletes it for {controller}")),
+        (
+            "count",
+            (
+                r'Too (?P<which>few|many) pods running(?: for)?(?: job)?(?: "[^"]*", need'
+                r" (?P<need>\d+), (?:creat|delet)ing (?P<done>\d+))?"
+            ),
+            _count,
+        ),
+        (
+            "event",
+            (
+                r"Event\(v1\.ObjectReference\{[^}]*\}\): type: '[^']*' reason: '(?P<reason>[^']*)'"
+                r" (?P<message>.*)"
+            ),
+            _event,
+        ),
+        ("event", r"Event occurred$", _event),
+        ("request", r"HTTP$", _says("{verb} by {userAgent} from {srcIP}: {resp}")),
+    )
+)
 
 
 def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
-    """What these lines say of these pods, and of their owner's controller. Lines of wrong shape are passed over."""
+    """What these lines say of these pods, and of their owner's controller.
+
+    Lines of wrong shape are passed over.
+    """
     kept = []
     for order, item in enumerate(lines):
         if isinstance(item, Mapping) and isinstance(item.get("text"), str):
-            text = item["text"][:klog.LONGEST]
+            text = item["text"][: klog.LONGEST]
             if "llocat" in text or names.named(text) or names.owned(text):
                 line = klog.parse(text)
                 kept.append((_time(item.get("time"), line), order, item, line))
     told, others = Told(), 0
     needing: dict[str, tuple[str, list[str]]] = {}
-    for when, dummy, item, line in sorted(kept, key=lambda one: (one[0] is None, one[0] or 0.0, one[1])):
+    for when, dummy, item, line in sorted(
+        kept, key=lambda one: (one[0] is None, one[0] or 0.0, one[1])
+    ):
         rule, what = _recognised(line)
         host, component = _word(item.get("host")), _word(item.get("component"))
         pods = _about(rule, line, names, needing, host)
@@ -190,12 +289,26 @@ def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
             told.left_out += bool(pods)
             continue
         for pod in pods:
-            if component == MANAGER and (rule == "created" or what.startswith("event SuccessfulCreate: ")) and pod:
+            if (
+                component == MANAGER
+                and (rule == "created" or what.startswith("event SuccessfulCreate: "))
+                and pod
+            ):
                 told.creators.setdefault(pod, [])
                 told.creators[pod] += [host] if host not in told.creators[pod] else []
             precision = "s" if isinstance(item.get("time"), int) else "us"
-            told.entries.append(Entry(when, precision, f"{host} {component}".strip(), pod, what, "log", one_line(line.text, 4 * SHOWN),
-                                      rule not in (None, SEEN)))
+            told.entries.append(
+                Entry(
+                    when,
+                    precision,
+                    f"{host} {component}".strip(),
+                    pod,
+                    what,
+                    "log",
+                    one_line(line.text, 4 * SHOWN),
+                    rule not in (None, SEEN),
+                )
+            )
     return told
 
 
@@ -207,8 +320,13 @@ def _recognised(line: Line) -> tuple[str | None, str]:
     return None, one_line(line.text, SHOWN)
 
 
-def _about(rule: str | None, line: Line, names: Names, needing: dict[str, tuple[str, list[str]]], host: str) -> list[str]:
-    """The pods that a line is about. A kubelet admits one pod after the other: what it allocates is for the pod that needed it last."""
+def _about(
+    rule: str | None, line: Line, names: Names, needing: dict[str, tuple[str, list[str]]], host: str
+) -> list[str]:
+    """The pods that a line is about. A kubelet admits one pod after the other.
+
+    What it allocates is for the pod that needed it last.
+    """
     pods = names.named(line.text)
     if rule in (NEEDS, GETS):
         told = _RESOURCE.search(line.message)
@@ -225,7 +343,12 @@ def _about(rule: str | None, line: Line, names: Names, needing: dict[str, tuple[
 def _time(value: Any, line: Line) -> float | None:
     """Epoch seconds that a clock can show, of the capture or else of the line itself."""
     for found in (value, line.time):
-        if isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found <= LATEST and math.isfinite(found):
+        if (
+            isinstance(found, (int, float))
+            and not isinstance(found, bool)
+            and 0 <= found <= LATEST
+            and math.isfinite(found)
+        ):
             return float(found)
     return None
 

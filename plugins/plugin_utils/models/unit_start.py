@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what systemd refuses of a unit, by the evidence of its node. Pure.
+"""What systemd refuses of a unit, by the evidence of its node. Pure.
 
-The judgement is that of module_utils/shared/start_refusal.py, which the node asks once more before a start.
+The judgement is that of module_utils/shared/start_refusal.py, which the node asks once more before
+a start.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from ...module_utils.shared import start_refusal as unit_refusal
 from ...module_utils.collectors.node import unit_start
+from ...module_utils.shared import start_refusal as unit_refusal
 from ...module_utils.shared.start_refusal import Refusal
-from . import control_plane
 from ..evidence.document import one_line
+from . import control_plane
 from .result import Proof
 
 WOULD_NOT = "a start now would not succeed: "
 
 
-def of(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (),
-       without: Container[str] = ()) -> list[Refusal]:
+def of(
+    document: Mapping[str, Any],
+    record: Any,
+    lines: Iterable[Any] = (),
+    without: Container[str] = (),
+) -> list[Refusal]:
     """Of a unit that its record describes. lines: its journal, where the collector told none.
 
     without: units that it needs and that the same plan starts before it.
@@ -32,16 +37,21 @@ def of(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (),
     told = dict(_facts(document, record.get("name")))
     needs = told.get("needs")
     if without and isinstance(needs, (list, tuple)):
-        told["needs"] = [one for one in needs
-                         if isinstance(one, Mapping) and one.get("name") not in without]
+        told["needs"] = [
+            one for one in needs if isinstance(one, Mapping) and one.get("name") not in without
+        ]
     if not told.get("said"):
         own = [line for line in lines if isinstance(line, str) and unit_start.of_systemd(line)]
-        told["said"] = own[-unit_start.KEPT:]
+        told["said"] = own[-unit_start.KEPT :]
     return unit_refusal.refusals(record, told)
 
 
-def now(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (),
-        without: Container[str] = ()) -> str | None:
+def now(
+    document: Mapping[str, Any],
+    record: Any,
+    lines: Iterable[Any] = (),
+    without: Container[str] = (),
+) -> str | None:
     """Why a start is not planned: systemd would refuse it; None where it would accept it."""
     found = next((one for one in of(document, record, lines, without) if one.now), None)
     return f"{found.what}; {found.cure}, then run again" if found else None

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a kubelet's words say when it rejects a pod, in every generation of its texts."""
+"""What a kubelet's words say when it rejects a pod, in every generation of its texts."""
 
 from __future__ import annotations
 
@@ -9,30 +9,61 @@ import re
 from dataclasses import dataclass
 
 # In order: the first that is found in reason and message counts. Texts of 1.14 to 1.36.
-_TEXTS = tuple((kind, re.compile(text)) for kind, text in (
-    ("devices", r"requested number of devices unavailable for (?P<resource>\S+?)\. Requested: (?P<requested>\d+), Available: (?P<available>\d+)"),
-    ("unregistered", r"can(?:no|')t allocate unregistered device (?P<resource>[^\s,]+)"),
-    ("unhealthy", r"(?:no healthy devices present|previously allocated devices are no longer healthy);"
-                  r" cannot allocate unhealthy devices (?P<resource>[^\s,]+)"),
-    ("resource", r"Node didn't have enough (?:resource|capacity): (?P<resource>[^\s,]+?),? requested: (?P<requested>\d+),"
-                 r" used: (?P<used>\d+), capacity: (?P<capacity>\d+)"),
-    ("smt", r"SMT Alignment Error: not enough free physical CPUs: available physical CPUs = (?P<available>\d+), requested CPUs = (?P<requested>\d+)"),
-    ("smt", r"SMT Alignment Error: requested (?P<requested>\d+) cpus"),
-    ("smt", r"SMTAlignmentError|SMT Alignment Error"),
-    ("topology", r"TopologyAffinityError|Resources cannot be allocated with Topology locality"),
-    ("cpu", r"not enough cpus available(?: to satisfy request: requested=(?P<requested>\d+), available=(?P<available>\d+))?"),
-    ("memory", r"\[memorymanager\]|memory manager"),
-    ("resource", r"Out[oO]f(?P<resource>\S+)"),
-))
+_TEXTS = tuple(
+    (kind, re.compile(text))
+    for kind, text in (
+        (
+            "devices",
+            (
+                r"requested number of devices unavailable for (?P<resource>\S+?)\. Requested:"
+                r" (?P<requested>\d+), Available: (?P<available>\d+)"
+            ),
+        ),
+        ("unregistered", r"can(?:no|')t allocate unregistered device (?P<resource>[^\s,]+)"),
+        (
+            "unhealthy",
+            r"(?:no healthy devices present|previously allocated devices are no longer healthy);"
+            r" cannot allocate unhealthy devices (?P<resource>[^\s,]+)",
+        ),
+        (
+            "resource",
+            r"Node didn't have enough (?:resource|capacity): (?P<resource>[^\s,]+?),? requested:"
+            r" (?P<requested>\d+),"
+            r" used: (?P<used>\d+), capacity: (?P<capacity>\d+)",
+        ),
+        (
+            "smt",
+            (
+                r"SMT Alignment Error: not enough free physical CPUs: available physical CPUs ="
+                r" (?P<available>\d+), requested CPUs = (?P<requested>\d+)"
+            ),
+        ),
+        ("smt", r"SMT Alignment Error: requested (?P<requested>\d+) cpus"),
+        ("smt", r"SMTAlignmentError|SMT Alignment Error"),
+        ("topology", r"TopologyAffinityError|Resources cannot be allocated with Topology locality"),
+        (
+            "cpu",
+            (
+                r"not enough cpus available(?: to satisfy request: requested=(?P<requested>\d+),"
+                r" available=(?P<available>\d+))?"
+            ),
+        ),
+        ("memory", r"\[memorymanager\]|memory manager"),
+        ("resource", r"Out[oO]f(?P<resource>\S+)"),
+    )
+)
 DEVICE_KINDS = frozenset(("devices", "unregistered", "unhealthy"))
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """kind: devices, unregistered, unhealthy, resource, smt, topology, cpu, memory or other; numbers as far as they are told.
+    """kind: devices, unregistered, unhealthy, resource, smt, topology, cpu, memory or other.
 
-    Numbers are in the unit that the kubelet counts in: devices, pods, millicores or bytes, and whole CPUs where kind is cpu or smt.
-    capacity: all that the node may give out, where kind is resource.
+    Numbers as far as they are told.
+
+    Numbers are in the unit that the kubelet counts in: devices, pods, millicores or bytes, and
+    whole CPUs where kind is cpu or smt. capacity: all that the node may give out, where kind is
+    resource.
     """
 
     kind: str
@@ -49,9 +80,17 @@ def refusal(reason: str | None, message: str | None) -> Refusal:
         match = pattern.search(text)
         if match:
             told = match.groupdict()
-            numbers = {name: int(value) for name, value in told.items() if value and name != "resource"}
+            numbers = {
+                name: int(value) for name, value in told.items() if value and name != "resource"
+            }
             available = numbers.get("available")
             if "capacity" in numbers:
                 available = max(0, numbers["capacity"] - numbers["used"])
-            return Refusal(kind, told.get("resource"), numbers.get("requested"), available, numbers.get("capacity"))
+            return Refusal(
+                kind,
+                told.get("resource"),
+                numbers.get("requested"),
+                available,
+                numbers.get("capacity"),
+            )
     return Refusal("other")

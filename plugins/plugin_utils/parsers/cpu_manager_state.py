@@ -1,18 +1,18 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the kubelet's cpu_manager_state as its bytes say it: policy, sets, checksum. Pure.
+"""The kubelet's cpu_manager_state as its bytes say it: policy, sets, checksum. Pure.
 
-Up to 1.17 entries are by container id, from 1.18 on by pod and container. The checksum is FNV-1a of 32 bits over the text
-that the kubelet's printer makes of the record with a checksum of 0; 0 and none are accepted by every kubelet. A record with
-fields beyond these (CPUs of pods, since 1.36) is of a format whose checksum and sets are not known here.
+Up to 1.17 entries are by container id, from 1.18 on by pod and container. The checksum is FNV-1a of
+32 bits over the text that the kubelet's printer makes of the record with a checksum of 0; 0 and
+none are accepted by every kubelet. A record with fields beyond these (CPUs of pods, since 1.36) is
+of a format whose checksum and sets are not known here.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,9 +28,12 @@ NONE, STATIC = "none", "static"
 
 @dataclass(frozen=True)
 class CpuState:
-    """problem: why a kubelet cannot read it, empty where it can. generation: 1 by container, 2 by pod, None where nothing tells.
+    """problem: why a kubelet cannot read it, empty where it can. generation.
 
-    entries: {(pod UID, container): CPUs}; of generation 1 the UID is empty and the container its id. more: fields of a newer format.
+    1 by container, 2 by pod, None where nothing tells.
+
+    entries: {(pod UID, container): CPUs}; of generation 1 the UID is empty and the container its
+    id. more: fields of a newer format.
     """
 
     problem: str = ""
@@ -53,7 +56,11 @@ class CpuState:
         keys = sorted(self.entries)
         for index, key in enumerate(keys):
             found += [(key, None)] if self.entries[key] & self.default else []
-            found += [(key, other) for other in keys[index + 1:] if self.entries[key] & self.entries[other]]
+            found += [
+                (key, other)
+                for other in keys[index + 1 :]
+                if self.entries[key] & self.entries[other]
+            ]
         return tuple(found)
 
 
@@ -71,28 +78,54 @@ def cpu_state(text: str | None) -> CpuState:
     try:
         return _state(record)
     except (cpuset.CpusetError, TypeError, AttributeError) as error:
-        return CpuState(f"it is not what a kubelet writes ({str(error)[:120]})", str(record.get("policyName") or ""))
+        return CpuState(
+            f"it is not what a kubelet writes ({str(error)[:120]})",
+            str(record.get("policyName") or ""),
+        )
 
 
 def _state(record: Mapping[str, Any]) -> CpuState:
-    policy, default, raw = _string(record, "policyName"), _string(record, "defaultCpuSet"), record.get("entries") or {}
+    policy, default, raw = (
+        _string(record, "policyName"),
+        _string(record, "defaultCpuSet"),
+        record.get("entries") or {},
+    )
     if not isinstance(raw, dict):
         raise TypeError("entries is no object")
     by_pod = [isinstance(value, dict) for value in raw.values()]
     if any(by_pod) and not all(by_pod):
         raise TypeError("entries are of two kinds")
     generation = None if not raw else 2 if by_pod[0] else 1
-    flat = {(pod, name): str(text) for pod, inner in raw.items() for name, text in inner.items()} if generation == 2 else {
-        ("", name): str(text) for name, text in raw.items()}
+    flat = (
+        {(pod, name): str(text) for pod, inner in raw.items() for name, text in inner.items()}
+        if generation == 2
+        else {("", name): str(text) for name, text in raw.items()}
+    )
     more = tuple(sorted(str(name)[:40] for name in set(record) - FIELDS))
-    checksum = UNKNOWN if more else _checked(record.get("checksum") or 0, _printed(policy, default, raw, generation))
-    return CpuState("", policy, cpuset.parse(default), {key: cpuset.parse(value) for key, value in flat.items()}, checksum, generation, more)
+    checksum = (
+        UNKNOWN
+        if more
+        else _checked(record.get("checksum") or 0, _printed(policy, default, raw, generation))
+    )
+    return CpuState(
+        "",
+        policy,
+        cpuset.parse(default),
+        {key: cpuset.parse(value) for key, value in flat.items()},
+        checksum,
+        generation,
+        more,
+    )
 
 
 def _checked(checksum: object, printed: list[str]) -> str:
     if not checksum:
         return ABSENT
-    return RIGHT if checksum in {fnv32a(text.encode("utf-8", "surrogatepass")) for text in printed} else WRONG
+    return (
+        RIGHT
+        if checksum in {fnv32a(text.encode("utf-8", "surrogatepass")) for text in printed}
+        else WRONG
+    )
 
 
 def _string(record: Mapping[str, Any], name: str) -> str:
@@ -102,10 +135,15 @@ def _string(record: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _printed(policy: str, default: str, entries: Mapping[str, Any], generation: int | None) -> list[str]:
-    """What the checksum may have been made of; without entries the two generations differ in the type of nothing.
+def _printed(
+    policy: str, default: str, entries: Mapping[str, Any], generation: int | None
+) -> list[str]:
+    """What the checksum may have been made of.
 
-    With the gate PodLevelResourceManagers (since 1.36) a kubelet prints its map of pods' CPUs too, and writes it only where there are some.
+    Without entries the two generations differ in the type of nothing.
+
+    With the gate PodLevelResourceManagers (since 1.36) a kubelet prints its map of pods' CPUs too,
+    and writes it only where there are some.
     """
     found = []
     if generation != 2:
@@ -113,9 +151,15 @@ def _printed(policy: str, default: str, entries: Mapping[str, Any], generation: 
         found.append(f"(map[string]string){inner}")
     if generation != 1:
         inner = _map({pod: _map(sets) for pod, sets in entries.items()})
-        found += [f"(map[string]map[string]string){inner}", f"(map[string]map[string]string){inner} PodEntries:(state.PodCPUAssignments)map[]"]
-    return [f"(*state.CPUManagerCheckpoint){{PolicyName:(string){policy} DefaultCPUSet:(string){default} Entries:{text} "
-            "Checksum:(checksum.Checksum)0}" for text in found]
+        found += [
+            f"(map[string]map[string]string){inner}",
+            f"(map[string]map[string]string){inner} PodEntries:(state.PodCPUAssignments)map[]",
+        ]
+    return [
+        f"(*state.CPUManagerCheckpoint){{PolicyName:(string){policy}"
+        f" DefaultCPUSet:(string){default} Entries:{text} Checksum:(checksum.Checksum)0}}"
+        for text in found
+    ]
 
 
 def _map(values: Mapping[str, Any]) -> str:

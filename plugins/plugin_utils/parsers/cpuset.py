@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: sets of CPUs as Linux and the kubelet write them: 0-3,8,10-11. Pure."""
+"""Sets of CPUs as Linux and the kubelet write them: 0-3,8,10-11. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ class CpusetError(ValueError):
 
 
 def parse(text: str) -> CPUs:
-    """The set that a list names; empty for an empty text. Spaces around parts are allowed, as the kernel and the kubelet allow them."""
+    """The set that a list names; empty for an empty text.
+
+    Spaces around parts are allowed, as the kernel and the kubelet allow them.
+    """
     found: set[int] = set()
     if not text.strip():
         return frozenset()

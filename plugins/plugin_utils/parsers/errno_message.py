@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what the text of an errno is about, by its path or operation. Pure.
+"""What the text of an errno is about, by its path or operation. Pure.
 
 One errno has several causes: "no space left on device" is a full disk, used-up inotify watches, too
 many cgroups, a cpuset without CPUs, or too many mounts. A text that names neither is no cause.
@@ -16,12 +16,22 @@ NO_SPACE, QUOTA = "no space left on device", "disk quota exceeded"
 MANY_FILES, MANY_IN_SYSTEM = "too many open files", "too many open files in system"
 READ_ONLY, NO_MEMORY = "read-only file system", "cannot allocate memory"
 CGROUP, CPUSET, WATCHES, INSTANCES, KEYRING, MOUNTS, DISK, KERNEL, FILES, FILE_MAX = (
-    "cgroup", "cpuset", "watches", "instances", "keyring", "mounts", "disk", "kernel", "files",
-    "file_max")
+    "cgroup",
+    "cpuset",
+    "watches",
+    "instances",
+    "keyring",
+    "mounts",
+    "disk",
+    "kernel",
+    "files",
+    "file_max",
+)
 CGROUPS = "/sys/fs/cgroup"
 
-_ERRNO = re.compile(f"(?:{MANY_IN_SYSTEM}|{NO_SPACE}|{QUOTA}|{MANY_FILES}|{READ_ONLY}|{NO_MEMORY})",
-                    re.IGNORECASE)
+_ERRNO = re.compile(
+    f"(?:{MANY_IN_SYSTEM}|{NO_SPACE}|{QUOTA}|{MANY_FILES}|{READ_ONLY}|{NO_MEMORY})", re.IGNORECASE
+)
 _PATH = re.compile(r"(?<![\w./:])(/[^\s\"'\\,;)\]]+)")
 _OPERATION = re.compile(r"(?:^|[\s\"'(])(\w+) +[\\\"']*/.*$")
 _INOTIFY = re.compile(r"i?notify|\bwatch(?:er|es|ing)?\b", re.IGNORECASE)
@@ -29,8 +39,23 @@ _KEYS = re.compile(r"key ?ring|session key|\bkeyctl|\badd_key", re.IGNORECASE)
 _CGROUP = re.compile(r"\bcgroups?\b|\bcpuset\.|cgroup\.procs", re.IGNORECASE)
 _CPUSET = re.compile(r"cpuset", re.IGNORECASE)
 _MOUNT = re.compile(r"\bmount(?:ing)?\b", re.IGNORECASE)
-_OPENS = frozenset(("open", "openat", "accept", "accept4", "pipe", "pipe2", "socket", "dup",
-                    "epoll_create1", "eventfd", "fork", "opendir", "connect"))
+_OPENS = frozenset(
+    (
+        "open",
+        "openat",
+        "accept",
+        "accept4",
+        "pipe",
+        "pipe2",
+        "socket",
+        "dup",
+        "epoll_create1",
+        "eventfd",
+        "fork",
+        "opendir",
+        "connect",
+    )
+)
 _MAKES = frozenset(("mkdir", "mkdirat", "create"))
 
 
@@ -48,7 +73,7 @@ def about(text: str) -> About | None:
     """What the last errno of this text is about; None where the text does not say."""
     found = None
     for match in _ERRNO.finditer(text):
-        found = _about(text[:match.start()], match.group().lower()) or found
+        found = _about(text[: match.start()], match.group().lower()) or found
     return found
 
 
@@ -94,7 +119,8 @@ def _of_files(clause: str, path: str, errno: str) -> str | None:
     if errno == NO_MEMORY or not path:
         return None
     special = path.startswith(("/proc/", "/sys/")) or (
-        path.startswith("/dev/") and not path.startswith("/dev/shm"))
+        path.startswith("/dev/") and not path.startswith("/dev/shm")
+    )
     if special:
         return KERNEL
     return DISK
@@ -108,28 +134,52 @@ def _is_cpuset(clause: str, path: str) -> bool:
 
 # kind: (what it is, what is done about it); {0} is the operation and its path, {1} the errno.
 _TOLD = {
-    CGROUP: ("a cgroup operation failed ({0}: {1}); this is not a disk problem",
-             "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups "
-             "are the most), whether the folder is there and writable, and journalctl -k; cgroups "
-             "that a kernel of 3.10 leaks go with a reboot, and a newer kernel"),
-    CPUSET: ("a cpuset has no CPU or no memory node to give ({0}: {1}); this is not a disk problem",
-             "compare cpuset.cpus and cpuset.mems of that cgroup with those of its parents; an "
-             "empty one refuses every process"),
-    WATCHES: ("no inotify watches are left (KM403)",
-              "the playbook too_many_open_files shows who holds them, and raises it"),
-    INSTANCES: ("no inotify instance is left (KM401, KM402)",
-                "the playbook too_many_open_files shows who holds them, and raises it"),
-    FILE_MAX: ("the machine has no file handle left (KM405)",
-               "the playbook too_many_open_files shows it, and raises it"),
-    FILES: ("it may open no more files ({0}: {1}; KM404)",
-            "the playbook too_many_open_files shows which limit, and raises it"),
-    KEYRING: ("the kernel's quota of keys is used up ({1})",
-              "see /proc/key-users, and raise kernel.keys.maxkeys and kernel.keys.maxbytes"),
-    MOUNTS: ("the kernel makes no further mount ({0}: {1})",
-             "count the lines of /proc/self/mountinfo, compare with fs.mount-max, and see who "
-             "mounts so many"),
-    KERNEL: ("a file of the kernel refuses it ({0}: {1}); this is not a disk problem",
-             "see how /proc, /sys and /dev are mounted here, and journalctl -k"),
+    CGROUP: (
+        "a cgroup operation failed ({0}: {1}); this is not a disk problem",
+        (
+            "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups "
+            "are the most), whether the folder is there and writable, and journalctl -k; cgroups "
+            "that a kernel of 3.10 leaks go with a reboot, and a newer kernel"
+        ),
+    ),
+    CPUSET: (
+        "a cpuset has no CPU or no memory node to give ({0}: {1}); this is not a disk problem",
+        (
+            "compare cpuset.cpus and cpuset.mems of that cgroup with those of its parents; an "
+            "empty one refuses every process"
+        ),
+    ),
+    WATCHES: (
+        "no inotify watches are left (KM403)",
+        "the playbook too_many_open_files shows who holds them, and raises it",
+    ),
+    INSTANCES: (
+        "no inotify instance is left (KM401, KM402)",
+        "the playbook too_many_open_files shows who holds them, and raises it",
+    ),
+    FILE_MAX: (
+        "the machine has no file handle left (KM405)",
+        "the playbook too_many_open_files shows it, and raises it",
+    ),
+    FILES: (
+        "it may open no more files ({0}: {1}; KM404)",
+        "the playbook too_many_open_files shows which limit, and raises it",
+    ),
+    KEYRING: (
+        "the kernel's quota of keys is used up ({1})",
+        "see /proc/key-users, and raise kernel.keys.maxkeys and kernel.keys.maxbytes",
+    ),
+    MOUNTS: (
+        "the kernel makes no further mount ({0}: {1})",
+        (
+            "count the lines of /proc/self/mountinfo, compare with fs.mount-max, and see who "
+            "mounts so many"
+        ),
+    ),
+    KERNEL: (
+        "a file of the kernel refuses it ({0}: {1}); this is not a disk problem",
+        "see how /proc, /sys and /dev are mounted here, and journalctl -k",
+    ),
 }
 
 
@@ -146,9 +196,13 @@ def told(text: str) -> tuple[str, str] | None:
 
 def _disk(found: About) -> tuple[str, str]:
     if found.errno == READ_ONLY:
-        return (f"the file system of {found.path} is read-only (KM521)",
-                "see why (journalctl -k), and mount it for writing")
+        return (
+            f"the file system of {found.path} is read-only (KM521)",
+            "see why (journalctl -k), and mount it for writing",
+        )
     if found.errno == QUOTA:
-        return (f"the disk quota of {found.path} is used up",
-                "see repquota, and make room or raise it")
+        return (
+            f"the disk quota of {found.path} is used up",
+            "see repquota, and make room or raise it",
+        )
     return f"a disk is full ({found.path})", f"df -h and df -i of {found.path}; make room"

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: one line of a component's log, taken apart, in every generation of klog (1.18 to 1.36)."""
+"""One line of a component's log, taken apart, in every generation of klog (1.18 to 1.36)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _OWN = frozenset(("ts", "caller", "msg", "v"))
 
 @dataclass(frozen=True)
 class Line:
-    """message: without header; fields: what a structured line says beside it, as texts; text: all of it but the header; time: epoch seconds.
+    """message: without header; fields: what a structured line says beside it, as texts; text.
+
+    All of it but the header; time: epoch seconds.
 
     The time is that of the JSON format alone: the text format's has no year and no zone.
     """
@@ -36,16 +38,18 @@ class Line:
 
 
 def parse(text: str) -> Line:
-    """What this line says: `I1121 20:01:02.113402 1 kubelet.go:1] "SyncLoop ADD" …`, the same unquoted, or JSON; a prefix may stand before it."""
+    """What this line says: `I1121 20:01:02.113402 1 kubelet.go:1] "SyncLoop ADD" …`, the same
+    unquoted, or JSON; a prefix may stand before it.
+    """
     text = text[:LONGEST]
     header = _HEADER.search(text, 0, 512)
     if header is None:
         return _json(text) or Line(text.strip(), {}, text.strip())
-    rest = text[header.end():].strip()
+    rest = text[header.end() :].strip()
     quoted = _QUOTED.match(rest)
     if quoted is None:
         return Line(rest, {}, rest)
-    said = rest[quoted.end():]
+    said = rest[quoted.end() :]
     fields = {name: _unquoted(value) for name, value in _FIELD.findall(said)}
     if said and not fields:  # an older line that begins with a quotation
         return Line(rest, {}, rest)
@@ -66,12 +70,15 @@ def _json(text: str) -> Line | None:
     fields = {str(name): _text(value) for name, value in found.items() if name not in _OWN}
     said = " ".join((found["msg"], *(f"{name}={value}" for name, value in fields.items())))
     stamp = found.get("ts")
-    seconds = stamp / 1000 if isinstance(stamp, (int, float)) and 0 < stamp < 10 ** 15 else None
+    seconds = stamp / 1000 if isinstance(stamp, (int, float)) and 0 < stamp < 10**15 else None
     return Line(found["msg"], fields, said, seconds)
 
 
 def _text(value: Any) -> str:
-    """A value of JSON as the text format has it: an object of the API as namespace/name, a list in brackets."""
+    """A value of JSON as the text format has it.
+
+    An object of the API as namespace/name, a list in brackets.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):

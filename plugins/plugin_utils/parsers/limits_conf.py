@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: limits.conf and limits.d, read as pam_limits reads them. Pure.
+"""Limits.conf and limits.d, read as pam_limits reads them. Pure.
 
-Only sessions that PAM opens get these limits; services have theirs from systemd. Fields are those that sscanf("%s%s%s%s") takes, as in the
-versions of RHEL 7 to 9, Debian 12 and Ubuntu 22.04: no quoting, and what stands behind the value is passed over.
+Only sessions that PAM opens get these limits; services have theirs from systemd. Fields are those
+that sscanf("%s%s%s%s") takes, as in the versions of RHEL 7 to 9, Debian 12 and Ubuntu 22.04: no
+quoting, and what stands behind the value is passed over.
 """
 
 from __future__ import annotations
@@ -19,7 +20,24 @@ from typing import Any
 from . import conf_lines
 
 CONF, FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d"
-LIMITS = frozenset({"core", "data", "fsize", "memlock", "nofile", "rss", "stack", "cpu", "nproc", "as", "locks", "sigpending", "msgqueue", "rtprio"})
+LIMITS = frozenset(
+    {
+        "core",
+        "data",
+        "fsize",
+        "memlock",
+        "nofile",
+        "rss",
+        "stack",
+        "cpu",
+        "nproc",
+        "as",
+        "locks",
+        "sigpending",
+        "msgqueue",
+        "rtprio",
+    }
+)
 LOGINS = frozenset({"maxlogins", "maxsyslogins"})
 SIGNED = frozenset({"priority", "nice"})
 OTHERS = frozenset({"nonewprivs", "chroot"})  # chroot is Debian's
@@ -33,7 +51,9 @@ _RANGE = re.compile(r"([0-9]{0,10}):([0-9]{0,10})\Z")
 
 @dataclass(frozen=True)
 class Entry:
-    """One line. kind: soft, hard or - for both. number: -1 without a limit, None where the value is none.
+    """One line. kind: soft, hard or - for both. number.
+
+    -1 without a limit, None where the value is none.
 
     An entry without an item exempts its domain from all limits: `root -`.
     """
@@ -48,14 +68,27 @@ class Entry:
 
 
 def entries(records: Any) -> list[Entry]:
-    """Every valid line, in the order in which pam_limits reads them. Of a domain the last one of an item counts."""
-    return [entry for record in _files(records) if isinstance(record.get("text"), str) for entry in _entries(record["path"], record["text"])]
+    """Every valid line, in the order in which pam_limits reads them.
+
+    Of a domain the last one of an item counts.
+    """
+    return [
+        entry
+        for record in _files(records)
+        if isinstance(record.get("text"), str)
+        for entry in _entries(record["path"], record["text"])
+    ]
 
 
 @functools.lru_cache(FILES)
 def _entries(path: str, content: str) -> tuple[Entry, ...]:
-    rows = ((position, _WORD.findall(text.partition("#")[0])) for position, text in conf_lines.numbered(content))
-    return tuple(_entry(words, path, position) for position, words in rows if words and _is_valid(words))
+    rows = (
+        (position, _WORD.findall(text.partition("#")[0]))
+        for position, text in conf_lines.numbered(content)
+    )
+    return tuple(
+        _entry(words, path, position) for position, words in rows if words and _is_valid(words)
+    )
 
 
 def unreadable(records: Any) -> list[tuple[str, str]]:
@@ -74,7 +107,10 @@ def _bounds(text: str) -> tuple[int, int | None] | None:
 
 
 def _files(records: Any) -> list[Any]:
-    """limits.conf, then limits.d by name; glob("*.conf") passes over names that begin with a dot."""
+    """limits.conf, then limits.d by name.
+
+    Glob("*.conf") passes over names that begin with a dot.
+    """
     first, others = [], []
     for record in conf_lines.usable(records):
         folder, name = posixpath.split(record["path"])
@@ -89,7 +125,15 @@ def _entry(words: Sequence[str], path: str, position: int) -> Entry:
     if len(words) == 2:
         return Entry(words[0], "-", "", "", None, path, position)
     kind, item = words[1].lower(), words[2].lower()
-    return Entry(words[0], kind if kind in ("soft", "hard") else "-", item, words[3], _number(item, words[3].lower()), path, position)
+    return Entry(
+        words[0],
+        kind if kind in ("soft", "hard") else "-",
+        item,
+        words[3],
+        _number(item, words[3].lower()),
+        path,
+        position,
+    )
 
 
 def _is_valid(words: Sequence[str]) -> bool:
@@ -108,7 +152,9 @@ def _is_valid(words: Sequence[str]) -> bool:
         return False
     if kind not in ("soft", "hard", "-") and item not in LOGINS and item != "nonewprivs":
         return False
-    if domain[0] == "%" and (item != "maxlogins" or bounds is not None and not domain.startswith("%:")):
+    if domain[0] == "%" and (
+        item != "maxlogins" or (bounds is not None and not domain.startswith("%:"))
+    ):
         return False
     return item == "chroot" or _number(item, words[3].lower()) is not None
 
@@ -124,7 +170,8 @@ def _number(item: str, value: str) -> int | None:
     match = _NUMBER.match(value)
     if not match:
         return None
-    size = int(match.group(2)[:21])  # int() refuses thousands of digits; 21 are beyond 64 bits already
+    # int() refuses thousands of digits; 21 are beyond 64 bits already
+    size = int(match.group(2)[:21])
     if item in SIGNED or item in LOGINS:
         size = min(size, (1 << 31) - 1)
         return -size if match.group(1) == "-" else size

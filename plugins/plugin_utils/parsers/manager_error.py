@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: last words about what a kubelet's managers are told. Pure.
+"""Last words about what a kubelet's managers are told. Pure.
 
 Texts of pkg/kubelet/cm and cmd/kubelet/app/server.go, read in 1.14.0 to 1.36.3; `m` marks those
 measured with 1.36.3. A text begins where the line does, or behind a colon, a comma or a bracket;
@@ -78,8 +78,7 @@ _TEXTS = tuple(
         # m; k/k#96352, k/k#85887, k/k#110288
         (
             r"Failed to enforce (?P<w>Kube|System) Reserved (?:Compressible )?Cgroup Limits on "
-            r'"(?P<q1>\d+)": '
-            + _GONE,
+            r'"(?P<q1>\d+)": ' + _GONE,
             "{w}ReservedCgroup: {q1}",
         ),
         (

@@ -1,17 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the kubelet's memory_manager_state as its bytes say it: policy and checksum. Pure.
+"""The kubelet's memory_manager_state as its bytes say it: policy and checksum. Pure.
 
-The checksum is made as that of cpu_manager_state: FNV-1a of 32 bits over the text that the kubelet's printer makes of the record with a
-checksum of 0. Whether a file without one is accepted depends on the release. Fields beyond these (podEntries, since 1.36) are a newer format.
+The checksum is made as that of cpu_manager_state: FNV-1a of 32 bits over the text that the
+kubelet's printer makes of the record with a checksum of 0. Whether a file without one is accepted
+depends on the release. Fields beyond these (podEntries, since 1.36) are a newer format.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +20,18 @@ from ...module_utils.collectors.node.devices import fnv32a
 from .cpu_manager_state import ABSENT, RIGHT, TEXTS, UNKNOWN, WRONG
 
 FIELDS = frozenset(("policyName", "machineState", "entries", "checksum"))
-NUMA = (("NumberOfAssignments", "numberOfAssignments"), ("MemoryMap", "memoryMap"), ("Cells", "cells"))
-TABLE = (("TotalMemSize", "total"), ("SystemReserved", "systemReserved"), ("Allocatable", "allocatable"), ("Reserved", "reserved"), ("Free", "free"))
+NUMA = (
+    ("NumberOfAssignments", "numberOfAssignments"),
+    ("MemoryMap", "memoryMap"),
+    ("Cells", "cells"),
+)
+TABLE = (
+    ("TotalMemSize", "total"),
+    ("SystemReserved", "systemReserved"),
+    ("Allocatable", "allocatable"),
+    ("Reserved", "reserved"),
+    ("Free", "free"),
+)
 BLOCK = (("NUMAAffinity", "numaAffinity"), ("Type", "type"), ("Size", "size"))
 NIL = "<nil>"
 MOST = 1 << 64  # what Go's uint64 does not hold
@@ -30,7 +40,10 @@ OTHER = "it is not what a kubelet writes"
 
 @dataclass(frozen=True)
 class MemoryState:
-    """problem: why a kubelet cannot read it, empty where it can. checksum: of manager_state. more: fields of a newer format."""
+    """problem: why a kubelet cannot read it, empty where it can. checksum: of manager_state. more.
+
+    Fields of a newer format.
+    """
 
     problem: str = ""
     policy: str = ""
@@ -66,16 +79,38 @@ def memory_state(text: str | None) -> MemoryState:
     wanted = record.get("checksum")
     if not wanted:
         return MemoryState("", policy)
-    return MemoryState("", policy, RIGHT if wanted in {fnv32a(one.encode("utf-8", "surrogatepass")) for one in printed} else WRONG)
+    return MemoryState(
+        "",
+        policy,
+        (
+            RIGHT
+            if wanted in {fnv32a(one.encode("utf-8", "surrogatepass")) for one in printed}
+            else WRONG
+        ),
+    )
 
 
 def _printed(record: Mapping[str, Any], policy: str) -> list[str]:
-    """What the checksum may have been made of: with the gate PodLevelResourceManagers (since 1.36) an empty map of pods' memory is printed too."""
+    """What the checksum may have been made of.
+
+    With the gate PodLevelResourceManagers (since 1.36) an empty map of pods' memory is printed too.
+    """
     machine = _map(record.get("machineState", {}), lambda node: _struct(node, NUMA, _numa), int)
-    entries = _map(record.get("entries", {}), lambda pod: _map(pod, lambda blocks: _list(blocks, lambda one: _struct(one, BLOCK, _block, ""))))
-    begin = f"(*state.MemoryManagerCheckpoint){{PolicyName:(string){policy} MachineState:(state.NUMANodeMap){machine} " \
-            f"Entries:(state.ContainerMemoryAssignments){entries} "
-    return [begin + between + "Checksum:(checksum.Checksum)0}" for between in ("", "PodEntries:(state.PodMemoryAssignments)map[] ")]
+    entries = _map(
+        record.get("entries", {}),
+        lambda pod: _map(
+            pod, lambda blocks: _list(blocks, lambda one: _struct(one, BLOCK, _block, ""))
+        ),
+    )
+    begin = (
+        f"(*state.MemoryManagerCheckpoint){{PolicyName:(string){policy}"
+        f" MachineState:(state.NUMANodeMap){machine}"
+        f" Entries:(state.ContainerMemoryAssignments){entries} "
+    )
+    return [
+        begin + between + "Checksum:(checksum.Checksum)0}"
+        for between in ("", "PodEntries:(state.PodMemoryAssignments)map[] ")
+    ]
 
 
 def _numa(name: str, value: Any) -> str:
@@ -83,17 +118,28 @@ def _numa(name: str, value: Any) -> str:
         return f"(int){_number(0 if value is None else value)}"
     if name == "Cells":
         return f"([]int){_list(value, _number)}"
-    tables = _map(value, lambda table: _struct(table, TABLE, lambda dummy, size: f"(uint64){_number(0 if size is None else size)}"))
+    tables = _map(
+        value,
+        lambda table: _struct(
+            table, TABLE, lambda dummy, size: f"(uint64){_number(0 if size is None else size)}"
+        ),
+    )
     return f"(map[v1.ResourceName]*state.MemoryTable){tables}"
 
 
 def _block(name: str, value: Any) -> str:
     if name == "NUMAAffinity":
         return f"([]int){_list(value, _number)}"
-    return f"(uint64){_number(0 if value is None else value)}" if name == "Size" else f"(v1.ResourceName){_text('' if value is None else value)}"
+    return (
+        f"(uint64){_number(0 if value is None else value)}"
+        if name == "Size"
+        else f"(v1.ResourceName){_text('' if value is None else value)}"
+    )
 
 
-def _struct(value: Any, fields: tuple[tuple[str, str], ...], show: Any, pointer: str = "<*>") -> str:
+def _struct(
+    value: Any, fields: tuple[tuple[str, str], ...], show: Any, pointer: str = "<*>"
+) -> str:
     """A record as Go's printer shows it; a pointer to none is nil."""
     if value is None and pointer:
         return NIL

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: files that a boot follows, taken apart: modules-load.d as systemd-modules-load reads it, the mounts of fstab. Pure."""
+"""Files that a boot follows, taken apart.
+
+Modules-load.d as systemd-modules-load reads it, the mounts of fstab. Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,16 @@ from . import conf_lines, swap_files
 
 FOLDERS = boot.LOAD
 SINGLE = boot.SINGLE
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")  # more than a name on a line is no module to systemd, options neither
+# more than a name on a line is no module to systemd, options neither
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
 @dataclass(frozen=True)
 class Named:
-    """A line that names a module. real: where the file leads when it is a link, as Debian's modules.conf does to /etc/modules."""
+    """A line that names a module. real.
+
+    Where the file leads when it is a link, as Debian's modules.conf does to /etc/modules.
+    """
 
     name: str
     path: str
@@ -53,7 +60,10 @@ class Mount:
 
 
 def modules(records: Any) -> list[Named]:
-    """The modules that the next boot loads, in the order of files: one file of a name, /etc before /usr; - and _ are alike."""
+    """The modules that the next boot loads, in the order of files.
+
+    One file of a name, /etc before /usr; - and _ are alike.
+    """
     found = []
     for record in _chosen(records):
         real = conf_lines.target(record)
@@ -67,7 +77,11 @@ def modules(records: Any) -> list[Named]:
 def unread(records: Any) -> list[str]:
     """The files that count and are not wholly known, and folders that could not be listed."""
     chosen = [record for record in _chosen(records) if conf_lines.why_unread(record)]
-    folders = [record for record in conf_lines.usable(records) if record["path"] in FOLDERS and record.get("error") not in (None, "missing")]
+    folders = [
+        record
+        for record in conf_lines.usable(records)
+        if record["path"] in FOLDERS and record.get("error") not in (None, "missing")
+    ]
     return [str(record["path"]) for record in (*chosen, *folders)]
 
 
@@ -88,11 +102,30 @@ def mounts(record: Any) -> list[Mount]:
     found = []
     for one in conf_lines.usable([record]):
         for number, text in conf_lines.lines(one):
-            fields = [swap_files.unescaped(field) for field in re.split(r"[ \t]+", text.strip(" \t\r")) if field]
-            if len(fields) < 3 or fields[0].startswith("#") or not fields[1].startswith("/") or fields[2] in ("swap", "ignore"):
+            fields = [
+                swap_files.unescaped(field)
+                for field in re.split(r"[ \t]+", text.strip(" \t\r"))
+                if field
+            ]
+            if (
+                len(fields) < 3
+                or fields[0].startswith("#")
+                or not fields[1].startswith("/")
+                or fields[2] in ("swap", "ignore")
+            ):
                 continue
             options = tuple(fields[3].split(",")) if len(fields) > 3 else ()
-            found.append(Mount(fields[0], plain(fields[1]), fields[2], options, one["path"], number, text.strip()))
+            found.append(
+                Mount(
+                    fields[0],
+                    plain(fields[1]),
+                    fields[2],
+                    options,
+                    one["path"],
+                    number,
+                    text.strip(),
+                )
+            )
     return found
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: command lines of control-plane components, read as pflag reads them."""
+"""Command lines of control-plane components, read as pflag reads them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# strconv.ParseBool, which pflag uses for boolean flags: nothing else parses ("no", "off", "fAlse" do not).
+# strconv.ParseBool, which pflag uses for boolean flags: nothing else parses ("no", "off", "fAlse"
+# do not).
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
-COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager", "etcd")
+COMPONENTS = (
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "cloud-controller-manager",
+    "etcd",
+)
 _HYPERKUBE = {
     "apiserver": "kube-apiserver",
     "controller-manager": "kube-controller-manager",
@@ -24,7 +31,10 @@ _HYPERKUBE = {
 
 @dataclass(frozen=True)
 class BoolFlag:
-    """The effective use of a boolean flag. value: None when it does not parse; index: position in the list given."""
+    """The effective use of a boolean flag. value: None when it does not parse; index.
+
+    Position in the list given.
+    """
 
     value: bool | None
     raw: str
@@ -42,7 +52,9 @@ def parse_bool(text: str) -> bool | None:
 
 
 def normalise(name: str) -> str:
-    """`--leader_elect` is `--leader-elect` to every component that uses component-base's flag normalisation."""
+    """`--leader_elect` is `--leader-elect` to every component that uses component-base's flag
+    normalisation.
+    """
     return name.replace("_", "-")
 
 
@@ -56,8 +68,8 @@ def _split(item: str) -> tuple[str, str | None] | None:
 def bool_flag(argv: Sequence[str], name: str) -> BoolFlag | None:
     """The last use of --name in argv (the last one wins), or None when the flag is not there.
 
-    A bare boolean flag is true and does not take the next item: `--leader-elect false` leaves a stray argument, with
-    which kube-scheduler and kube-controller-manager refuse to start.
+    A bare boolean flag is true and does not take the next item: `--leader-elect false` leaves a
+    stray argument, with which kube-scheduler and kube-controller-manager refuse to start.
     """
     found = None
     for index, item in enumerate(argv):
@@ -67,9 +79,13 @@ def bool_flag(argv: Sequence[str], name: str) -> BoolFlag | None:
         value = split[1]
         if value is not None:
             parsed = parse_bool(value)
-            found = BoolFlag(parsed, item, index, "" if parsed is not None else f"{value!r} is no boolean")
+            found = BoolFlag(
+                parsed, item, index, "" if parsed is not None else f"{value!r} is no boolean"
+            )
         elif index + 1 < len(argv) and parse_bool(argv[index + 1]) is not None:
-            found = BoolFlag(None, f"{item} {argv[index + 1]}", index, f"stray argument {argv[index + 1]!r}")
+            found = BoolFlag(
+                None, f"{item} {argv[index + 1]}", index, f"stray argument {argv[index + 1]!r}"
+            )
         else:
             found = BoolFlag(True, item, index)
     return found
@@ -82,7 +98,10 @@ def string_flag(argv: Sequence[str], name: str) -> str | None:
 
 
 def string_flags(argv: Sequence[str], name: str) -> list[str]:
-    """All values of --name=value or `--name value`: of a map or a list each use adds to those before it."""
+    """All values of --name=value or `--name value`.
+
+    Of a map or a list each use adds to those before it.
+    """
     found = []
     for index, item in enumerate(argv):
         split = _split(item)
@@ -96,7 +115,9 @@ def string_flags(argv: Sequence[str], name: str) -> list[str]:
 
 
 def component_of(argv: Sequence[str], *fallbacks: str) -> str | None:
-    """The control-plane component that a command line starts, else the first fallback that is the name of one."""
+    """The control-plane component that a command line starts, else the first fallback that is
+    the name of one.
+    """
     words = [word.rsplit("/", 1)[-1] for word in argv[:8]]
     for position, word in enumerate(words):
         if word in COMPONENTS:
@@ -105,14 +126,21 @@ def component_of(argv: Sequence[str], *fallbacks: str) -> str | None:
             following = words[position + 1]
             return _HYPERKUBE.get(following, following if following in COMPONENTS else None)
     for name in fallbacks:
-        base = re.sub(r"-(amd64|arm64|arm|ppc64le|s390x)$", "", name.rsplit("/", 1)[-1].split(":")[0].split("@")[0])
+        base = re.sub(
+            r"-(amd64|arm64|arm|ppc64le|s390x)$",
+            "",
+            name.rsplit("/", 1)[-1].split(":")[0].split("@")[0],
+        )
         if base in COMPONENTS:
             return base
     return None
 
 
 def shell_words(item: str) -> list[str]:
-    """The words of a `sh -c` line, so that a flag inside one is seen; the line split at blanks when it is no shell."""
+    """The words of a `sh -c` line, so that a flag inside one is seen.
+
+    The line split at blanks when it is no shell.
+    """
     try:
         return shlex.split(item)
     except ValueError:
@@ -123,6 +151,9 @@ _VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]+))?(.*)$")
 
 
 def parse_version(text: str | None) -> tuple[int, int] | None:
-    """(major, minor) of a Kubernetes version or image tag such as v1.18.4-tke.5; None when it is no version."""
+    """(major, minor) of a Kubernetes version or image tag such as v1.18.4-tke.5.
+
+    None when it is no version.
+    """
     match = _VERSION.match(text or "")
     return (int(match.group(1)), int(match.group(2))) if match else None

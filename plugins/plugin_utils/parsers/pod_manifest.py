@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: static pod manifests as the kubelet reads them, with the place of every argument."""
+"""Static pod manifests as the kubelet reads them, with the place of every argument."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from . import pflag as flags
 from ..safe_io.yaml_nodes import first_document, get, items, text_of
+from . import pflag as flags
 
 
 class ManifestError(ValueError):
@@ -27,8 +27,11 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True)
 class Argument:
-    """One item of `command` or `args`. start, end: character offsets of the scalar in the text behind its byte order
-    mark (most have none); line is 1-based."""
+    """One item of `command` or `args`. start, end.
+
+    Character offsets of the scalar in the text behind its byte order mark (most have none); line is
+    1-based.
+    """
 
     value: str
     line: int
@@ -45,7 +48,10 @@ class Container:
 
     @property
     def argv(self) -> list[str]:
-        """command and args as the container runs them: `$(NAME)` replaced by the container's own environment."""
+        """Command and args as the container runs them.
+
+        `$(NAME)` replaced by the container's own environment.
+        """
         return [_expand(argument.value, self.env) for argument in self.arguments]
 
     @property
@@ -82,13 +88,16 @@ class Manifest:
 
 
 def _expand(text: str, env: dict[str, str]) -> str:
-    return re.sub(r"\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", lambda m: env.get(m.group(1), m.group(0)), text)
+    return re.sub(
+        r"\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", lambda m: env.get(m.group(1), m.group(0)), text
+    )
 
 
 def parse(text: str) -> Manifest:
     """The pod of a static pod manifest; only the first YAML document counts, as for the kubelet.
 
-    Raises ManifestError when the kubelet would drop it: broken YAML, not a mapping, no kind Pod, no containers.
+    Raises ManifestError when the kubelet would drop it: broken YAML, not a mapping, no kind Pod, no
+    containers.
     """
     return read(compose(text))
 
@@ -98,22 +107,31 @@ def read(root: Node | None) -> Manifest:
     if not isinstance(root, MappingNode):
         raise ManifestError("the file is empty" if root is None else "not a mapping")
     if text_of(get(root, "kind")) != "Pod":
-        raise ManifestError(f"kind is {text_of(get(root, 'kind')) or 'missing'}, not Pod", root.start_mark.line + 1)
+        raise ManifestError(
+            f"kind is {text_of(get(root, 'kind')) or 'missing'}, not Pod", root.start_mark.line + 1
+        )
     metadata, spec = get(root, "metadata"), get(root, "spec")
     containers = tuple(_container(node) for node in items(get(spec, "containers")))
     if not containers:
         raise ManifestError("spec.containers is missing or empty")
-    return Manifest(text_of(get(metadata, "name")), text_of(get(metadata, "namespace")) or "default", containers)
+    return Manifest(
+        text_of(get(metadata, "name")), text_of(get(metadata, "namespace")) or "default", containers
+    )
 
 
 def compose(text: str) -> Node | None:
-    """The first document as PyYAML's nodes, which know their places; None when there is none. Raises ManifestError."""
+    """The first document as PyYAML's nodes, which know their places; None when there is none.
+
+    Raises ManifestError.
+    """
     try:
         return first_document(text)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
-        raise ManifestError(getattr(exc, "problem", None) or str(exc).split("\n", 1)[0],
-                            mark.line + 1 if mark else None) from exc
+        raise ManifestError(
+            getattr(exc, "problem", None) or str(exc).split("\n", 1)[0],
+            mark.line + 1 if mark else None,
+        ) from exc
     except RecursionError as exc:
         raise ManifestError("nested too deeply") from exc
     except UnicodeEncodeError as exc:
@@ -121,7 +139,9 @@ def compose(text: str) -> Node | None:
 
 
 def parseable(text: str, masked: Iterable[Sequence[int]]) -> str:
-    """The text with other letters for the asterisks of its masked byte spans: a plain `token: ****` is no YAML.
+    """The text with other letters for the asterisks of its masked byte spans: a plain `token.
+
+    ****` is no YAML.
 
     Every place stays what it was.
     """
@@ -136,18 +156,24 @@ def parseable(text: str, masked: Iterable[Sequence[int]]) -> str:
 
 def _container(node: Node) -> Container:
     arguments = tuple(
-        Argument(text_of(item), item.start_mark.line + 1, item.start_mark.index, item.end_mark.index)
+        Argument(
+            text_of(item), item.start_mark.line + 1, item.start_mark.index, item.end_mark.index
+        )
         for key in ("command", "args")
         for item in items(get(node, key))
     )
-    env = {text_of(get(entry, "name")): text_of(get(entry, "value")) for entry in items(get(node, "env"))}
+    env = {
+        text_of(get(entry, "name")): text_of(get(entry, "value"))
+        for entry in items(get(node, "env"))
+    }
     return Container(text_of(get(node, "name")), text_of(get(node, "image")), arguments, env)
 
 
 def scalars(text: str, limit: int = 20000) -> Iterator[tuple[tuple[str | int, ...], str, int]]:
     """Every scalar of the first YAML document as (path of keys and indices, value, 1-based line).
 
-    Raises ManifestError when the text does not parse, or holds more than limit nodes once its aliases are followed.
+    Raises ManifestError when the text does not parse, or holds more than limit nodes once its
+    aliases are followed.
     """
     root = compose(text)
     stack: list[tuple[tuple[str | int, ...], Node]] = [((), root)] if root is not None else []
@@ -160,6 +186,8 @@ def scalars(text: str, limit: int = 20000) -> Iterator[tuple[tuple[str | int, ..
         if isinstance(node, ScalarNode):
             yield path, node.value, node.start_mark.line + 1
         elif isinstance(node, SequenceNode):
-            stack.extend((path + (index,), item) for index, item in reversed(list(enumerate(node.value))))
+            stack.extend(
+                ((*path, index), item) for index, item in reversed(list(enumerate(node.value)))
+            )
         elif isinstance(node, MappingNode):
-            stack.extend((path + (text_of(key),), item) for key, item in reversed(node.value))
+            stack.extend(((*path, text_of(key)), item) for key, item in reversed(node.value))

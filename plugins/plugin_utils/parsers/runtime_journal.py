@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a container runtime said before it ended, as the collector runtime brings it. Pure.
+"""What a container runtime said before it ended, as the collector runtime brings it. Pure.
 
-`m` marks texts measured with containerd 1.6.20; others are those of docker's and CRI-O's sources, which were looked up.
+`m` marks texts measured with containerd 1.6.20; others are those of docker's and CRI-O's sources,
+which were looked up.
 """
 
 from __future__ import annotations
@@ -13,34 +14,74 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import errno_message as errno_words
 from ..evidence.document import one_line
+from . import errno_message as errno_words
 
-_STATUS = {203: ("systemd cannot execute its program (203/EXEC)",
-                 "see whether the program of ExecStart is there and may be executed (ls -lZ), and install it again"),
-           205: ("a limit of its unit is above what it can have, 205/LIMITS (KM409)", "lower LimitNOFILE= and its like where systemctl cat shows them")}
-# (text, what it is, what is done about it). An errno whose path or operation is known comes before these: CRI-O opens its storage while it validates its
+_STATUS = {
+    203: (
+        "systemd cannot execute its program (203/EXEC)",
+        (
+            "see whether the program of ExecStart is there and may be executed (ls -lZ), and"
+            " install it again"
+        ),
+    ),
+    205: (
+        "a limit of its unit is above what it can have, 205/LIMITS (KM409)",
+        "lower LimitNOFILE= and its like where systemctl cat shows them",
+    ),
+}
+# (text, what it is, what is done about it). An errno whose path or operation is known comes before
+# these: CRI-O opens its storage while it validates its
 # configuration. What a file is to blame for comes first.
-_TEXTS = tuple((re.compile(text, re.IGNORECASE), what, cure) for text, what, cure in (
-    # encoding/json, of docker's files and of CRI-O's older ones; "... volatile-containers.json: []*storage.Container: decode slice: expect [ or n, but found
-    # \x00" of CRI-O's newer ones (json-iterator), where a power cut left zeros
-    (r"unexpected end of json input|invalid character '\\+x00'|expect [\[{] or n, but found", "a file of its own is empty or cut off, as a power cut leaves it",
-     "see which file its last words name (of docker /etc/docker/daemon.json, of CRI-O those below /var/lib/containers/storage, for which crio wipe is there, "
-     "once none of its containers runs)"),
-    # pkg/config of CRI-O, RootConfig.Validate: containers/storage refuses
-    (r"failed to get store to set defaults", "CRI-O cannot open its storage (/var/lib/containers/storage)",
-     "see what its last words say of it: a file system on which overlay does not work (xfs needs ftype=1), /etc/containers/storage.conf, or damage"),
-    # m "containerd: failed to load TOML: /etc/containerd/config.toml: (2, 2): ...", "failed to unmarshal TOML: ..."; dockerd's loadDaemonCliConfig; CRI-O's
-    # UpdateFromDropInFile and Validate, whose sections are root, runtime, image, network, api and NRI
-    (r"failed to (?:load|unmarshal|decode) toml|unable to configure the docker daemon with file|unable to decode configuration|validating \w+ config",
-     "it refuses its configuration", "mend the file that its last words name"),
-))
-_WORSE = re.compile(r"level=(?:fatal|error|panic)|\bpanic: |\bfatal error: |\b(?:failed|cannot|unable|invalid)\b", re.IGNORECASE)
+_TEXTS = tuple(
+    (re.compile(text, re.IGNORECASE), what, cure)
+    for text, what, cure in (
+        # encoding/json, of docker's files and of CRI-O's older ones; "... volatile-containers.json:
+        # []*storage.Container: decode slice: expect [ or n, but found
+        # \x00" of CRI-O's newer ones (json-iterator), where a power cut left zeros
+        (
+            r"unexpected end of json input|invalid character '\\+x00'|expect [\[{] or n, but found",
+            "a file of its own is empty or cut off, as a power cut leaves it",
+            (
+                "see which file its last words name (of docker /etc/docker/daemon.json, of CRI-O"
+                " those below /var/lib/containers/storage, for which crio wipe is there, once none"
+                " of its containers runs)"
+            ),
+        ),
+        # pkg/config of CRI-O, RootConfig.Validate: containers/storage refuses
+        (
+            r"failed to get store to set defaults",
+            "CRI-O cannot open its storage (/var/lib/containers/storage)",
+            (
+                "see what its last words say of it: a file system on which overlay does not work"
+                " (xfs needs ftype=1), /etc/containers/storage.conf, or damage"
+            ),
+        ),
+        # m "containerd: failed to load TOML: /etc/containerd/config.toml: (2, 2): ...", "failed to
+        # unmarshal TOML: ..."; dockerd's loadDaemonCliConfig; CRI-O's
+        # UpdateFromDropInFile and Validate, whose sections are root, runtime, image, network, api and
+        # NRI
+        (
+            (
+                r"failed to (?:load|unmarshal|decode) toml|unable to configure the docker daemon"
+                r" with file|unable to decode configuration|validating \w+ config"
+            ),
+            "it refuses its configuration",
+            "mend the file that its last words name",
+        ),
+    )
+)
+_WORSE = re.compile(
+    r"level=(?:fatal|error|panic)|\bpanic: |\bfatal error: |\b(?:failed|cannot|unable|invalid)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
 class Words:
-    """line: that tells the most; what: the cause that it names, empty where none that is known; cure: what is done about it.
+    """line: that tells the most; what: the cause that it names, empty where none that is known.
+
+    Cure: what is done about it.
 
     instead: whether it says more than the state of the unit.
     """
@@ -54,17 +95,29 @@ class Words:
 def told(record: Mapping[str, Any]) -> Words:
     """Of one unit's evidence. Never raises."""
     raw = record.get("said")
-    lines = [one_line(one, 400) for one in raw if isinstance(one, str)] if isinstance(raw, (list, tuple)) else []
+    lines = (
+        [one_line(one, 400) for one in raw if isinstance(one, str)]
+        if isinstance(raw, (list, tuple))
+        else []
+    )
     status = record.get("exec_main_status")
     if isinstance(status, int) and status in _STATUS and record.get("result") != "success":
         return Words(lines[-1] if lines else "", *_STATUS[status])
     for line in reversed(lines):
-        found = errno_words.told(line) or next(((what, cure) for text, what, cure in _TEXTS if text.search(line)), None)
+        found = errno_words.told(line) or next(
+            ((what, cure) for text, what, cure in _TEXTS if text.search(line)), None
+        )
         if found:
             return Words(line, *found)
-    return Words(next((line for line in reversed(lines) if _WORSE.search(line)), lines[-1] if lines else ""))
+    return Words(
+        next((line for line in reversed(lines) if _WORSE.search(line)), lines[-1] if lines else "")
+    )
 
 
 def damaged(metadata: Any) -> str:
     """The path of containerd's database, where it is none any more; "" else."""
-    return one_line(metadata.get("path"), 200) if isinstance(metadata, Mapping) and metadata.get("valid") is False else ""
+    return (
+        one_line(metadata.get("path"), 200)
+        if isinstance(metadata, Mapping) and metadata.get("valid") is False
+        else ""
+    )

@@ -1,11 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the kernel settings that a machine will have, from its sysctl.d files. Pure.
+"""The kernel settings that a machine will have, from its sysctl.d files. Pure.
 
-Two programs read the same files and differ: systemd-sysctl at boot, `sysctl --system` of procps by hand. This follows systemd 246 and procps
-3.3.17, in which globs came. Older ones know none (RHEL 7 and 8) and write the other lines alike, except that procps before 3.3.17 let a file in
-/run mask its namesake in /etc. systemd has not read /etc/sysctl.conf since 207: distributions link to it from /etc/sysctl.d/99-sysctl.conf.
+Two programs read the same files and differ: systemd-sysctl at boot, `sysctl --system` of procps by
+hand. This follows systemd 246 and procps 3.3.17, in which globs came. Older ones know none (RHEL 7
+and 8) and write the other lines alike, except that procps before 3.3.17 let a file in /run mask its
+namesake in /etc. systemd has not read /etc/sysctl.conf since 207: distributions link to it from
+/etc/sysctl.d/99-sysctl.conf.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ...module_utils.collectors.node import limits
-from . import conf_lines
 from ..evidence import memoize as remember
+from . import conf_lines
 
 FOLDERS = limits.SYSCTL
 CONF = "/etc/sysctl.conf"
 BLANKS = " \t\r\n\v\f"
-FILES, KINDS = 128, 64  # that are kept once taken apart: nodes of one cluster mostly have the same files
+# that are kept once taken apart: nodes of one cluster mostly have the same files
+FILES, KINDS = 128, 64
 MAX_KEY = 512  # a longer one is no key: a hostile glob costs time
 _SWAPPED = str.maketrans("./", "/.")
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)\Z")
@@ -38,9 +41,11 @@ _Content = tuple[str, str | None, str]  # path, where a link leads, text
 class Setting:
     """A key's value and the line that decides it.
 
-    path: the file as it lies in its folder; real: where it leads when it is a link, and so what to edit. overrides: (path, line, value) of
-    the assignments that lose to it, as they are read. An explicit one beats every glob, so one of them may stand further down. who: whose
-    setting it is, where something sets it once the files of sysctl.d are read (plugin_utils/parsers/sysctl_overrides.py).
+    path: the file as it lies in its folder; real: where it leads when it is a link, and so what to
+    edit. overrides: (path, line, value) of the assignments that lose to it, as they are read. An
+    explicit one beats every glob, so one of them may stand further down. who: whose setting it is,
+    where something sets it once the files of sysctl.d are read
+    (plugin_utils/parsers/sysctl_overrides.py).
     """
 
     key: str
@@ -88,20 +93,32 @@ def of_file(record: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Setting
 
 
 def excluding(records: Any, key: str) -> str | None:
-    """path:line of the last line that keeps systemd-sysctl from setting this key, as an operator edits it."""
+    """path:line of the last line that keeps systemd-sysctl from setting this key, as an operator
+    edits it.
+    """
     path = _proc_path(key)
-    lines = [line for file in _contents(_booted(records)) for line in _parsed(*file) if line.key == path and line.value is None]
+    lines = [
+        line
+        for file in _contents(_booted(records))
+        for line in _parsed(*file)
+        if line.key == path and line.value is None
+    ]
     return "{}:{}".format(*lines[-1].place) if lines else None
 
 
 def unreadable(records: Any) -> list[tuple[str, str]]:
-    """(path, why) of each file that counts and is not wholly known: what it sets is unknown. One that is masked does not count."""
+    """(path, why) of each file that counts and is not wholly known: what it sets is unknown.
+
+    One that is masked does not count.
+    """
     found = ((record["path"], conf_lines.why_unread(record)) for record in _by_hand(records))
     return [(path, why) for path, why in found if why is not None]
 
 
 def number(text: Any) -> int | None:
-    """A value of one whole number as the kernel takes it (proc_dointvec: base 0, at most 20 characters, 64 bits); None for anything else.
+    """A value of one whole number as the kernel takes it (proc_dointvec.
+
+    Base 0, at most 20 characters, 64 bits); None for anything else.
 
     08 and 0x are nothing to it, nor are +1 and 1e6; 010 is eight.
     """
@@ -129,18 +146,26 @@ def _booted(records: Any) -> list[Mapping[str, Any]]:
 
 @remember.last
 def _by_hand(records: Any) -> list[Mapping[str, Any]]:
-    return _chosen(records, hidden=True) + [record for record in conf_lines.usable(records) if record["path"] == CONF]
+    return _chosen(records, hidden=True) + [
+        record for record in conf_lines.usable(records) if record["path"] == CONF
+    ]
 
 
 def _chosen(records: Any, hidden: bool) -> list[Mapping[str, Any]]:
-    """The files that are read, in that order: one for each name, from the first folder that has it, whatever it is there.
+    """The files that are read, in that order.
+
+    One for each name, from the first folder that has it, whatever it is there.
 
     systemd passes over names that begin with a dot, procps does not.
     """
     named: dict[str, tuple[int, Mapping[str, Any]]] = {}
     for record in conf_lines.usable(records):
         folder, name = posixpath.split(record["path"])
-        if folder not in FOLDERS or not name.endswith(".conf") or (name.startswith(".") and not hidden):
+        if (
+            folder not in FOLDERS
+            or not name.endswith(".conf")
+            or (name.startswith(".") and not hidden)
+        ):
             continue
         rank = FOLDERS.index(folder)
         if name not in named or rank < named[name][0]:
@@ -149,14 +174,23 @@ def _chosen(records: Any, hidden: bool) -> list[Mapping[str, Any]]:
 
 
 def _contents(records: Iterable[Mapping[str, Any]]) -> tuple[_Content, ...]:
-    """What of these files decides, without their times and sizes, in which nodes of one kind differ."""
+    """What of these files decides, without their times and sizes, in which nodes of one kind
+    differ.
+    """
     texts = ((record, record.get("text")) for record in records)
-    return tuple((record["path"], conf_lines.target(record), text) for record, text in texts if isinstance(text, str))
+    return tuple(
+        (record["path"], conf_lines.target(record), text)
+        for record, text in texts
+        if isinstance(text, str)
+    )
 
 
 @functools.lru_cache(FILES)
 def _parsed(path: str, real: str | None, content: str) -> tuple[_Line, ...]:
-    """The assignments of a file and the keys that it excludes; other lines are passed over, as both programs do."""
+    """The assignments of a file and the keys that it excludes.
+
+    Other lines are passed over, as both programs do.
+    """
     found = []
     for position, text in conf_lines.numbered(content):
         text = text.strip(BLANKS)
@@ -167,7 +201,9 @@ def _parsed(path: str, real: str | None, content: str) -> tuple[_Line, ...]:
             continue
         named = _proc_path(key[1:] if key.startswith("-") else key) if len(key) <= MAX_KEY else ""
         if named:
-            found.append(_Line(named, value.strip(BLANKS) if equals else None, path, position, real))
+            found.append(
+                _Line(named, value.strip(BLANKS) if equals else None, path, position, real)
+            )
     return tuple(found)
 
 
@@ -179,7 +215,10 @@ def _is_glob(path: str) -> bool:
 
 
 def _fits(path: str, glob: str) -> bool:
-    """fnmatch() with C's [^…] as well; never an error for a range such as [z-a], which is one to Python 3.10."""
+    """fnmatch() with C's [^…] as well.
+
+    Never an error for a range such as [z-a], which is one to Python 3.10.
+    """
     try:
         return fnmatchcase(path, glob.replace("[^", "[!"))
     except re.error:
@@ -195,7 +234,11 @@ def _touches(line: _Line, path: str) -> bool:
 
 
 def _systemd(lines: list[_Line]) -> Callable[[str], _Line | None]:
-    """Which line decides a path, or excludes it. A key that is assigned another value moves to the end, one that is given the same again stays where it was."""
+    """Which line decides a path, or excludes it.
+
+    A key that is assigned another value moves to the end, one that is given the same again stays
+    where it was.
+    """
     options: dict[str, _Line] = {}
     for line in lines:
         if line.key in options and options[line.key].value != line.value:
@@ -212,7 +255,10 @@ def _systemd(lines: list[_Line]) -> Callable[[str], _Line | None]:
 
 
 def _procps(lines: list[_Line]) -> Callable[[str], _Line | None]:
-    """Which line decides a path. An exclusion keeps only globs off its key; one with wildcards keeps off nothing (4.0.2, later ones heed them)."""
+    """Which line decides a path. An exclusion keeps only globs off its key.
+
+    One with wildcards keeps off nothing (4.0.2, later ones heed them).
+    """
     latest: dict[str, _Line] = {line.key: line for line in lines if line.value is not None}
     globs = [line for line in lines if _is_glob(line.key) and line.value is not None]
     excluded = {line.key for line in lines if line.value is None}
@@ -226,7 +272,9 @@ def _procps(lines: list[_Line]) -> Callable[[str], _Line | None]:
 
 
 @functools.lru_cache(KINDS)
-def _settings(files: tuple[_Content, ...], keys: tuple[str, ...], program: _Program) -> Mapping[str, Setting]:
+def _settings(
+    files: tuple[_Content, ...], keys: tuple[str, ...], program: _Program
+) -> Mapping[str, Setting]:
     lines = [line for file in files for line in _parsed(*file)]
     deciding, found = program(lines), {}
     for key in keys:
@@ -234,8 +282,14 @@ def _settings(files: tuple[_Content, ...], keys: tuple[str, ...], program: _Prog
         best = deciding(path)
         if best is None or best.value is None:
             continue
-        # by hand, /etc/sysctl.conf is read twice where a link leads to it: a line does not beat itself
-        beaten = tuple((line.path, line.number, line.value) for line in lines
-                       if line.value is not None and line.place != best.place and _touches(line, path))
-        found[canonical(key)] = Setting(canonical(key), best.value, best.path, best.number, best.real, beaten)
+        # by hand, /etc/sysctl.conf is read twice where a link leads to it: a line does not beat
+        # itself
+        beaten = tuple(
+            (line.path, line.number, line.value)
+            for line in lines
+            if line.value is not None and line.place != best.place and _touches(line, path)
+        )
+        found[canonical(key)] = Setting(
+            canonical(key), best.value, best.path, best.number, best.real, beaten
+        )
     return found

@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a unit's journal as its starts, and the lines with which a kubelet says that it ends. Pure.
+"""A unit's journal as its starts, and the lines with which a kubelet says that it ends. Pure.
 
-A line says that the process ends by its form, never by its words: each form below is one that the process does not survive.
+A line says that the process ends by its form, never by its words: each form below is one that the
+process does not survive.
 
 | form | of | exit status |
 |---|---|---|
@@ -14,8 +15,9 @@ A line says that the process ends by its form, never by its words: each form bel
 | `panic: …`, `fatal error: …` | Go itself (measured with 1.36.3: an unknown gate in the configuration) | 2 |
 | `time="…" level=fatal msg="…"`, `level=error msg="kubelet exited: …"` | k3s (pkg/daemons/executor/embed.go). rke2's "Kubelet exited" ends nothing | 1 |
 
-Who names pods can put words into a line, and by the output of a probe whole lines into the journal of an old kubelet. So a form is looked for
-at the beginning of a line alone, quoted text is taken out before anything is looked for, and what a header calls the pid is compared.
+Who names pods can put words into a line, and by the output of a probe whole lines into the journal
+of an old kubelet. So a form is looked for at the beginning of a line alone, quoted text is taken
+out before anything is looked for, and what a header calls the pid is compared.
 """
 
 from __future__ import annotations
@@ -24,34 +26,61 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from . import klog
 from ..evidence.document import one_line
+from . import klog
 
 MAX_LINES = 5000
 LONGEST = 4096  # last words are short; what is longer are dumps of configurations
 MAX_ABOUT = 50
 CONTINUED = 40  # lines of one value of klog that has several
 
-_ENTRY = re.compile(r"(?:\d{4}-\S{1,40}|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?:\S{1,255}) ([^\s\[\]:]{1,80})(?:\[(\d{1,10})\])?: (.*)", re.DOTALL)
+_ENTRY = re.compile(
+    r"(?:\d{4}-\S{1,40}|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?:\S{1,255})"
+    r" ([^\s\[\]:]{1,80})(?:\[(\d{1,10})\])?: (.*)",
+    re.DOTALL,
+)
 _BOOT = re.compile(r"-- (?:Boot [0-9a-f]{32}|Reboot) --\s*")
 # "Main process" since systemd 229, "main process" in 219
-_EXIT = re.compile(r"(?:\S{1,255}: )?[Mm]ain process exited, code=(exited|killed|dumped), status=(\d{1,3})(?:/\S+)?\s*")
+_EXIT = re.compile(
+    r"(?:\S{1,255}: )?[Mm]ain process exited, code=(exited|killed|dumped),"
+    r" status=(\d{1,3})(?:/\S+)?\s*"
+)
 _RESULT = re.compile(r"\S{1,255}: Failed with result '([a-z-]{1,40})'\.\s*")
-_AGAIN = re.compile(r"(?:\S{1,255}: )?Scheduled restart job\b|\S{1,255} (?:Service )?hold-?off time over, scheduling restart|"
-                    r"\S{1,255} Service \S+ expired, scheduling restart|(?:Start|Stopp)(?:ed|ing) ")
-_HEADER = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d\.\d{1,9} +(\d{1,10}) [\w.-]{1,80}\.go:\d{1,6}\] ")
+_AGAIN = re.compile(
+    r"(?:\S{1,255}: )?Scheduled restart job\b|\S{1,255} (?:Service )?hold-?off time over,"
+    r" scheduling restart|"
+    r"\S{1,255} Service \S+ expired, scheduling restart|(?:Start|Stopp)(?:ed|ing) "
+)
+_HEADER = re.compile(
+    r"([IWEF])\d{4} \d\d:\d\d:\d\d\.\d{1,9} +(\d{1,10}) [\w.-]{1,80}\.go:\d{1,6}\] "
+)
 _LOGRUS = re.compile(r'time="[^"]{1,64}" level=(fatal|error) msg="((?:[^"\\]|\\.)*)"')
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\\?$)', re.DOTALL)  # one that is not closed reaches to the end: no second try, whatever comes
-_WORSE = re.compile(r"^(?:Error|panic|fatal error|error): |level=(?:error|fatal|panic)|"
-                    r"\b(?:[Ff]ailed|[Cc]annot|[Uu]nable)\b")
+# one that is not closed reaches to the end: no second try, whatever comes
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\\?$)', re.DOTALL)
+_WORSE = re.compile(
+    r"^(?:Error|panic|fatal error|error): |level=(?:error|fatal|panic)|"
+    r"\b(?:[Ff]ailed|[Cc]annot|[Uu]nable)\b"
+)
 _RUNE = re.compile(r"invalid character '\\?\"'")  # of a JSON parser: the one quote that is none
 _MESSAGE = re.compile(r'"([^"\\]{1,80})"')
 # Structured messages after which the kubelet calls os.Exit(1).
-_ENDING = frozenset((
-    "command failed", "Failed to run kubelet", "Failed to parse kubelet flag", "Unknown command", "Failed to validate kubelet flags",
-    "Failed to set feature gates from initial flags-based config", "Failed to load kubelet config file", "Failed to validate kubelet configuration",
-    "Failed to construct kubelet dependencies", "Failed to start ContainerManager", "Failed to start cAdvisor", "Failed to listen and serve",
-    "Failed to initialize internal modules"))
+_ENDING = frozenset(
+    (
+        "command failed",
+        "Failed to run kubelet",
+        "Failed to parse kubelet flag",
+        "Unknown command",
+        "Failed to validate kubelet flags",
+        "Failed to set feature gates from initial flags-based config",
+        "Failed to load kubelet config file",
+        "Failed to validate kubelet configuration",
+        "Failed to construct kubelet dependencies",
+        "Failed to start ContainerManager",
+        "Failed to start cAdvisor",
+        "Failed to listen and serve",
+        "Failed to initialize internal modules",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +94,10 @@ class Said:
 
 @dataclass
 class Start:
-    """One start of the unit's process: what it said, and how systemd saw it end: exit is (exited, killed or dumped; status)."""
+    """One start of the unit's process: what it said, and how systemd saw it end.
+
+    Exit is (exited, killed or dumped; status).
+    """
 
     lines: list[Said] = field(default_factory=list)
     pids: set[int | None] = field(default_factory=set)
@@ -78,8 +110,9 @@ class Start:
 class Last:
     """The last line of a start that says that its process ends.
 
-    text: what it says, each quoted part replaced by "<number>"; quoted: those parts; status: what its form ends with;
-    own: nothing speaks against the process itself having written it; followed: lines with a header of its own that come after it.
+    text: what it says, each quoted part replaced by "<number>"; quoted: those parts; status: what
+    its form ends with; own: nothing speaks against the process itself having written it; followed:
+    lines with a header of its own that come after it.
     """
 
     text: str
@@ -93,8 +126,9 @@ class Last:
 def starts(lines: Iterable[object]) -> list[Start]:
     """The starts that these lines tell of, oldest first. Never raises.
 
-    journald reads a process's words later than systemd's own, so that a line may follow the end of its process: the pid tells whose it is.
-    A child of a wrapper (microk8s) has another pid: only after systemd has spoken of a new start does a new pid begin one.
+    journald reads a process's words later than systemd's own, so that a line may follow the end of
+    its process: the pid tells whose it is. A child of a wrapper (microk8s) has another pid: only
+    after systemd has spoken of a new start does a new pid begin one.
     """
     found, fresh = [Start()], False
     for raw in [line[:LONGEST] for line in lines if isinstance(line, str)][-MAX_LINES:]:
@@ -142,13 +176,17 @@ def last(start: Start) -> Last | None:
             text, quoted = masked(form[0])
             own = header is None or said.pid == int(header.group(2))
             # a line of JSON names no pid, so that nothing tells it from one that a probe printed
-            return Last(text, quoted, said.raw, form[1], own and not said.text.startswith("{"), followed)
+            return Last(
+                text, quoted, said.raw, form[1], own and not said.text.startswith("{"), followed
+            )
         followed += header is not None
     return None
 
 
 def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
-    """(the line taken apart, the line itself) of the lines with a header of their own and these words, newest first."""
+    """(the line taken apart, the line itself) of the lines with a header of their own and these
+    words, newest first.
+    """
     found = []
     for said in reversed(start.lines):
         header = _HEADER.match(said.text) if words in said.text else None
@@ -183,7 +221,10 @@ def quoted(line: str, unit: str) -> str:
 
 
 def masked(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text with each quoted part replaced by its number in quotes, and these parts. A quote that is not closed hides the rest."""
+    """The text with each quoted part replaced by its number in quotes, and these parts.
+
+    A quote that is not closed hides the rest.
+    """
     parts: list[str] = []
 
     def number(match: re.Match[str]) -> str:
@@ -193,18 +234,23 @@ def masked(text: str) -> tuple[str, tuple[str, ...]]:
     return _QUOTED.sub(number, _RUNE.sub("invalid character", text)), tuple(parts)
 
 
-def _form(lines: Sequence[Said], index: int, header: re.Match[str] | None) -> tuple[str, int] | None:
-    """(what the line says, the status that its process ends with); None for a line that ends nothing."""
+def _form(
+    lines: Sequence[Said], index: int, header: re.Match[str] | None
+) -> tuple[str, int] | None:
+    """(what the line says, the status that its process ends with).
+
+    None for a line that ends nothing.
+    """
     text = lines[index].text
     if header is not None:
         if header.group(1) == "F":
-            return text[header.end():].strip(), 255
+            return text[header.end() :].strip(), 255
         return _structured(lines, index, header.end()) if header.group(1) == "E" else None
     if text.startswith("{"):  # --logging-format=json
         return _structured(lines, index)
     for word, status in (("Error: ", 1), ("panic: ", 2), ("fatal error: ", 2)):
         if text.startswith(word):
-            return text[len(word):].strip().removesuffix("[recovered]").strip(), status
+            return text[len(word) :].strip().removesuffix("[recovered]").strip(), status
     logged = _LOGRUS.match(text)
     if logged and (logged.group(1) == "fatal" or logged.group(2).startswith("kubelet exited: ")):
         return re.sub(r"\\(.)", r"\1", logged.group(2)), 1
@@ -228,7 +274,7 @@ def _structured(lines: Sequence[Said], index: int, begin: int = 0) -> tuple[str,
 def _continued(lines: Sequence[Said], index: int) -> str:
     """A value of several lines, as klog v2 writes it: `err=<`, the lines behind a tab, ` >`."""
     found = []
-    for said in lines[index + 1:index + 1 + CONTINUED]:
+    for said in lines[index + 1 : index + 1 + CONTINUED]:
         if not said.text.startswith("\t"):
             break
         found.append(said.text.strip())

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a node that somebody took out on purpose is not brought back by us unasked."""
+"""A node that somebody took out on purpose is not brought back by us unasked."""
 
 from __future__ import annotations
 
@@ -20,23 +20,43 @@ def why(scene: Scene) -> str | None:
     """What forbids to mend this host, with what would allow it; None where nothing does."""
     allow = scene.consent.allow
     if masked(scene.document) and FENCED not in allow:
-        return f"the kubelet of {scene.finding.host} is masked, which somebody did on purpose; {lifted(scene, FENCED)}"
+        return (
+            f"the kubelet of {scene.finding.host} is masked, which somebody did on purpose;"
+            f" {lifted(scene, FENCED)}"
+        )
     silent = _silent(scene)
     if silent:
-        return None if API_DOWN in allow else f"{silent}, so that nobody can tell whether the node was taken out on purpose; {lifted(scene, API_DOWN)}"
+        return (
+            None
+            if API_DOWN in allow
+            else (
+                f"{silent}, so that nobody can tell whether the node was taken out on purpose;"
+                f" {lifted(scene, API_DOWN)}"
+            )
+        )
     fence = None if FENCED in allow else _fence(scene)
     return f"{fence}; {lifted(scene, FENCED)}" if fence else None
 
 
 def beside_mask(scene: Scene) -> str | None:
-    """Another sign than a mask that somebody took the node out, or why none can be seen: no mask is taken away beside either.
+    """Another sign than a mask that somebody took the node out, or why none can be seen.
 
-    Whoever did both meant it. What the API has of the node must be known: nothing but that tells a mask left by mistake from one that was meant.
+    No mask is taken away beside either.
+
+    Whoever did both meant it. What the API has of the node must be known: nothing but that tells a
+    mask left by mistake from one that was meant.
     """
     if scene.cluster.api_status == "ok" and scene.finding.node is None:
-        return f"which Node {scene.finding.host} is was not proven, so that nobody can tell whether it was taken out on purpose"
+        return (
+            f"which Node {scene.finding.host} is was not proven, so that nobody can tell whether it"
+            " was taken out on purpose"
+        )
     silent = _silent(scene)
-    return f"{silent}, so that nobody can tell whether the node was taken out on purpose" if silent else _fence(scene)
+    return (
+        f"{silent}, so that nobody can tell whether the node was taken out on purpose"
+        if silent
+        else _fence(scene)
+    )
 
 
 def lifted(scene: Scene, word: str) -> str:
@@ -52,24 +72,41 @@ def masked(document: Mapping[str, Any]) -> bool:
 def _silent(scene: Scene) -> str | None:
     """Why nobody knows what the API has of the node."""
     if scene.cluster.api_status != "ok":
-        return "no API server answers" + (f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else "")
-    return None if scene.finding.node is None or _nodes(scene) is not None else "the API server did not list the nodes"
+        return "no API server answers" + (
+            f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
+        )
+    return (
+        None
+        if scene.finding.node is None or _nodes(scene) is not None
+        else "the API server did not list the nodes"
+    )
 
 
 def _nodes(scene: Scene) -> list[Mapping[str, Any]] | None:
     listed = scene.cluster.answer("nodes")
     items = listed.get("items") if isinstance(listed, Mapping) else None
-    return [one for one in items if isinstance(one, Mapping)] if isinstance(items, (list, tuple)) else None
+    return (
+        [one for one in items if isinstance(one, Mapping)]
+        if isinstance(items, (list, tuple))
+        else None
+    )
 
 
 def is_held(scene: Scene) -> bool:
-    """Whether somebody cordoned the node, who is no run of ours: then it stays cordoned, whatever is done to it."""
-    return any(_is_held(one) for one in _nodes(scene) or () if one.get("name") == scene.finding.node)
+    """Whether somebody cordoned the node, who is no run of ours.
+
+    Then it stays cordoned, whatever is done to it.
+    """
+    return any(
+        _is_held(one) for one in _nodes(scene) or () if one.get("name") == scene.finding.node
+    )
 
 
 def _is_held(node: Mapping[str, Any]) -> bool:
     cordon = node.get("cordon")
-    return bool(node.get("unschedulable")) and not (isinstance(cordon, Mapping) and not cordon.get("held"))
+    return bool(node.get("unschedulable")) and not (
+        isinstance(cordon, Mapping) and not cordon.get("held")
+    )
 
 
 def _fence(scene: Scene) -> str | None:
@@ -82,6 +119,11 @@ def _fence(scene: Scene) -> str | None:
     if _is_held(found):
         return f"somebody cordoned {node}"
     carried = found.get("taints")
-    fences = [one for one in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ()) if one and one.owner.fence]
-    fence = next((one for one in fences if one.taint.key != taints.CORDON), None)  # a cordon's taint stays with the cordon, ours among them
+    fences = [
+        one
+        for one in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ())
+        if one and one.owner.fence
+    ]
+    # a cordon's taint stays with the cordon, ours among them
+    fence = next((one for one in fences if one.taint.key != taints.CORDON), None)
     return f"{node} carries the taint {fence.taint} ({fence.owner.means})" if fence else None

@@ -1,11 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the plan, a pure function of the evidence: what `--check --diff` prints is what is done.
+"""The plan, a pure function of the evidence: what `--check --diff` prints is what is done.
 
-One step is one bounded change of one component on one host, with its own proof and its own way back. Steps come in the
-order in which they are done: cluster by cluster, control-plane hosts first and each by its name, on a master stray files
-first, then the controller manager (it makes the surplus pods), then the scheduler; what lies in the API last, and behind it the probe.
+One step is one bounded change of one component on one host, with its own proof and its own way
+back. Steps come in the order in which they are done: cluster by cluster, control-plane hosts first
+and each by its name, on a master stray files first, then the controller manager (it makes the
+surplus pods), then the scheduler; what lies in the API last, and behind it the probe.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from __future__ import annotations
 import functools
 import json
 import re
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..evidence.document import UNFORESEEN, unforeseen
 from ..models import writes
 from ..models.cluster import Cluster
-from ..evidence.document import UNFORESEEN, unforeseen
 from ..models.result import Finding
 
 WAIT_SECONDS = 120
@@ -28,11 +28,14 @@ WAIT_SECONDS = 120
 
 @dataclass(frozen=True)
 class Consent:
-    """What the operator allows: kubemend_max_risk and kubemend_allow. wishes: optional acts that were asked for, by name.
+    """What the operator allows: kubemend_max_risk and kubemend_allow. wishes.
 
-    drain_timeout in seconds, max_unavailable in nodes: what a drain may take. cpu_manager: settings that kubelets are to have, by host.
-    limits: what kernel settings and limits of logins are raised to, by their names, where it is not the usual. profile: hosts on which all of
-    them are, whether or not they are used up.
+    Optional acts that were asked for, by name.
+
+    drain_timeout in seconds, max_unavailable in nodes: what a drain may take. cpu_manager: settings
+    that kubelets are to have, by host. limits: what kernel settings and limits of logins are raised
+    to, by their names, where it is not the usual. profile: hosts on which all of them are, whether
+    or not they are used up.
     """
 
     max_risk: int = 0
@@ -47,7 +50,9 @@ class Consent:
 
 @dataclass(frozen=True)
 class Step:
-    """One planned step. change, expect and guard are for the node; the rest is what the report shows.
+    """One planned step. change, expect and guard are for the node.
+
+    The rest is what the report shows.
 
     nodes: other Nodes that it helps, because they share its node's kernel.
     """
@@ -73,14 +78,27 @@ class Step:
 
     def shown(self) -> dict[str, Any]:
         """The step as report.json and the journal show it."""
-        return {"id": self.id, "host": self.host, "code": self.code, "remedy": self.remedy, "risk": self.risk,
-                "allowed": self.allowed, "blocked_by": self.blocked_by, "target": self.target, "diff": self.diff,
-                "note": self.note}
+        return {
+            "id": self.id,
+            "host": self.host,
+            "code": self.code,
+            "remedy": self.remedy,
+            "risk": self.risk,
+            "allowed": self.allowed,
+            "blocked_by": self.blocked_by,
+            "target": self.target,
+            "diff": self.diff,
+            "note": self.note,
+        }
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What a remedy may look at: the finding, its cluster, and one host's evidence (an empty mapping without a host). of: another host's."""
+    """What a remedy may look at.
+
+    The finding, its cluster, and one host's evidence (an empty mapping without a host). of: another
+    host's.
+    """
 
     finding: Finding
     cluster: Cluster
@@ -93,17 +111,27 @@ class Scene:
 Remedy = Callable[[Scene], Step | Sequence[Step] | None]
 
 
-def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: Callable[[str], Mapping[str, Any]],
-         consent: Consent, remedies: Mapping[str, Remedy], key_digits: int, probe: Callable[[Cluster], Step] | None = None) -> tuple[Step, ...]:
-    """The steps that mend these findings, in order, each with whether the operator's consent covers it.
+def plan(
+    findings: Iterable[Finding],
+    clusters: Iterable[Cluster],
+    document_of: Callable[[str], Mapping[str, Any]],
+    consent: Consent,
+    remedies: Mapping[str, Remedy],
+    key_digits: int,
+    probe: Callable[[Cluster], Step] | None = None,
+) -> tuple[Step, ...]:
+    """The steps that mend these findings, in order, each with whether the operator's consent covers
+    it.
 
-    document_of: the evidence of a host by its name. probe: makes the step that proves a repaired cluster, where that is wished.
-    A fault without a remedy has no step: its finding says what to do.
+    document_of: the evidence of a host by its name. probe: makes the step that proves a repaired
+    cluster, where that is wished. A fault without a remedy has no step: its finding says what to
+    do.
     """
     by_key = {cluster.key[:key_digits] if cluster.key else None: cluster for cluster in clusters}
     masters = frozenset(host.host for cluster in by_key.values() for host in cluster.members)
     made: list[tuple[int, tuple[Step, ...]]] = []
-    # Host by host, so that its file is read once, and so that what is read from it is made once: findings come in the order of how grave they are.
+    # Host by host, so that its file is read once, and so that what is read from it is made once:
+    # findings come in the order of how grave they are.
     # The least recent of two is forgotten: the other is that of whoever does the steps for it.
     document_of = functools.lru_cache(2)(document_of)
     for number, finding in sorted(enumerate(findings), key=lambda one: one[1].host or ""):
@@ -111,34 +139,76 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
         if remedy is None or finding.cluster not in by_key:
             continue
         document = document_of(finding.host) if finding.host else {}
-        group = _written(by_key[finding.cluster], _group(remedy, Scene(finding, by_key[finding.cluster], document, consent, document_of)))
-        made += [(number, tuple(replace(step, cluster=finding.cluster) for step in group))] if group else []
+        group = _written(
+            by_key[finding.cluster],
+            _group(remedy, Scene(finding, by_key[finding.cluster], document, consent, document_of)),
+        )
+        made += (
+            [(number, tuple(replace(step, cluster=finding.cluster) for step in group))]
+            if group
+            else []
+        )
     if probe:
         keys = dict.fromkeys(group[0].cluster for dummy, group in made)
-        made += [(-1, tuple(replace(step, cluster=key) for step in _written(by_key[key], (probe(by_key[key]),)))) for key in keys]
+        made += [
+            (
+                -1,
+                tuple(
+                    replace(step, cluster=key)
+                    for step in _written(by_key[key], (probe(by_key[key]),))
+                ),
+            )
+            for key in keys
+        ]
     made.sort(key=lambda one: (_order(one[1], masters), one[0]))
     steps: list[Step] = []
     for step, why in _rows(group for dummy, group in made):
-        step = _consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=why), consent)
-        if step.remedy == PROBE and step.allowed and not any(other.allowed and other.cluster == step.cluster for other in steps):
-            step = replace(step, allowed=False, blocked_by="no repair before it is allowed: there is nothing to prove")
+        step = _consented(
+            replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=why), consent
+        )
+        if (
+            step.remedy == PROBE
+            and step.allowed
+            and not any(other.allowed and other.cluster == step.cluster for other in steps)
+        ):
+            step = replace(
+                step,
+                allowed=False,
+                blocked_by="no repair before it is allowed: there is nothing to prove",
+            )
         steps.append(step)
     return tuple(steps)
 
 
 def _group(remedy: Remedy, scene: Scene) -> tuple[Step, ...]:
-    """The steps of one finding. Evidence that nobody foresaw costs this remedy, not the plan and the report of all the other hosts."""
+    """The steps of one finding. Evidence that nobody foresaw costs this remedy, not the plan and
+    the report of all the other hosts.
+    """
     finding = scene.finding
     try:
         found = remedy(scene)
         return (found,) if isinstance(found, Step) else tuple(found or ())
     except UNFORESEEN as error:
-        return (Step(label(finding.host or "cluster", finding.code), finding.host or "", finding.code, "none", finding.risk, finding.component or "its remedy",
-                     finding.component, finding.node, blocked_by=unforeseen(error)),)
+        return (
+            Step(
+                label(finding.host or "cluster", finding.code),
+                finding.host or "",
+                finding.code,
+                "none",
+                finding.risk,
+                finding.component or "its remedy",
+                finding.component,
+                finding.node,
+                blocked_by=unforeseen(error),
+            ),
+        )
 
 
 def _written(cluster: Cluster, group: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps of one finding, refused where they need a write and the cluster accepts none: one that needs none does not go alone."""
+    """The steps of one finding, refused where they need a write and the cluster accepts none.
+
+    One that needs none does not go alone.
+    """
     why = writes.why(cluster)
     if not why or all(_is_local(step) for step in group):
         return group
@@ -146,23 +216,34 @@ def _written(cluster: Cluster, group: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def _is_local(step: Step) -> bool:
-    """Whether it needs no write: it restores what is down on its host, or what it raises or puts back ends nothing."""
+    """Whether it needs no write.
+
+    It restores what is down on its host, or what it raises or puts back ends nothing.
+    """
     if step.remedy == "recover":
         return step.component in BELOW
     if step.remedy == "reset_state":  # of a kubelet that its state keeps down
         return bool((step.expect or {}).get("down"))
-    return step.remedy in LOCAL or step.remedy in ("unit_limit", "restore_levels") and step.risk <= 1
+    return step.remedy in LOCAL or (
+        step.remedy in ("unit_limit", "restore_levels") and step.risk <= 1
+    )
 
 
 def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
-    """Their steps in order, each with what stands in the way of its group. Kubelets that are down are started before any of them is drained.
+    """Their steps in order, each with what stands in the way of its group.
 
-    A group that has a step of an earlier one is that group again, which another fault of the same place asked for.
+    Kubelets that are down are started before any of them is drained.
+
+    A group that has a step of an earlier one is that group again, which another fault of the same
+    place asked for.
     """
     found: list[tuple[Step, str | None]] = []
     seen: set[tuple[str, str, str]] = set()
     for group in groups:
-        same = {(step.host, step.target, json.dumps(step.change, sort_keys=True, default=str)) for step in group}
+        same = {
+            (step.host, step.target, json.dumps(step.change, sort_keys=True, default=str))
+            for step in group
+        }
         if same & seen:
             continue
         seen |= same
@@ -170,35 +251,85 @@ def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
         found += [(step, why) for step in group]
     starts = [row for row in found if row[0].remedy == START]
     first = {row[0].cluster: row for row in reversed(starts)}
-    return [one for row in found if row not in starts or row == first[row[0].cluster] for one in (
-        [each for each in starts if each[0].cluster == row[0].cluster] if row in starts else [row])]
+    return [
+        one
+        for row in found
+        if row not in starts or row == first[row[0].cluster]
+        for one in (
+            [each for each in starts if each[0].cluster == row[0].cluster]
+            if row in starts
+            else [row]
+        )
+    ]
 
 
-# Remedies that restore or raise something on their own host: they need no write to the API, and restart no component.
-LOCAL = frozenset(("enable_kubelet", "start_kubelet", "enable_runtime", "start_runtime", "unmask_kubelet", "kernel_setting", "kernel_module", "file_limit",
-                   "swap_off", "swap_persistence"))
+# Remedies that restore or raise something on their own host: they need no write to the API, and
+# restart no component.
+LOCAL = frozenset(
+    (
+        "enable_kubelet",
+        "start_kubelet",
+        "enable_runtime",
+        "start_runtime",
+        "unmask_kubelet",
+        "kernel_setting",
+        "kernel_module",
+        "file_limit",
+        "swap_off",
+        "swap_persistence",
+    )
+)
 BELOW = frozenset(("kubelet", "containerd", "crio", "docker", "cri-docker", "cri-dockerd"))
 START, LEADER = "start_former", "restart_leader"
 PROBE, CLEAN_UP, UNCORDON, PATCH, PINNED = "probe", "clean_up", "uncordon", "patch", "pinned"
-_RANK = {"recover": 0, "restore_levels": 1, "move_out": 1, "enable_runtime": 1, "start_runtime": 1, "enable_kubelet": 4, "unmask_kubelet": 4,
-         "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, UNCORDON: 9, "patch_workload": 9, CLEAN_UP: 10, PROBE: 11}
+_RANK = {
+    "recover": 0,
+    "restore_levels": 1,
+    "move_out": 1,
+    "enable_runtime": 1,
+    "start_runtime": 1,
+    "enable_kubelet": 4,
+    "unmask_kubelet": 4,
+    "edit_manifest": 2,
+    "edit_config": 2,
+    "restart": 2,
+    "kubeadm_config": 9,
+    UNCORDON: 9,
+    "patch_workload": 9,
+    CLEAN_UP: 10,
+    PROBE: 11,
+}
 
 
 def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bool, str, int, str]:
     step = group[0]
     rank = _RANK.get(step.remedy, 5)
-    # What was interrupted is ended before anything is begun: another host's step may rest on it. Control-plane hosts come before workers, whose
+    # What was interrupted is ended before anything is begun: another host's step may rest on it.
+    # Control-plane hosts come before workers, whose
     # way back may need an API server.
-    return step.cluster or "", max(rank, 8) if rank else 0, step.host not in masters, step.host, rank, step.component or ""
+    return (
+        step.cluster or "",
+        max(rank, 8) if rank else 0,
+        step.host not in masters,
+        step.host,
+        rank,
+        step.component or "",
+    )
 
 
 def label(*parts: str | None) -> str:
-    """A step's name, of which its id and files on its node are made: host and API may call things what they like."""
+    """A step's name, of which its id and files on its node are made.
+
+    Host and API may call things what they like.
+    """
     return re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join(filter(None, parts)))
 
 
 def all_of(*why: str | None) -> str | None:
-    """Everything that stands in a step's way, in one sentence: who takes the first away should not meet the second at the next try."""
+    """Everything that stands in a step's way, in one sentence.
+
+    Who takes the first away should not meet the second at the next try.
+    """
     return "; besides, ".join(dict.fromkeys(filter(None, why))) or None
 
 
@@ -209,7 +340,10 @@ def left_out(scene: Scene, host: str) -> str | None:
 
 
 def _consented(step: Step, consent: Consent) -> Step:
-    """allowed: nothing stands in its way and its risk is covered; a risk that is not covered says what would cover it."""
+    """allowed: nothing stands in its way and its risk is covered.
+
+    A risk that is not covered says what would cover it.
+    """
     if step.blocked_by:
         return step
     if step.risk > 3:

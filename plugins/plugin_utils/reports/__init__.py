@@ -1,4 +1,4 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: reports: a judged result and the run's own data, rendered."""
+"""Reports: a judged result and the run's own data, rendered."""

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a report may claim, in words that are not escaped.
+"""What a report may claim, in words that are not escaped.
 
 Which hosts are healthy, what was not audited, and why answers are missing.
 """
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..models import result as model, node_hosts
+from ..models import node_hosts
+from ..models import result as model
 from ..planning.plan import Step
 from . import phrases as words
 from .run_info import Run

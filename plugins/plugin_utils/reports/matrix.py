@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: one cluster at a glance: its hosts against the faults that are present or unknown.
+"""One cluster at a glance: its hosts against the faults that are present or unknown.
 
-Hosts of which the same is said are one row, all hosts without a fault are one row, and faults that are unknown of the same
-hosts are one column: 5,000 hosts read as a handful of rows.
+Hosts of which the same is said are one row, all hosts without a fault are one row, and faults that
+are unknown of the same hosts are one column: 5,000 hosts read as a handful of rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ WHOLE = None  # what is said of the cluster, and of none of its hosts
 
 @dataclass(frozen=True)
 class Row:
-    """Hosts of which the same is said. kind: host, whole (the cluster) or clean; status: of the hosts; cells: a state for each column."""
+    """Hosts of which the same is said. kind: host, whole (the cluster) or clean; status.
+
+    Of the hosts; cells: a state for each column.
+    """
 
     kind: str
     hosts: tuple[str, ...]
@@ -33,7 +36,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """columns: codes; more than one where all of them are unknown of the same hosts. hidden: hosts whose rows did not fit."""
+    """columns: codes; more than one where all of them are unknown of the same hosts. hidden.
+
+    Hosts whose rows did not fit.
+    """
 
     columns: tuple[tuple[str, ...], ...]
     rows: tuple[Row, ...]
@@ -43,10 +49,17 @@ class Matrix:
 States = Mapping[str | None, Mapping[str, str]]
 
 
-def states(verdicts: Iterable[model.Verdict], findings: Iterable[model.Finding]) -> dict[str | None, dict[str, str]]:
-    """What is said of each host about each fault that is present or unknown anywhere; WHOLE: of the cluster."""
+def states(
+    verdicts: Iterable[model.Verdict], findings: Iterable[model.Finding]
+) -> dict[str | None, dict[str, str]]:
+    """What is said of each host about each fault that is present or unknown anywhere; WHOLE.
+
+    Of the cluster.
+    """
     verdicts, findings = list(verdicts), list(findings)
-    codes = {item.code for item in verdicts if item.verdict in ("present", "unknown")} | {item.code for item in findings}
+    codes = {item.code for item in verdicts if item.verdict in ("present", "unknown")} | {
+        item.code for item in findings
+    }
     found: dict[str | None, dict[str, str]] = {}
 
     def say(host: str | None, code: str, state: str) -> None:
@@ -70,12 +83,19 @@ def states(verdicts: Iterable[model.Verdict], findings: Iterable[model.Finding])
         if any(mine.get(code) in STATES[:4] for host, mine in found.items() if host is not WHOLE):
             del whole[code]  # it is shown where it is
         elif state == "present":
-            whole[code] = min((one.severity for one in findings if one.code == code and one.severity in STATES), key=STATES.index, default=state)
+            whole[code] = min(
+                (one.severity for one in findings if one.code == code and one.severity in STATES),
+                key=STATES.index,
+                default=state,
+            )
     return found
 
 
 def places(item: model.Finding) -> list[str | None]:
-    """The hosts that a finding is about: its own, else those of its evidence, else the whole cluster."""
+    """The hosts that a finding is about.
+
+    Its own, else those of its evidence, else the whole cluster.
+    """
     if item.host or item.node:
         return list(item.everywhere) or [item.node]
     return list(dict.fromkeys(proof.host for proof in item.evidence if proof.host)) or [WHOLE]
@@ -83,7 +103,9 @@ def places(item: model.Finding) -> list[str | None]:
 
 def make(hosts: Sequence[model.HostRow], said: States) -> Matrix:
     """The matrix of these hosts; empty (without columns) where nothing is present or unknown."""
-    codes = sorted({code for mine in said.values() for code, state in mine.items() if state in TROUBLE})
+    codes = sorted(
+        {code for mine in said.values() for code, state in mine.items() if state in TROUBLE}
+    )
     statuses = {row.host: row.status for row in hosts}
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     clean: list[str] = []
@@ -96,7 +118,9 @@ def make(hosts: Sequence[model.HostRow], said: States) -> Matrix:
             for code, state in mine.items():
                 cleanest[code] = min(cleanest.get(code, state), state, key=STATES.index)
         else:
-            alike.setdefault((statuses.get(host, ""), tuple(mine.get(code, "") for code in codes)), []).append(host)
+            alike.setdefault(
+                (statuses.get(host, ""), tuple(mine.get(code, "") for code in codes)), []
+            ).append(host)
     rows = [Row("host", tuple(names), status, cells) for (status, cells), names in alike.items()]
     rows.sort(key=lambda row: (sorted(STATES.index(cell) for cell in row.cells), row.hosts))
     hidden = sum(len(row.hosts) for row in rows[ROWS:])
@@ -105,7 +129,9 @@ def make(hosts: Sequence[model.HostRow], said: States) -> Matrix:
         rows.insert(0, Row("whole", (), "", tuple(whole.get(code, "") for code in codes)))
     rows = rows[:ROWS]
     if clean:
-        rows.append(Row("clean", tuple(clean), "ok", tuple(cleanest.get(code, "") for code in codes)))
+        rows.append(
+            Row("clean", tuple(clean), "ok", tuple(cleanest.get(code, "") for code in codes))
+        )
     return _narrow(codes, rows, hidden)
 
 
@@ -119,4 +145,9 @@ def _narrow(codes: Sequence[str], rows: Sequence[Row], hidden: int) -> Matrix:
     kept = list(groups.values())
     return Matrix(
         tuple(tuple(codes[index] for index in group) for group in kept),
-        tuple(Row(row.kind, row.hosts, row.status, tuple(row.cells[group[0]] for group in kept)) for row in rows), hidden)
+        tuple(
+            Row(row.kind, row.hosts, row.status, tuple(row.cells[group[0]] for group in kept))
+            for row in rows
+        ),
+        hidden,
+    )

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a report says of the run itself, and the counts that every report shares."""
+"""What a report says of the run itself, and the counts that every report shares."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import PurePath
 from typing import Any
 
 from ..models import result as model
+from ..models.timeline import Timeline
 from ..planning.plan import Step
 from .diff import Comparison
-from ..models.timeline import Timeline
 
 # What each value of kubemend_fail_on counts: the thing itself and whatever is worse.
 _COUNTED = {
@@ -35,13 +35,18 @@ class Symptom:
 
 @dataclass(frozen=True)
 class Run:
-    """One run. mode: observe, plan, repair, verify or replay; titles: of the fault codes; notices: for the operator.
+    """One run. mode: observe, plan, repair, verify or replay; titles: of the fault codes; notices.
 
-    plan: the steps that would mend the findings. steps: what became of those that were done, (id, state, reason) as
-    mappings. outcome: (exit code, exit reason, sentence) where more than the findings decides it. diffs: whether the operator asked to see them (--diff).
-    timelines: of the pods that were looked at. captures: what schedulers that lead wrote of their caches, as scheduler_capture.result has it.
-    compared: with an earlier report, where that was asked for. pages: the folder of the faults' pages, empty where they are not installed.
-    faults: the codes that were chosen, None for all. outside: hosts of the inventory that are not of the run, each with the reason.
+    For the operator.
+
+    plan: the steps that would mend the findings. steps: what became of those that were done, (id,
+    state, reason) as mappings. outcome: (exit code, exit reason, sentence) where more than the
+    findings decides it. diffs: whether the operator asked to see them (--diff). timelines: of the
+    pods that were looked at. captures: what schedulers that lead wrote of their caches, as
+    scheduler_capture.result has it. compared: with an earlier report, where that was asked for.
+    pages: the folder of the faults' pages, empty where they are not installed. faults: the codes
+    that were chosen, None for all. outside: hosts of the inventory that are not of the run, each
+    with the reason.
     """
 
     run_id: str
@@ -71,17 +76,21 @@ class Run:
 
 def summary(result: model.Result) -> dict[str, int]:
     """The counts of report.json: findings by severity, verdicts by kind."""
-    counts = {name: 0 for name in ("critical", "warning", *model.VERDICTS)}
+    counts = dict.fromkeys(("critical", "warning", *model.VERDICTS), 0)
     for finding in result.findings:
         if finding.severity in counts:
             counts[finding.severity] += 1
     for verdict in result.verdicts:
         counts[verdict.verdict] += 1
-    return {name: counts[name] for name in ("critical", "warning", "present", "unknown", "clear", "not_applicable")}
+    return {
+        name: counts[name]
+        for name in ("critical", "warning", "present", "unknown", "clear", "not_applicable")
+    }
 
 
 def exit_of(result: model.Result, run: Run) -> tuple[int, str]:
-    """(exit code, exit reason): what a repair came to, then 2 and threshold when what kubemend_fail_on names was found.
+    """(exit code, exit reason): what a repair came to, then 2 and threshold when what
+    kubemend_fail_on names was found.
 
     Beside an earlier report only what is new counts.
     """
@@ -96,5 +105,7 @@ def last_line(result: model.Result, run: Run) -> str:
     """The line that closes the terminal report."""
     counts = summary(result)
     asked = sum(1 for item in result.hosts if item.status != "not_asked")
-    return (f"kubemend: {asked} hosts, {counts['critical']} critical, {counts['warning']} warning, "
-            f"{counts['unknown']} unknown; report: {run.report_dir}")
+    return (
+        f"kubemend: {asked} hosts, {counts['critical']} critical, {counts['warning']} warning, "
+        f"{counts['unknown']} unknown; report: {run.report_dir}"
+    )

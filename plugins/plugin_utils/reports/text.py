@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the report for a person, in plain text.
+"""The report for a person, in plain text.
 
-Pure: a result and the run's data become a string. Whatever a node said is untrusted, so every line is escaped as a
-whole, in one place (page.Page), before any colour is added.
+Pure: a result and the run's data become a string. Whatever a node said is untrusted, so every line
+is escaped as a whole, in one place (page.Page), before any colour is added.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..models import result as model
-from . import conclusion as said, scheduler_capture as scheduler, timeline, phrases as words
-from .text_page import Page, Paint, plain
+from . import conclusion as said
+from . import phrases as words
+from . import scheduler_capture as scheduler
+from . import timeline
 from .run_info import Run, Symptom, last_line
+from .text_page import Page, Paint, plain
 
 WIDTH = 79  # what Ansible prints where it sees no terminal
 
@@ -57,10 +60,17 @@ def compared(page: Page, run: Run) -> None:
         return
     told = run.compared
     page.prose(f"compared with run {told.run_id}, which ended {told.finished}:", indent=0)
-    for name, kind in (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("unchanged", "")):
+    for name, kind in (
+        ("new", "critical"),
+        ("worse", "critical"),
+        ("gone", "good"),
+        ("unchanged", ""),
+    ):
         places = [words.place(item) for item in getattr(told, name)]
         if places or name == "new":
-            page.prose(words.named(places) or "nothing", label=f"{name}: ", kind=kind if places else "good")
+            page.prose(
+                words.named(places) or "nothing", label=f"{name}: ", kind=kind if places else "good"
+            )
     reasons: dict[str, list[str]] = {}
     for item, reason in told.not_judged:
         reasons.setdefault(reason, []).append(words.place(item))
@@ -77,8 +87,11 @@ def _plan(page: Page, run: Run) -> None:
         state, why = words.state_of(step, states.get(step.id), run.mode)
         kind = {"done": "good", "to do": "info", "will be done": "info"}.get(state, "warning")
         risk = f"risk {step.risk}" if step.risk else "manual"
-        page.prose(f"{step.remedy} {step.target} ({risk}): {state}{'; ' + why if why else ''}",
-                   label=f"{step.id} ", kind=kind)
+        page.prose(
+            f"{step.remedy} {step.target} ({risk}): {state}{'; ' + why if why else ''}",
+            label=f"{step.id} ",
+            kind=kind,
+        )
         if step.note:
             page.prose(f"note: {step.note}", indent=4)
         for line in step.diff.splitlines() if run.diffs else ():
@@ -116,14 +129,22 @@ def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> Non
         page.prose(f"note: {note} ({codes})", indent=0)
 
 
-def _heading(page: Page, result: model.Result, hosts: Sequence[model.HostRow], key: str | None) -> None:
+def _heading(
+    page: Page, result: model.Result, hosts: Sequence[model.HostRow], key: str | None
+) -> None:
     if key is None or key == words.UNPROVEN:
         text = "Hosts of no proven cluster"
     else:
-        version = next((item.kubernetes_version for item in result.clusters if item.key == key), None)
+        version = next(
+            (item.kubernetes_version for item in result.clusters if item.key == key), None
+        )
         text = f"Cluster {key}, Kubernetes {version or 'version unknown'}"
     parts = []
-    for role, title in (("control_plane", "control plane"), ("worker", "workers"), ("unknown", "role unknown")):
+    for role, title in (
+        ("control_plane", "control plane"),
+        ("worker", "workers"),
+        ("unknown", "role unknown"),
+    ):
         names = [item.host for item in hosts if item.role == role]
         if names:
             parts.append(f"{title}: {words.named(names)}")
@@ -145,8 +166,13 @@ def _finding(page: Page, group: Sequence[model.Finding]) -> None:
         page.line(f"  {'command' if item.remedy else 'repair'}: {item.command}")
 
 
-def _differential(page: Page, run: Run, symptom: Symptom, verdicts: Sequence[model.Verdict],
-                  not_judged: Sequence[model.NotJudged]) -> None:
+def _differential(
+    page: Page,
+    run: Run,
+    symptom: Symptom,
+    verdicts: Sequence[model.Verdict],
+    not_judged: Sequence[model.NotJudged],
+) -> None:
     """Every possible cause of the symptom with its verdict, present ones first."""
     page.line(f"{symptom.title}: possible causes")
     for verdict, code, detail in words.differential(symptom.causes, verdicts, not_judged):
@@ -181,4 +207,6 @@ def _silent(page: Page, hosts: Sequence[model.HostRow]) -> None:
             groups.setdefault((row.status, reason), []).append(row.host)
     for (status, reason), names in sorted(groups.items()):
         title = "did not answer" if status == "unreachable" else words.WORDS.get(status, status)
-        page.prose(f"{title}: {words.named(names)}{' (' + reason + ')' if reason else ''}", indent=0)
+        page.prose(
+            f"{title}: {words.named(names)}{' (' + reason + ')' if reason else ''}", indent=0
+        )

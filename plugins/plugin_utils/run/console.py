@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what is printed beside what Ansible prints."""
+"""What is printed beside what Ansible prints."""
 
 from __future__ import annotations
 
@@ -25,5 +25,18 @@ def width() -> int:
 
 
 def tell(sentence: str) -> None:
-    """One sentence in the width that Ansible has; where it writes to no terminal that is 79 columns."""
-    show("\n".join(textwrap.wrap(sentence, width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)))
+    """One sentence in the width that Ansible has.
+
+    Where it writes to no terminal that is 79 columns.
+    """
+    show(
+        "\n".join(
+            textwrap.wrap(
+                sentence,
+                width(),
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
+    )

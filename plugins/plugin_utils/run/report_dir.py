@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the folder of a run's report: claimed for one run at a time, and free of what an earlier run left there."""
+"""The folder of a run's report.
+
+Claimed for one run at a time, and free of what an earlier run left there.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,22 @@ import os
 import re
 import secrets
 import stat
-
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import cluster_lock as locking
 from ..reports import diff as compare
+from . import cluster_lock as locking
 from .settings import Settings, SettingsError
 
 COMPARED = "compared.json"  # the earlier report, as it was when the run began
 WRITTEN = ".kubemend.json"  # the patches of a run beside it, each with its digest
 # How these reports of ours begin: a file of the same name that somebody else put there does not.
-FACES = {"html": ("report.html", re.compile(rb"\s*<!DOCTYPE html>(?s:.*)<title>kubemend: ")),
-         "junit": ("junit.xml", re.compile(rb"<\?xml [^>]*\?>\s*<testsuites name=\"kubemend\""))}
+FACES = {
+    "html": ("report.html", re.compile(rb"\s*<!DOCTYPE html>(?s:.*)<title>kubemend: ")),
+    "junit": ("junit.xml", re.compile(rb"<\?xml [^>]*\?>\s*<testsuites name=\"kubemend\"")),
+}
 HEAD = 2048
 
 
@@ -41,7 +45,10 @@ class ReportFolder:
         self._earlier = compare.read(absolute(settings.compare_to)) if settings.compare_to else None
 
     def make(self, collects: bool) -> dict[str, Any]:
-        """Create what is missing, for nobody else's eyes; remove the evidence of an earlier run in the same folder."""
+        """Create what is missing, for nobody else's eyes.
+
+        Remove the evidence of an earlier run in the same folder.
+        """
         _make_private(Path(self.path))
         where, after = Path(self.path) / "evidence", Path(self.path) / "evidence-after"
         if collects:
@@ -49,8 +56,19 @@ class ReportFolder:
             for folder in (where, after):
                 _make_private(folder)
                 folder.chmod(0o700)
-            for name in ("plan.json", "steps.jsonl", "looks.jsonl", "step.begun", "api.answered", "locks/*.json", "evidence/*.json", "evidence-after/*.json",
-                         "revert/*", "capture/*.*", "capture/logs/*"):
+            for name in (
+                "plan.json",
+                "steps.jsonl",
+                "looks.jsonl",
+                "step.begun",
+                "api.answered",
+                "locks/*.json",
+                "evidence/*.json",
+                "evidence-after/*.json",
+                "revert/*",
+                "capture/*.*",
+                "capture/logs/*",
+            ):
                 for stale in sorted(Path(self.path).glob(name)):
                     stale.unlink()
             remove_patches(Path(self.path) / "patches")
@@ -59,11 +77,21 @@ class ReportFolder:
         if self._earlier is not None:
             _write(compared, self._earlier)
         kept = None if self._earlier is None else str(compared)
-        return {"compare_to": kept, "run_id": self.run_id, "started": self.started, "report_dir": self.path, "evidence_dir": str(where),
-                "evidence": [str(where)], "evidence_after_dir": str(after)}
+        return {
+            "compare_to": kept,
+            "run_id": self.run_id,
+            "started": self.started,
+            "report_dir": self.path,
+            "evidence_dir": str(where),
+            "evidence": [str(where)],
+            "evidence_after_dir": str(after),
+        }
 
     def _claim(self) -> None:
-        """One run at a time in one folder: what another is about to read must not be removed under it."""
+        """One run at a time in one folder.
+
+        What another is about to read must not be removed under it.
+        """
         path, me = Path(self.path) / "run.json", locking.controller(os.getppid())
         try:
             owner = json.loads(path.read_text(encoding="utf-8"))
@@ -71,14 +99,21 @@ class ReportFolder:
             owner = {}
         mine = all(owner.get(name) == me[name] for name in ("boot_id", "pid", "started"))
         if owner.get("boot_id") == me["boot_id"] and not mine and not locking.gone(owner, me):
-            raise SettingsError(f"{self.path} is in use by run {owner.get('run_id')} (process {owner.get('pid')}); let it end, or give this run "
-                                "another folder with kubemend_report_dir.")
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            raise SettingsError(
+                f"{self.path} is in use by run {owner.get('run_id')} (process {owner.get('pid')});"
+                " let it end, or give this run another folder with kubemend_report_dir."
+            )
+        with open(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+        ) as file:
             json.dump({**me, "run_id": self.run_id}, file)
 
 
 def remove_face(folder: str | Path, name: str) -> None:
-    """A report of that format that an earlier run wrote into this folder: it tells of another judgement."""
+    """A report of that format that an earlier run wrote into this folder.
+
+    It tells of another judgement.
+    """
     file, ours = FACES[name]
     if ours.match(_head(Path(folder) / file)):
         (Path(folder) / file).unlink(missing_ok=True)
@@ -97,14 +132,26 @@ def _head(path: Path) -> bytes:
 
 
 def write_patches(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """The patches of this judgement in place of those of a former one; what could not be written, because a file of somebody's has its name."""
+    """The patches of this judgement in place of those of a former one.
+
+    What could not be written, because a file of somebody's has its name.
+    """
     remove_patches(folder)
     if not texts:
         return []
     _make_private(folder)
-    free = {name: text.encode("utf-8", "backslashreplace") for name, text in texts.items() if not os.path.lexists(folder / name)}
+    free = {
+        name: text.encode("utf-8", "backslashreplace")
+        for name, text in texts.items()
+        if not os.path.lexists(folder / name)
+    }
     # First what they are, so that whatever is written of them is known as ours.
-    _write(folder / WRITTEN, json.dumps({name: hashlib.sha256(data).hexdigest() for name, data in free.items()}, indent=1).encode())
+    _write(
+        folder / WRITTEN,
+        json.dumps(
+            {name: hashlib.sha256(data).hexdigest() for name, data in free.items()}, indent=1
+        ).encode(),
+    )
     for name, data in free.items():
         _write(folder / name, data)
     return sorted(texts.keys() - free.keys())
@@ -119,7 +166,12 @@ def remove_patches(folder: Path) -> None:
         known = {}
     for name, digest in known.items() if isinstance(known, dict) else ():
         path = folder / name
-        if os.path.basename(name) == name != WRITTEN and path.is_file() and not path.is_symlink() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
+        if (
+            os.path.basename(name) == name != WRITTEN
+            and path.is_file()
+            and not path.is_symlink()
+            and hashlib.sha256(path.read_bytes()).hexdigest() == digest
+        ):
             path.unlink()
     written.unlink(missing_ok=True)
 

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what hosts say can be undone, which run of it is meant, and what became of it.
+"""What hosts say can be undone, which run of it is meant, and what became of it.
 
-What each host said lies in `revert/` of the run's report folder, one file for the list and one for what was done. It is
-untrusted: every value is checked here, and nothing of it becomes an Ansible variable but run ids and inventory names.
+What each host said lies in `revert/` of the run's report folder, one file for the list and one for
+what was done. It is untrusted: every value is checked here, and nothing of it becomes an Ansible
+variable but run ids and inventory names.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import re
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,8 @@ class File:
     reason: str = ""
     component: str | None = None
     steps: tuple[str, ...] = ()
-    digests: tuple[str | None, str | None, str | None] = (None, None, None)  # left by the run, former, present
+    # left by the run, former, present
+    digests: tuple[str | None, str | None, str | None] = (None, None, None)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class Listing:
     runs: tuple[Undoable, ...] = ()
     truncated: bool = False
     busy: bool = False
-    guards: tuple[tuple[str, str], ...] = ()  # of the run in question: what would be started again, and why it may not be
+    # of the run in question: what would be started again, and why it may not be
+    guards: tuple[tuple[str, str], ...] = ()
     empty: tuple[str, ...] = ()  # runs that changed no file: a restart, say
 
     def of(self, run_id: str) -> Undoable | None:
@@ -80,7 +82,8 @@ class Done:
     reason: str = ""
     files: tuple[File, ...] = ()
     components: tuple[Mapping[str, Any], ...] = ()
-    alone: bool = False  # what was refused is somebody else's bytes in a file: no reason to stop before other hosts
+    # what was refused is somebody else's bytes in a file: no reason to stop before other hosts
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,39 +119,97 @@ def listing(host: str, status: str, reason: str, answer: Any) -> Listing:
         return Listing(host, "error", "its answer names no runs")
     runs = []
     for one in answer["runs"]:
-        if isinstance(one, dict) and isinstance(one.get("run_id"), str) and RUN_ID.match(one["run_id"]):
-            runs.append(Undoable(
-                one["run_id"], _time(one.get("first")), _time(one.get("last")),
-                tuple(item for item in _items(one.get("reverts")) if isinstance(item, str) and RUN_ID.match(item)),
-                _files(one.get("paths"), "state", STATES), evidence.one_line(one["error"]) if isinstance(one.get("error"), str) else ""))
-    guards = tuple((evidence.one_line(one["component"], 60), evidence.one_line(one.get("refused") or "", 1000))
-                   for one in _items(answer.get("guards")) if isinstance(one, dict) and isinstance(one.get("component"), str))
-    return Listing(host, "ok", "", tuple(runs), answer.get("truncated") is True, answer.get("busy") is True, guards,
-                   tuple(item for item in _items(answer.get("empty")) if isinstance(item, str) and RUN_ID.match(item)))
+        if (
+            isinstance(one, dict)
+            and isinstance(one.get("run_id"), str)
+            and RUN_ID.match(one["run_id"])
+        ):
+            runs.append(
+                Undoable(
+                    one["run_id"],
+                    _time(one.get("first")),
+                    _time(one.get("last")),
+                    tuple(
+                        item
+                        for item in _items(one.get("reverts"))
+                        if isinstance(item, str) and RUN_ID.match(item)
+                    ),
+                    _files(one.get("paths"), "state", STATES),
+                    evidence.one_line(one["error"]) if isinstance(one.get("error"), str) else "",
+                )
+            )
+    guards = tuple(
+        (evidence.one_line(one["component"], 60), evidence.one_line(one.get("refused") or "", 1000))
+        for one in _items(answer.get("guards"))
+        if isinstance(one, dict) and isinstance(one.get("component"), str)
+    )
+    return Listing(
+        host,
+        "ok",
+        "",
+        tuple(runs),
+        answer.get("truncated") is True,
+        answer.get("busy") is True,
+        guards,
+        tuple(
+            item
+            for item in _items(answer.get("empty"))
+            if isinstance(item, str) and RUN_ID.match(item)
+        ),
+    )
 
 
 def outcome(host: str, status: str, reason: str, answer: Any) -> Done:
     """What a host says became of it, its shape not believed."""
     if status == "unreachable":
         said = evidence.one_line(reason, evidence.MAX_REASON)
-        return Done(host, "failed", f"it was lost while it was under way ({said}): list again to see what became of it")
+        return Done(
+            host,
+            "failed",
+            f"it was lost while it was under way ({said}): list again to see what became of it",
+        )
     answer = answer if isinstance(answer, dict) else {}
     if status != "ok":
         return Done(host, "failed", evidence.one_line(reason, evidence.MAX_REASON))
     if not isinstance(answer.get("paths"), list) or not isinstance(answer.get("components"), list):
-        return Done(host, "failed", "its answer names no files; list again to see what became of it")
+        return Done(
+            host, "failed", "its answer names no files; list again to see what became of it"
+        )
     files = _files(answer["paths"], "result", RESULTS)
-    components = tuple({"component": evidence.one_line(one["component"], 60), "proven": one.get("proven") if isinstance(one.get("proven"), bool) else None,
-                        "reason": evidence.one_line(one.get("reason") or "", 1000)}
-                       for one in answer["components"] if isinstance(one, dict) and isinstance(one.get("component"), str))
+    components = tuple(
+        {
+            "component": evidence.one_line(one["component"], 60),
+            "proven": one.get("proven") if isinstance(one.get("proven"), bool) else None,
+            "reason": evidence.one_line(one.get("reason") or "", 1000),
+        }
+        for one in answer["components"]
+        if isinstance(one, dict) and isinstance(one.get("component"), str)
+    )
     error = evidence.one_line(answer["error"], 1000) if isinstance(answer.get("error"), str) else ""
     down = next((str(one["reason"]) for one in components if one["proven"] is False), "")
-    refused = next((item.reason or f"{item.path} was not changed, and nobody said why" for item in files if item.state == "refused"), "")
+    refused = next(
+        (
+            item.reason or f"{item.path} was not changed, and nobody said why"
+            for item in files
+            if item.state == "refused"
+        ),
+        "",
+    )
     if error or down or len(files) < len(answer["paths"]):
         state = "failed" if answer.get("changed") is True or down else "refused"
-        return Done(host, state, error or down or "its answer cannot be read; list again to see what became of it", files, components)
-    theirs = all(one.get("state") == "conflict" for one in answer["paths"] if one["result"] == "refused")
-    return Done(host, "refused" if refused else "done", refused, files, components, bool(refused) and theirs)
+        return Done(
+            host,
+            state,
+            error or down or "its answer cannot be read; list again to see what became of it",
+            files,
+            components,
+        )
+    theirs = all(
+        one.get("state") == "conflict" for one in answer["paths"] if one["result"] == "refused"
+    )
+    return Done(
+        host, "refused" if refused else "done", refused, files, components, bool(refused) and theirs
+    )
 
 
 def _items(value: Any) -> list[Any]:
@@ -163,18 +224,39 @@ def _files(value: Any, key: str, allowed: tuple[str, ...]) -> tuple[File, ...]:
     found = []
     for one in _items(value):
         if isinstance(one, dict) and isinstance(one.get("path"), str) and one.get(key) in allowed:
-            left, former, present = (one.get(name) for name in ("sha256_left", "sha256_former", "sha256_present"))
-            digests = tuple(item if isinstance(item, str) and _SHA.match(item) else None for item in (left, former, present))
-            found.append(File(
-                evidence.one_line(one["path"]), one[key], evidence.one_line(one.get("reason") or "", 1000),
-                evidence.one_line(one["component"], 60) if isinstance(one.get("component"), str) else None,
-                tuple(evidence.one_line(step, 120) for step in _items(one.get("steps")) if isinstance(step, str)),
-                (digests[0], digests[1], digests[2])))
+            left, former, present = (
+                one.get(name) for name in ("sha256_left", "sha256_former", "sha256_present")
+            )
+            digests = tuple(
+                item if isinstance(item, str) and _SHA.match(item) else None
+                for item in (left, former, present)
+            )
+            found.append(
+                File(
+                    evidence.one_line(one["path"]),
+                    one[key],
+                    evidence.one_line(one.get("reason") or "", 1000),
+                    (
+                        evidence.one_line(one["component"], 60)
+                        if isinstance(one.get("component"), str)
+                        else None
+                    ),
+                    tuple(
+                        evidence.one_line(step, 120)
+                        for step in _items(one.get("steps"))
+                        if isinstance(step, str)
+                    ),
+                    (digests[0], digests[1], digests[2]),
+                )
+            )
     return tuple(found)
 
 
 def choose(listings: Iterable[Listing], wanted: str | None) -> Choice:
-    """Which run is undone, and where. `last` is the newest that has something to restore and is not itself a revert."""
+    """Which run is undone, and where.
+
+    `last` is the newest that has something to restore and is not itself a revert.
+    """
     listings = list(listings)
     known = sorted({run.run_id for item in listings for run in item.runs}, reverse=True)
     if wanted is None:
@@ -182,20 +264,41 @@ def choose(listings: Iterable[Listing], wanted: str | None) -> Choice:
     silent = sorted(item.host for item in listings if item.status != "ok")
     missing = f"; {', '.join(silent)} could not be asked" if silent else ""
     if wanted == "last":
-        able = [run.run_id for item in listings for run in item.runs
-                if not run.reverts and any(file.state == "restore" for file in run.files)]
+        able = [
+            run.run_id
+            for item in listings
+            for run in item.runs
+            if not run.reverts and any(file.state == "restore" for file in run.files)
+        ]
         if not able:
-            return Choice(None, problem="kubemend_run_id=last: no run on these hosts has anything left to restore" + missing)
+            return Choice(
+                None,
+                problem="kubemend_run_id=last: no run on these hosts has anything left to restore"
+                + missing,
+            )
         if silent:
-            return Choice(None, problem=f"kubemend_run_id=last: {', '.join(silent)} could not be asked, where the newest run may have been; name the "
-                                        "run by its id, or make them answer")
+            return Choice(
+                None,
+                problem=(
+                    f"kubemend_run_id=last: {', '.join(silent)} could not be asked, where the"
+                    " newest run may have been; name the run by its id, or make them answer"
+                ),
+            )
         wanted = max(able)
     elif wanted not in known and any(wanted in item.empty for item in listings):
         where = ", ".join(item.host for item in listings if wanted in item.empty)
-        return Choice(wanted, problem=f"there is nothing to revert of run {wanted}: it changed no file on {where}, such as a restart{missing}")
+        return Choice(
+            wanted,
+            problem=(
+                f"there is nothing to revert of run {wanted}: it changed no file on {where}, such"
+                f" as a restart{missing}"
+            ),
+        )
     elif wanted not in known:
         names = f"the known ones are {', '.join(known[:10])}" if known else "none is known"
-        return Choice(wanted, problem=f"no journal of these hosts knows run {wanted} ({names}){missing}")
+        return Choice(
+            wanted, problem=f"no journal of these hosts knows run {wanted} ({names}){missing}"
+        )
     return Choice(wanted, tuple(item.host for item in listings if item.of(wanted)))
 
 
@@ -210,7 +313,10 @@ def components(listings: Iterable[Listing], run_id: str | None) -> dict[str, int
 
 
 def verdict(report: Report) -> tuple[str, str]:
-    """(exit reason, one sentence): ok and an empty one where everything that was asked for is done."""
+    """(exit reason, one sentence).
+
+    Ok and an empty one where everything that was asked for is done.
+    """
     if report.choice.problem:
         return "input", report.choice.problem
     if report.check or not report.choice.hosts:
@@ -219,13 +325,22 @@ def verdict(report: Report) -> tuple[str, str]:
         return "locked", report.stopped
     bad = next((item for item in report.done if item.state != "done"), None)
     if bad:
-        return bad.state, f"the revert of run {report.choice.run_id} on {bad.host} is {bad.state}: {bad.reason}"
+        return (
+            bad.state,
+            f"the revert of run {report.choice.run_id} on {bad.host} is {bad.state}: {bad.reason}",
+        )
     left = [host for host in report.choice.hosts if host not in {item.host for item in report.done}]
     if left:
         return "failed", f"run {report.choice.run_id} was not taken back on {', '.join(left)}"
     silent = sorted(item.host for item in report.listings if item.status != "ok")
     if silent:
-        return "failed", f"run {report.choice.run_id} was taken back where hosts answered; {', '.join(silent)} could not be asked: run it again then"
+        return (
+            "failed",
+            (
+                f"run {report.choice.run_id} was taken back where hosts answered;"
+                f" {', '.join(silent)} could not be asked: run it again then"
+            ),
+        )
     return "ok", ""
 
 
@@ -235,7 +350,9 @@ def write(folder: str, host: str, suffix: str, document: Mapping[str, Any]) -> N
     where.mkdir(mode=0o700, exist_ok=True)
     path = where / evidence.file_name(host, suffix)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+    with open(
+        os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+    ) as file:
         json.dump(document, file)
         file.flush()
         os.fsync(file.fileno())
@@ -249,8 +366,16 @@ def _read(folder: str, host: str, suffix: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        return {"status": "error", "reason": f"{path} cannot be read ({evidence.one_line(error)})", "answer": {}}
-    return found if isinstance(found, dict) else {"status": "error", "reason": f"{path} is no answer", "answer": {}}
+        return {
+            "status": "error",
+            "reason": f"{path} cannot be read ({evidence.one_line(error)})",
+            "answer": {},
+        }
+    return (
+        found
+        if isinstance(found, dict)
+        else {"status": "error", "reason": f"{path} is no answer", "answer": {}}
+    )
 
 
 def listings(folder: str, hosts: Iterable[str]) -> tuple[tuple[Listing, ...], tuple[str, ...]]:
@@ -261,7 +386,9 @@ def listings(folder: str, hosts: Iterable[str]) -> tuple[tuple[Listing, ...], tu
         if one is None:
             missing.append(host)
         else:
-            found.append(listing(host, str(one.get("status")), str(one.get("reason")), one.get("answer")))
+            found.append(
+                listing(host, str(one.get("status")), str(one.get("reason")), one.get("answer"))
+            )
     return tuple(found), tuple(missing)
 
 
@@ -271,7 +398,15 @@ def outcomes(folder: str, hosts: Iterable[str]) -> tuple[Done, ...]:
     for host in hosts:
         one = _read(folder, host, DONE)
         if one is not None:
-            found.append(outcome(host, str(one.get("status")), str(one.get("reason")), one.get("answer")))
+            found.append(
+                outcome(host, str(one.get("status")), str(one.get("reason")), one.get("answer"))
+            )
         elif _read(folder, host, BEGUN) is not None:
-            found.append(Done(host, "failed", "it was begun and never ended; list again to see what became of it"))
+            found.append(
+                Done(
+                    host,
+                    "failed",
+                    "it was begun and never ended; list again to see what became of it",
+                )
+            )
     return tuple(found)

@@ -1,17 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the kubemend_* variables, their types, defaults and what is allowed.
+"""The kubemend_* variables, their types, defaults and what is allowed.
 
-One table (VARIABLES) says all of it; check() turns a mapping of variables into Settings or raises SettingsError with
-one sentence that names the variable, its value and what is allowed.
+One table (VARIABLES) says all of it; check() turns a mapping of variables into Settings or raises
+SettingsError with one sentence that names the variable, its value and what is allowed.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,9 +26,22 @@ FAIL_ON = ("never", "unknown", "warning", "critical")
 FORMATS = ("terminal", "json", "html", "junit")
 DEFAULT_FORMATS = ("terminal", "json", "html")
 REFUSALS = (
-    "api_down", "fenced", "pending_changes", "single_control_plane", "kubelet_restart", "capture_restart",
-    "body_logging", "reset_without_drain", "force_reset", "revert_runtime", "drain_bare_pods", "drain_local_storage",
-    "keep_cordon", "scheduler_pause", "service_restart", "lower_limits",
+    "api_down",
+    "fenced",
+    "pending_changes",
+    "single_control_plane",
+    "kubelet_restart",
+    "capture_restart",
+    "body_logging",
+    "reset_without_drain",
+    "force_reset",
+    "revert_runtime",
+    "drain_bare_pods",
+    "drain_local_storage",
+    "keep_cordon",
+    "scheduler_pause",
+    "service_restart",
+    "lower_limits",
 )
 COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
 
@@ -83,6 +95,7 @@ def _number(low: int, high: int) -> Parser:
         if not low <= number <= high:
             raise _Bad(f"a whole number from {low} to {high}")
         return number
+
     return parse
 
 
@@ -109,20 +122,26 @@ def _some_of(*allowed: str, empty: bool = True) -> Parser:
         if wrong or not (items or empty):
             raise _Bad(f"a list of {', '.join(allowed)}")
         return tuple(dict.fromkeys(str(item) for item in items))
+
     return parse
 
 
 def _one_of(*allowed: str) -> Parser:
     def parse(value: Any) -> str:
-        # YAML reads an unquoted never/on/off/yes/no as what it likes; only the words themselves are taken.
+        # YAML reads an unquoted never/on/off/yes/no as what it likes; only the words themselves are
+        # taken.
         if not isinstance(value, str) or value.strip() not in allowed:
             raise _Bad(f"one of {', '.join(allowed)}")
         return value.strip()
+
     return parse
 
 
 def _cpus(value: Any) -> str:
-    """As reservedSystemCPUs has it; none is the empty text, as which a kubelet reads a list that was not given."""
+    """As reservedSystemCPUs has it.
+
+    None is the empty text, as which a kubelet reads a list that was not given.
+    """
     try:
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise ValueError
@@ -169,7 +188,9 @@ def _selector(value: Any) -> str:
     try:
         selector.parse(text)
     except ValueError as error:
-        raise _Bad(f"a label selector such as app=db,tier!=test or 'app in (db, cache)' ({error})") from None
+        raise _Bad(
+            f"a label selector such as app=db,tier!=test or 'app in (db, cache)' ({error})"
+        ) from None
     return text
 
 
@@ -240,14 +261,15 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_drain_timeout": Variable(_number(1, 86400), 900),
     "kubemend_cpu_manager_policy": Variable(_one_of("none", "static"), None, run_wide=False),
     "kubemend_reserved_cpus": Variable(_cpus, None, run_wide=False),
-    "kubemend_file_max": Variable(_number(8192, 2 ** 62), None),
-    "kubemend_inotify_instances": Variable(_number(128, 2 ** 31 - 1), None),
-    "kubemend_inotify_watches": Variable(_number(8192, 2 ** 31 - 1), None),
-    "kubemend_inotify_queued_events": Variable(_number(16384, 2 ** 31 - 1), None),
-    "kubemend_nofile": Variable(_number(1024, 2 ** 31 - 1), None),
-    "kubemend_nproc": Variable(_number(1024, 2 ** 31 - 1), None),
+    "kubemend_file_max": Variable(_number(8192, 2**62), None),
+    "kubemend_inotify_instances": Variable(_number(128, 2**31 - 1), None),
+    "kubemend_inotify_watches": Variable(_number(8192, 2**31 - 1), None),
+    "kubemend_inotify_queued_events": Variable(_number(16384, 2**31 - 1), None),
+    "kubemend_nofile": Variable(_number(1024, 2**31 - 1), None),
+    "kubemend_nproc": Variable(_number(1024, 2**31 - 1), None),
     "kubemend_capture_components": Variable(
-        _some_of(*COMPONENTS, empty=False), ("kubelet", "kube-scheduler", "kube-controller-manager")),
+        _some_of(*COMPONENTS, empty=False), ("kubelet", "kube-scheduler", "kube-controller-manager")
+    ),
     "kubemend_capture_level": Variable(_number(0, 10), 4),
     "kubemend_capture_seconds": Variable(_number(1, 86400), 60),
     "kubemend_capture_match": Variable(_expression, None),
@@ -260,9 +282,18 @@ VARIABLES: dict[str, Variable] = {
 }
 
 
-# What the operator consents to, or how a repair does it: without a repair none of them has an effect.
-CONSENT = ("kubemend_max_risk", "kubemend_max_unavailable", "kubemend_allow", "kubemend_drain_timeout", "kubemend_probe", "kubemend_cleanup_rejected",
-           "kubemend_patch_workloads", "kubemend_prove_pinning")
+# What the operator consents to, or how a repair does it: without a repair none of them has an
+# effect.
+CONSENT = (
+    "kubemend_max_risk",
+    "kubemend_max_unavailable",
+    "kubemend_allow",
+    "kubemend_drain_timeout",
+    "kubemend_probe",
+    "kubemend_cleanup_rejected",
+    "kubemend_patch_workloads",
+    "kubemend_prove_pinning",
+)
 
 
 @dataclass(frozen=True)
@@ -272,7 +303,10 @@ class Settings:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def fixed(self, **values: Any) -> Settings:
-        """The same with these, whatever the variables say: a role is the consent for what it is named after."""
+        """The same with these, whatever the variables say.
+
+        A role is the consent for what it is named after.
+        """
         return Settings({**self.values, **{PREFIX + name: value for name, value in values.items()}})
 
     def __getattr__(self, name: str) -> Any:
@@ -292,12 +326,17 @@ def shown(value: Any) -> str:
 
 def unknown_names(names: Iterable[str]) -> list[str]:
     """The names that begin with kubemend_ and are no variable of ours, sorted."""
-    return sorted({str(name) for name in names if str(name).startswith(PREFIX) and str(name) not in VARIABLES})
+    return sorted(
+        {str(name) for name in names if str(name).startswith(PREFIX) and str(name) not in VARIABLES}
+    )
 
 
 def complain_about(name: str, where: str = "") -> str:
     """The sentence for an unknown variable, with the nearest one."""
-    return f"{name}{where} is not a variable of kubemend; the nearest one is {nearest(name, VARIABLES)}."
+    return (
+        f"{name}{where} is not a variable of kubemend; the nearest one is"
+        f" {nearest(name, VARIABLES)}."
+    )
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.0) -> str:
@@ -311,11 +350,22 @@ def without_effect(settings: Settings, playbook: str) -> list[str]:
     given = [name for name in CONSENT if settings.values[name] != VARIABLES[name].default]
     has = "has" if len(given) == 1 else "have"
     where = " on the cluster" if playbook == "replay" else ""
-    return [f"{', '.join(given)} {has} no effect in {playbook}; run kubemend.remediation.remediate{where}."] if given else []
+    return (
+        [
+            f"{', '.join(given)} {has} no effect in {playbook}; run"
+            f" kubemend.remediation.remediate{where}."
+        ]
+        if given
+        else []
+    )
 
 
-def check(mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where: str = "") -> Settings:
-    """Settings from variables (names without our prefix are passed over); codes: the fault codes that exist.
+def check(
+    mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where: str = ""
+) -> Settings:
+    """Settings from variables (names without our prefix are passed over); codes.
+
+    The fault codes that exist.
 
     A value of None means that the variable is not set. Raises SettingsError with one sentence.
     """
@@ -338,7 +388,9 @@ def check(mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where:
         for code in sorted(faults.difference(known)):
             near = nearest(code, known)
             hint = f"; the nearest one is {near}" if near else ""
-            raise SettingsError(f"kubemend_faults{where} names {code}, which this version does not judge{hint}.")
+            raise SettingsError(
+                f"kubemend_faults{where} names {code}, which this version does not judge{hint}."
+            )
     return Settings(values)
 
 

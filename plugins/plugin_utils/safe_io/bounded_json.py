@@ -1,21 +1,28 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: JSON that somebody else wrote: refused before it is parsed where its values would take too much memory."""
+"""JSON that somebody else wrote.
+
+Refused before it is parsed where its values would take too much memory.
+"""
 
 from __future__ import annotations
 
 import json
-
 from typing import Any
 
-# What takes memory once it is parsed: strings, lists, objects, by what each costs (60, 120, 240 bytes). Millions of empty ones fit into a
+# What takes memory once it is parsed: strings, lists, objects, by what each costs (60, 120, 240
+# bytes). Millions of empty ones fit into a
 # few megabytes of text and a gigabyte of memory, and the parser cannot be interrupted.
 MAX_WEIGHT, CHUNK = 3_000_000, 262_144
 
 
 def decoded(data: str | bytes) -> Any:
-    """The JSON that somebody else wrote; ValueError or RecursionError for what is none, OverflowError for what would take too much memory."""
+    """The JSON that somebody else wrote.
+
+    ValueError or RecursionError for what is none, OverflowError for what would take too much
+    memory.
+    """
     text = data if isinstance(data, str) else data.decode("utf-8")
     # The first is more than the second: lines of a log may hold quotes and brackets of their own.
     if _cost(text.count('"'), text) > MAX_WEIGHT and _weight(text) > MAX_WEIGHT:
@@ -28,11 +35,14 @@ def _cost(quotes: int, text: str) -> int:
 
 
 def _weight(text: str) -> int:
-    """What the JSON takes, but for what stands inside its strings; piece by piece, because the pieces of a bomb take memory too."""
+    """What the JSON takes, but for what stands inside its strings.
+
+    Piece by piece, because the pieces of a bomb take memory too.
+    """
     weight, quotes, inside, rest = 0, 0, 0, ""
     for begin in range(0, len(text), CHUNK):
         # An escaped quote ends no string, and after an escaped backslash a quote is not escaped.
-        piece = (rest + text[begin:begin + CHUNK]).replace("\\\\", "").replace('\\"', "")
+        piece = (rest + text[begin : begin + CHUNK]).replace("\\\\", "").replace('\\"', "")
         rest = piece[-1:] if piece.endswith("\\") else ""
         parts = piece.split('"')
         weight += _cost(0, "".join(parts[inside::2]))

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: YAML that a node wrote, as PyYAML's nodes: no objects are made of it, whatever depth, aliases and merge keys it has."""
+"""YAML that a node wrote, as PyYAML's nodes.
+
+No objects are made of it, whatever depth, aliases and merge keys it has.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,12 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def first_document(text: str) -> Node | None:
-    """The first document as nodes, which know their places; None when there is none. Raises BROKEN."""
-    # libyaml does not count a byte order mark, PyYAML's own scanner does: without it, both give the same places.
+    """The first document as nodes, which know their places; None when there is none.
+
+    Raises BROKEN.
+    """
+    # libyaml does not count a byte order mark, PyYAML's own scanner does: without it, both give the
+    # same places.
     text = text.removeprefix("\ufeff")
     _refuse_depth(text)
     loader = _LOADER(text)
@@ -31,7 +38,10 @@ def first_document(text: str) -> Node | None:
 
 
 def _refuse_depth(text: str) -> None:
-    """libyaml composes by recursion in C: some 20,000 open brackets from one node would end the controller's process."""
+    """Libyaml composes by recursion in C.
+
+    Some 20,000 open brackets from one node would end the controller's process.
+    """
     if sum(map(text.count, ("[", "{", "- ", "-\t", "-\n", "-\r", ":", "?"))) <= MAX_DEPTH:
         return
     depth = 0
@@ -39,7 +49,9 @@ def _refuse_depth(text: str) -> None:
         if isinstance(event, CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise yaml.MarkedYAMLError(problem="nested too deeply", problem_mark=event.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem="nested too deeply", problem_mark=event.start_mark
+                )
         elif isinstance(event, CollectionEndEvent):
             depth -= 1
         elif isinstance(event, DocumentEndEvent):
@@ -50,7 +62,10 @@ def get(node: Node | None, *keys: str) -> Node | None:
     """What stands under these keys, one inside the other."""
     for key in keys:
         found = node.value if isinstance(node, MappingNode) else ()
-        node = next((value for name, value in found if isinstance(name, ScalarNode) and name.value == key), None)
+        node = next(
+            (value for name, value in found if isinstance(name, ScalarNode) and name.value == key),
+            None,
+        )
     return node
 
 
@@ -70,6 +85,15 @@ def nothing(node: Node | None) -> bool:
 
 
 def boolean(text: str) -> bool | None:
-    """A scalar as YAML 1.1 has booleans, which is what Kubernetes reads its files as; None for what is none. Flags have others (flags.parse_bool)."""
+    """A scalar as YAML 1.1 has booleans, which is what Kubernetes reads its files as.
+
+    None for what is none. Flags have others (flags.parse_bool).
+    """
     low = text.strip().lower()
-    return True if low in ("true", "yes", "on", "y") else False if low in ("false", "no", "off", "n") else None
+    return (
+        True
+        if low in ("true", "yes", "on", "y")
+        else False
+        if low in ("false", "no", "off", "n")
+        else None
+    )

@@ -1,11 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: module_utils as one program that a node's Python reads on its standard input.
+"""Module_utils as one program that a node's Python reads on its standard input.
 
-The sources travel compressed behind an importer that keeps them in memory under their real names: no file on the node,
-and a source is unpacked and compiled only when it is imported. The answer is one line of ASCII JSON behind a mark with a nonce, so
-that whatever a login script prints is not taken for it.
+The sources travel compressed behind an importer that keeps them in memory under their real names:
+no file on the node, and a source is unpacked and compiled only when it is imported. The answer is
+one line of ASCII JSON behind a mark with a nonce, so that whatever a login script prints is not
+taken for it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import marshal
 import re
 import secrets
 import zlib
-
 from pathlib import Path
 from typing import Any
 
@@ -79,16 +79,23 @@ os._exit(0)
 
 
 def build(entry: str, ship: tuple[str, ...], params: dict[str, Any], mark: str) -> bytes:
-    """The program that calls `entry` ("plugins.module_utils.x:function") with params and prints its answer behind mark."""
+    """The program that calls `entry` ("plugins.module_utils.x:function") with params and prints
+    its answer behind mark.
+    """
     head = HEAD % {"mark": mark, "entry": PACKAGE + entry, "params": ascii(_plain(params))}
     return head.encode("ascii") + body(entry, ship)
 
 
 @functools.cache
 def body(entry: str, ship: tuple[str, ...]) -> bytes:
-    """The part that every call shares; made once in the controller's first process, which its workers are forked from."""
-    sources = {name: zlib.compress(source.encode("utf-8"), 9) if source else b""
-               for name, source in _sources(entry.partition(":")[0], ship).items()}
+    """The part that every call shares.
+
+    Made once in the controller's first process, which its workers are forked from.
+    """
+    sources = {
+        name: zlib.compress(source.encode("utf-8"), 9) if source else b""
+        for name, source in _sources(entry.partition(":")[0], ship).items()
+    }
     packed = binascii.b2a_base64(marshal.dumps(sources, 2), newline=False).decode("ascii")
     return (BODY % {"sources": packed}).encode("ascii")
 
@@ -99,12 +106,14 @@ def mark() -> str:
 
 
 def _sources(entry: str, ship: tuple[str, ...]) -> dict[str, str | None]:
-    """Full module name -> source (None for a package) of the entry, of what is shipped with it, and of all they import."""
+    """Full module name -> source (None for a package) of the entry, of what is shipped with it,
+    and of all they import.
+    """
     found: dict[str, str | None] = {}
     waiting = [entry]
     for pattern in ship:
         folder = COLLECTION.joinpath(*pattern.split("."))
-        waiting += [f"{pattern}.{path.stem}" for path in sorted(folder.glob("*.py"))]
+        waiting += [f"{pattern}.{path.stem}" for path in sorted(folder.glob("[!_]*.py"))]
     while waiting:
         name = waiting.pop()
         path = COLLECTION.joinpath(*name.split(".")).with_suffix(".py")
@@ -119,13 +128,17 @@ def _sources(entry: str, ship: tuple[str, ...]) -> dict[str, str | None]:
 
 
 def _imported(name: str, source: str) -> list[str]:
-    """The modules that a module of node code imports, and each name that may be a module of a package."""
+    """The modules that a module of node code imports, and each name that may be a module of a
+    package.
+    """
     found = []
     for dots, tail, names in IMPORT.findall(source):
         parts = name.split(".")[: -len(dots)] + (tail.split(".") if tail else [])
         module = ".".join(parts)
         found.append(module)
-        found += [f"{module}.{part.split()[0]}" for part in names.strip("()").split(",") if part.strip()]
+        found += [
+            f"{module}.{part.split()[0]}" for part in names.strip("()").split(",") if part.strip()
+        ]
     return found
 
 

@@ -1,25 +1,29 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: become only where it is needed: the node itself says whether the connection is root already.
+"""Become only where it is needed: the node itself says whether the connection is root already.
 
-Ansible knows the remote user by name only. A connection without a user name (podman, docker, kubectl) is root as a rule, and such a node has no
-sudo. So the command that becomes root asks the node first, in the same round trip: this holds for a program on standard input and for modules alike.
+Ansible knows the remote user by name only. A connection without a user name (podman, docker,
+kubectl) is root as a rule, and such a node has no sudo. So the command that becomes root asks the
+node first, in the same round trip: this holds for a program on standard input and for modules
+alike.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ansible import constants
 
-# What these do is to become another user, and nothing else. Another plugin may enter a namespace or a session too, which root needs as well.
-METHODS = frozenset(("sudo", "su", "doas", "dzdo", "pbrun", "pfexec", "pmrun", "ksu", "sesu", "sudosu", "run0"))
+# What these do is to become another user, and nothing else. Another plugin may enter a namespace or
+# a session too, which root needs as well.
+METHODS = frozenset(
+    ("sudo", "su", "doas", "dzdo", "pbrun", "pfexec", "pmrun", "ksu", "sesu", "sudosu", "run0")
+)
 ROOT = (None, "", "root")
 ASK = 'if [ "$(id -u 2>/dev/null)" = 0 ]; then {plain}; else {become}; fi'
 
@@ -45,12 +49,20 @@ def only_where_needed(connection: Any) -> Iterator[None]:
 
 
 def _may_be_skipped(become: Any) -> bool:
-    """Tell whether becoming gives root nothing. Who allows it for the same user wants it for root too."""
-    if constants.config.get_config_value("BECOME_ALLOW_SAME_USER") or become.get_option("become_user") not in ROOT:
+    """Tell whether becoming gives root nothing.
+
+    Who allows it for the same user wants it for root too.
+    """
+    if (
+        constants.config.get_config_value("BECOME_ALLOW_SAME_USER")
+        or become.get_option("become_user") not in ROOT
+    ):
         return False
     # An executable of the operator's own may do more: enter a namespace, for example.
     words = str(become.get_option("become_exe") or "").split()
-    return _last(str(become.name), ".") in METHODS and (not words or os.path.basename(words[0]) in METHODS)
+    return _last(str(become.name), ".") in METHODS and (
+        not words or os.path.basename(words[0]) in METHODS
+    )
 
 
 def _last(name: str, mark: str) -> str:
@@ -58,7 +70,10 @@ def _last(name: str, mark: str) -> str:
 
 
 def _either(become: Any, command: str, told: str, shell: Any) -> str:
-    """Return the command for both: the mark by which Ansible sees that become succeeded is printed in both."""
+    """Return the command for both.
+
+    The mark by which Ansible sees that become succeeded is printed in both.
+    """
     success = become._build_success_command(command, shell, True)  # pylint: disable=protected-access  # no other way to the mark
     plain = f"{getattr(shell, 'executable', None) or '/bin/sh'} -c {success}"
     return f"/bin/sh -c {shlex.quote(ASK.format(plain=plain, become=told))}"

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a limit of time and memory around one question to one host, in Ansible's worker.
+"""A limit of time and memory around one question to one host, in Ansible's worker.
 
-A timer of this process, not RLIMIT_AS: a limit of the process would be inherited by ssh's ProxyCommand, podman or
-kubectl, and programs written in Go reserve more address space than any useful limit.
+A timer of this process, not RLIMIT_AS: a limit of the process would be inherited by ssh's
+ProxyCommand, podman or kubectl, and programs written in Go reserve more address space than any
+useful limit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import os
 import signal
 import threading
 import time
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,13 +34,16 @@ class TooLarge(BaseException):
 
 @contextmanager
 def watch(seconds: float, memory: int = MEMORY) -> Iterator[None]:
-    """Raise TooLate or TooLarge inside the block, and end the processes that the block started and left behind."""
+    """Raise TooLate or TooLarge inside the block, and end the processes that the block started
+    and left behind.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     begin, resident, before = time.monotonic(), _resident(), _children()
     former = signal.getsignal(signal.SIGALRM)
-    waiting = signal.getitimer(signal.ITIMER_REAL)[0]  # the task's own `timeout`, counted in the same timer
+    # the task's own `timeout`, counted in the same timer
+    waiting = signal.getitimer(signal.ITIMER_REAL)[0]
 
     def tick(number: int, frame: FrameType | None) -> None:
         spent = time.monotonic() - begin

@@ -15,15 +15,16 @@ NODE_CODE = ("plugins/modules", "plugins/module_utils")
 WORKERS = 2  # processes of a stage that runs its tests in parallel: the machines have two cores
 
 
-def pytest(context: Context, *arguments: str, label: str = "", timeout: float = 900,
-           **extra: str) -> counts.Counts:
+def pytest(
+    context: Context, *arguments: str, label: str = "", timeout: float = 900, **extra: str
+) -> counts.Counts:
     """Run pytest in the environment of the tests, and count by its own record.
 
     Tests that passed in an interrupted run on the same bytes count and are not run again.
     """
     home = venvs.ensure("test")
     stage = context.name + label
-    record = machine.OUTPUT / "{0}.xml".format(stage)
+    record = machine.OUTPUT / f"{stage}.xml"
     record.unlink(missing_ok=True)
     passed, before = progress.tests_file(stage), progress.tests_file(stage + ".before")
     done = progress.tests_passed(passed)
@@ -36,22 +37,58 @@ def pytest(context: Context, *arguments: str, label: str = "", timeout: float = 
     env["PYTHONPATH"] = os.pathsep.join([paths, str(machine.ROOT)])
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     returncode, _text = context.run(
-        [home / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-         "-p", "tests.gate.resume", "--junit-xml", record, *arguments], env=env, timeout=timeout)
+        [
+            home / "bin" / "python",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "tests.gate.resume",
+            "--junit-xml",
+            record,
+            *arguments,
+        ],
+        env=env,
+        timeout=timeout,
+    )
     return counts.from_junit(record, returncode, len(done))
 
 
 def unit(context: Context) -> counts.Counts:
-    """Run the unit tests in parallel. Full: every property test looks further (tests/unit/conftest.py)."""
+    """Run the unit tests in parallel. Full.
+
+    Every property test looks further (tests/unit/conftest.py).
+    """
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {}
-    return pytest(context, "tests/unit", "tests/gate", "tests/fault_injection", "-n", str(WORKERS),
-                  "--dist", "worksteal", timeout=6 * 3600 if context.full else 3600, **extra)
+    return pytest(
+        context,
+        "tests/unit",
+        "tests/gate",
+        "tests/fault_injection",
+        "-n",
+        str(WORKERS),
+        "--dist",
+        "worksteal",
+        timeout=6 * 3600 if context.full else 3600,
+        **extra,
+    )
 
 
 def secrets(context: Context) -> counts.Counts:
-    """Last of all: no secret that the tests planted on a node lies in anything that this run wrote."""
+    """Last of all: no secret that the tests planted on a node lies in anything that this run
+    wrote.
+    """
     found = counts.Counts()
-    returncode, _text = context.run([venvs.ensure("test") / "bin" / "python", "-m", "tests.unit.support.planted_secrets", machine.OUTPUT])
+    returncode, _text = context.run(
+        [
+            venvs.ensure("test") / "bin" / "python",
+            "-m",
+            "tests.unit.support.planted_secrets",
+            machine.OUTPUT,
+        ]
+    )
     found.check("no planted secret in " + machine.OUTPUT.name, returncode == 0)
     return found
 
@@ -68,11 +105,20 @@ def floor(context: Context) -> counts.Counts:
     found = counts.Counts()
     for folder in NODE_CODE:
         if not any((machine.ROOT / folder).rglob("*.py")):
-            found.failed.append("{0}: there is no code".format(folder))
+            found.failed.append(f"{folder}: there is no code")
             continue
         # --eval-annotations: node code has no deferred annotations, so they count.
-        returncode, _text = context.run([context.tool("test", "vermin"), "--target=3.6-", "--eval-annotations", "--no-tips",
-                                         "--violations", "--lint", folder])
+        returncode, _text = context.run(
+            [
+                context.tool("test", "vermin"),
+                "--target=3.6-",
+                "--eval-annotations",
+                "--no-tips",
+                "--violations",
+                "--lint",
+                folder,
+            ]
+        )
         found.check(folder, returncode == 0)
     return found
 
@@ -82,27 +128,53 @@ def lint(context: Context) -> counts.Counts:
     found = counts.Counts()
     home = venvs.ensure("test")
     paths = os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))])
-    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=paths, ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
-                              XDG_CACHE_HOME=str(machine.VENV / "cache"))
+    env = machine.environment(
+        ANSIBLE_COLLECTIONS_PATH=paths,
+        ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
+        XDG_CACHE_HOME=str(machine.VENV / "cache"),
+    )
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
-    for name, command in (("ansible-lint", ["ansible-lint", "--offline", "--strict", "--nocolor"]),
-                          ("yamllint", ["yamllint", "--strict", "."]),
-                          ("antsibull-changelog", ["antsibull-changelog", "lint"])):
-        returncode, _text = context.run([str(pathlib.Path(home / "bin" / command[0])), *command[1:]], env=env)
+    for name, command in (
+        ("ansible-lint", ["ansible-lint", "--offline", "--strict", "--nocolor"]),
+        ("yamllint", ["yamllint", "--strict", "."]),
+        ("antsibull-changelog", ["antsibull-changelog", "lint"]),
+    ):
+        returncode, _text = context.run(
+            [str(pathlib.Path(home / "bin" / command[0])), *command[1:]], env=env
+        )
         found.check(name, returncode == 0)
     return found
 
 
 def docs(context: Context) -> counts.Counts:
-    """Pages that are generated from the code are what the code generates; plugin docs name only what exists; all of it makes a site."""
+    """Pages that are generated from the code are what the code generates.
+
+    Plugin docs name only what exists; all of it makes a site.
+    """
     found = counts.Counts()
     home = venvs.ensure("test")
-    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), PYTHONPATH=str(venvs.collections()))
+    env = machine.environment(
+        ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), PYTHONPATH=str(venvs.collections())
+    )
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
-    returncode, _text = context.run([home / "bin" / "python", "-m", "tests.docs", "--check"], env=env)
+    returncode, _text = context.run(
+        [home / "bin" / "python", "-m", "tests.docs", "--check"], env=env
+    )
     found.check("python -m tests.docs --check", returncode == 0)
-    returncode, _text = context.run([home / "bin" / "antsibull-docs", "lint-collection-docs", "--plugin-docs", "--skip-rstcheck", "."], env=env)
+    returncode, _text = context.run(
+        [
+            home / "bin" / "antsibull-docs",
+            "lint-collection-docs",
+            "--plugin-docs",
+            "--skip-rstcheck",
+            ".",
+        ],
+        env=env,
+    )
     found.check("antsibull-docs lint-collection-docs", returncode == 0)
     returncode, _text = context.run([home / "bin" / "python", "-m", "tests.docs.site"], env=env)
-    found.check("make docs: the site is built without a warning, and every link in it leads somewhere", returncode == 0)
+    found.check(
+        "make docs: the site is built without a warning, and every link in it leads somewhere",
+        returncode == 0,
+    )
     return found

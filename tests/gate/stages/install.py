@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stages that use the collection as its users do: from a checkout, and installed from its artefact."""
+"""Stages that use the collection as its users do.
+
+From a checkout, and installed from its artefact.
+"""
 
 from __future__ import annotations
 
@@ -13,56 +16,105 @@ from tests.gate import counts, machine, tree, venvs
 from tests.gate.runner import Context
 
 # All that an operator needs, and nothing else.
-SHIPPED = {"CHANGELOG.md", "CONTRIBUTING.md", "FILES.json", "LICENSE", "MANIFEST.json", "README.md", "SECURITY.md",
-           "changelogs", "docs", "examples", "extensions", "meta", "playbooks", "plugins", "roles", "tests"}
+SHIPPED = {
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "FILES.json",
+    "LICENSE",
+    "MANIFEST.json",
+    "README.md",
+    "SECURITY.md",
+    "changelogs",
+    "docs",
+    "examples",
+    "extensions",
+    "meta",
+    "playbooks",
+    "plugins",
+    "roles",
+    "tests",
+}
 SCHEMAS = {"docs/schema/report-1.json", "docs/schema/evidence-1.json", "docs/schema/junit.xsd"}
 NEEDED = {"LICENSE", "README.md", "examples", "meta", "playbooks", "plugins"}
 FINDING = "KM101"
-REPLAY = "ansible-playbook kubemend.remediation.replay"  # of the evidence that make audit judges without an inventory
+# of the evidence that make audit judges without an inventory
+REPLAY = "ansible-playbook kubemend.remediation.replay"
 
 
 def clone(context: Context) -> counts.Counts:
-    """make audit in a fresh checkout, whose path has a space, under an environment that means it badly."""
+    """Make audit in a fresh checkout, whose path has a space, under an environment that means it
+    badly.
+    """
     found = counts.Counts()
     with tree.scratch("clone") as base:
         where = tree.copy(base / "a fresh checkout")
         hostile = machine.environment(
-            HOME=str(base), ANSIBLE_COLLECTIONS_PATH="/nonexistent", ANSIBLE_STDOUT_CALLBACK="no.such.callback",
-            ANSIBLE_STRATEGY="free", PYTHONPATH="/nonexistent", ANSIBLE_LIBRARY="/nonexistent",
-            PIP_CACHE_DIR=os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip"))
+            HOME=str(base),
+            ANSIBLE_COLLECTIONS_PATH="/nonexistent",
+            ANSIBLE_STDOUT_CALLBACK="no.such.callback",
+            ANSIBLE_STRATEGY="free",
+            PYTHONPATH="/nonexistent",
+            ANSIBLE_LIBRARY="/nonexistent",
+            PIP_CACHE_DIR=os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip"),
+        )
         returncode, text = context.run(["make", "audit"], cwd=where, env=hostile)
         found.check("make audit ends with 0", returncode == 0)
         found.check("make audit names " + FINDING, FINDING in text)
         consoles = list(shown.commands(machine.ROOT / "README.md"))
-        found.check("the README shows a replay once", [command.split(" -e")[0] for command, _lines in consoles] == [REPLAY])
+        found.check(
+            "the README shows a replay once",
+            [command.split(" -e")[0] for command, _lines in consoles] == [REPLAY],
+        )
         for command, lines in consoles:
             missing = shown.differs(lines, text)
-            found.check("the README shows what make audit prints: " + (missing or "all of it"), command.startswith(REPLAY) and not missing)
-        returncode, text = context.run(["make", "audit", "ARGS=-e kubemend_fail_on=critical"], cwd=where, env=hostile)
-        found.check("make audit with kubemend_fail_on=critical ends with 2", _make_code(returncode, text) == 2)
+            found.check(
+                "the README shows what make audit prints: " + (missing or "all of it"),
+                command.startswith(REPLAY) and not missing,
+            )
+        returncode, text = context.run(
+            ["make", "audit", "ARGS=-e kubemend_fail_on=critical"], cwd=where, env=hostile
+        )
+        found.check(
+            "make audit with kubemend_fail_on=critical ends with 2",
+            _make_code(returncode, text) == 2,
+        )
         found.check("the second make audit makes nothing", "making .venv" not in text)
-        returncode, text = context.run(["make", "audit", "INVENTORY=no such file"], cwd=where, env=hostile)
-        found.check("a missing inventory is one sentence and 2",
-                    _make_code(returncode, text) == 2 and "no such file" in text and "Traceback" not in text)
+        returncode, text = context.run(
+            ["make", "audit", "INVENTORY=no such file"], cwd=where, env=hostile
+        )
+        found.check(
+            "a missing inventory is one sentence and 2",
+            _make_code(returncode, text) == 2
+            and "no such file" in text
+            and "Traceback" not in text,
+        )
     return found
 
 
 def _make_code(returncode: int, text: str) -> int | None:
-    """make itself ends with 2 for every failure; what it says is what its command ended with."""
+    """Make itself ends with 2 for every failure; what it says is what its command ended with."""
     return 2 if returncode == 2 and "Error 2" in text else None
 
 
 def package(context: Context) -> counts.Counts:
-    """The artefact: what is in it, what the importer says, and that it works where nothing else is."""
+    """The artefact: what is in it, what the importer says, and that it works where nothing else
+    is.
+    """
     found = counts.Counts()
     with tree.scratch("package") as base:
         where = tree.copy(base / "source")
         home = venvs.ensure("test")
         env = machine.environment(HOME=str(base), ANSIBLE_HOME=str(base / "ansible"))
         env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
-        returncode, _text = context.run([home / "bin" / "ansible-galaxy", "collection", "build", "--output-path", base], cwd=where, env=env)
+        returncode, _text = context.run(
+            [home / "bin" / "ansible-galaxy", "collection", "build", "--output-path", base],
+            cwd=where,
+            env=env,
+        )
         artefacts = list(base.glob("kubemend-remediation-*.tar.gz"))
-        if not found.check("ansible-galaxy collection build", returncode == 0 and len(artefacts) == 1):
+        if not found.check(
+            "ansible-galaxy collection build", returncode == 0 and len(artefacts) == 1
+        ):
             return found
         contents(context, artefacts[0], found)
         installed(context, artefacts[0], base, env, found)
@@ -75,61 +127,146 @@ def contents(context: Context, artefact: pathlib.Path, found: counts.Counts) -> 
     with tarfile.open(artefact) as archive:
         names = [member.name for member in archive.getmembers() if member.isfile()]
         size = artefact.stat().st_size
-    context.note("{0} files, {1} bytes packed".format(len(names), size))
+    context.note(f"{len(names)} files, {size} bytes packed")
     tops = {name.split("/")[0] for name in names}
-    found.check("the artefact lacks " + ", ".join(sorted(NEEDED - tops) or ["nothing"]), not NEEDED - tops)
-    found.check("the artefact holds " + ", ".join(sorted(tops - SHIPPED) or ["nothing strange"]), not tops - SHIPPED)
+    found.check(
+        "the artefact lacks " + ", ".join(sorted(NEEDED - tops) or ["nothing"]), not NEEDED - tops
+    )
+    found.check(
+        "the artefact holds " + ", ".join(sorted(tops - SHIPPED) or ["nothing strange"]),
+        not tops - SHIPPED,
+    )
     lacking = sorted(SCHEMAS.difference(names))
     found.check("the artefact lacks schemas: " + ", ".join(lacking), not lacking)
-    cases = {name.split("/")[1] for name in names if name.startswith("examples/") and "/evidence/" in name}
-    found.check("the artefact holds recorded cases beside the example: " + ", ".join(sorted(cases)), cases == {"two-leaders"})
+    cases = {
+        name.split("/")[1]
+        for name in names
+        if name.startswith("examples/") and "/evidence/" in name
+    }
+    found.check(
+        "the artefact holds recorded cases beside the example: " + ", ".join(sorted(cases)),
+        cases == {"two-leaders"},
+    )
     tests = [name for name in names if name.startswith("tests/") and name != "tests/config.yml"]
     found.check("the artefact holds tests: " + ", ".join(tests[:3]), not tests)
-    waste = [name for name in names if name.endswith((".pyc", ".retry", ".tar.gz", ".log")) or "__pycache__" in name]
+    waste = [
+        name
+        for name in names
+        if name.endswith((".pyc", ".retry", ".tar.gz", ".log")) or "__pycache__" in name
+    ]
     found.check("the artefact holds leftovers: " + ", ".join(waste[:3]), not waste)
 
 
-def installed(context: Context, artefact: pathlib.Path, base: pathlib.Path, env: dict[str, str], found: counts.Counts) -> None:
+def installed(
+    context: Context,
+    artefact: pathlib.Path,
+    base: pathlib.Path,
+    env: dict[str, str],
+    found: counts.Counts,
+) -> None:
     """Into an empty path, run by name from somewhere else."""
     home = venvs.ensure("test")
     target, elsewhere = base / "installed", base / "elsewhere"
     elsewhere.mkdir()
-    returncode, _text = context.run([home / "bin" / "ansible-galaxy", "collection", "install", "--offline", "-p", target, artefact],
-                                    cwd=elsewhere, env=env)
+    returncode, _text = context.run(
+        [
+            home / "bin" / "ansible-galaxy",
+            "collection",
+            "install",
+            "--offline",
+            "-p",
+            target,
+            artefact,
+        ],
+        cwd=elsewhere,
+        env=env,
+    )
     if not found.check("ansible-galaxy collection install", returncode == 0):
         return
     env = {**env, "ANSIBLE_COLLECTIONS_PATH": str(target)}
-    example = target / "ansible_collections" / "kubemend" / "remediation" / "examples" / "two-leaders"
-    returncode, text = context.run([home / "bin" / "ansible-playbook", "kubemend.remediation.replay",
-                                    "-e", "kubemend_evidence={0}".format(example)], cwd=elsewhere, env=env)
+    example = (
+        target / "ansible_collections" / "kubemend" / "remediation" / "examples" / "two-leaders"
+    )
+    returncode, text = context.run(
+        [
+            home / "bin" / "ansible-playbook",
+            "kubemend.remediation.replay",
+            "-e",
+            f"kubemend_evidence={example}",
+        ],
+        cwd=elsewhere,
+        env=env,
+    )
     found.check("the installed replay ends with 0", returncode == 0)
     found.check("the installed replay names " + FINDING, FINDING in text)
-    found.check("the installed replay writes report.html", any((base / ".kubemend" / "runs").glob("*/report.html")))
-    returncode, text = context.run([home / "bin" / "ansible-doc", "--metadata-dump", "--no-fail-on-errors", "kubemend.remediation"],
-                                   cwd=elsewhere, env=env)
+    found.check(
+        "the installed replay writes report.html",
+        any((base / ".kubemend" / "runs").glob("*/report.html")),
+    )
+    returncode, text = context.run(
+        [
+            home / "bin" / "ansible-doc",
+            "--metadata-dump",
+            "--no-fail-on-errors",
+            "kubemend.remediation",
+        ],
+        cwd=elsewhere,
+        env=env,
+    )
     found.check("ansible-doc reads every plugin", returncode == 0 and '"error"' not in text)
 
 
-def imported(context: Context, artefact: pathlib.Path, base: pathlib.Path, env: dict[str, str], found: counts.Counts) -> None:
+def imported(
+    context: Context,
+    artefact: pathlib.Path,
+    base: pathlib.Path,
+    env: dict[str, str],
+    found: counts.Counts,
+) -> None:
     """What a Galaxy server does with an upload."""
     home = venvs.ensure("test")
-    returncode, text = context.run([home / "bin" / "python", "-m", "galaxy_importer.main", artefact], cwd=base, env=env)
+    returncode, text = context.run(
+        [home / "bin" / "python", "-m", "galaxy_importer.main", artefact], cwd=base, env=env
+    )
     found.check("galaxy-importer", returncode == 0)
     complaints = [line for line in text.splitlines() if line.startswith(("ERROR", "WARNING"))]
     found.check("galaxy-importer has nothing to say: " + "; ".join(complaints[:3]), not complaints)
 
 
-def automation(context: Context, examples: pathlib.Path, base: pathlib.Path, env: dict[str, str], found: counts.Counts) -> None:
+def automation(
+    context: Context,
+    examples: pathlib.Path,
+    base: pathlib.Path,
+    env: dict[str, str],
+    found: counts.Counts,
+) -> None:
     """The examples that other programs read, read by these."""
     home = venvs.ensure("test")
-    returncode, _text = context.run([home / "bin" / "ansible-builder", "create", "-f", examples / "execution-environment.yml", "-c", base / "image"],
-                                    cwd=base, env=env)
-    found.check("ansible-builder create", returncode == 0 and (base / "image" / "Containerfile").is_file())
+    returncode, _text = context.run(
+        [
+            home / "bin" / "ansible-builder",
+            "create",
+            "-f",
+            examples / "execution-environment.yml",
+            "-c",
+            base / "image",
+        ],
+        cwd=base,
+        env=env,
+    )
+    found.check(
+        "ansible-builder create", returncode == 0 and (base / "image" / "Containerfile").is_file()
+    )
     units = sorted(examples.glob("*.service")) + sorted(examples.glob("*.timer"))
     if shutil.which("systemd-analyze"):
         # It ends with 0 for a setting that it does not know, and says so.
         returncode, text = context.run(["systemd-analyze", "verify", *units], cwd=base, env=env)
         about_ours = [line for line in text.splitlines() if "kubemend-audit" in line]
-        found.check("systemd-analyze verify: " + "; ".join(about_ours[:3]), returncode == 0 and not about_ours)
+        found.check(
+            "systemd-analyze verify: " + "; ".join(about_ours[:3]),
+            returncode == 0 and not about_ours,
+        )
     else:
-        found.skipped.append("the systemd units of examples/automation: this machine has no systemd-analyze")
+        found.skipped.append(
+            "the systemd units of examples/automation: this machine has no systemd-analyze"
+        )

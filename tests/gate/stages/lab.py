@@ -17,14 +17,20 @@ from tests.gate.stages.code import pytest
 # The node images, and the Python that each Debian brings.
 SUITES = {"bullseye": "3.9", "bookworm": "3.11", "trixie": "3.13"}
 # systemd 256 and newer start on a host with cgroup v1 only when told to.
-LEGACY_CGROUPS = "SYSTEMD_PROC_CMDLINE=systemd.unified_cgroup_hierarchy=0 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"
+LEGACY_CGROUPS = (
+    "SYSTEMD_PROC_CMDLINE=systemd.unified_cgroup_hierarchy=0 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"
+)
 HOUR = 3600
 
 
 def build(context: Context) -> counts.Counts:
-    """Make what the lab of this run needs, cached outside the checkout; only the first run takes minutes."""
-    from tests.lab.support import sampling as drawn, results
+    """Make what the lab of this run needs, cached outside the checkout.
+
+    Only the first run takes minutes.
+    """
     from tests.lab.cluster import host, paths
+    from tests.lab.support import results
+    from tests.lab.support import sampling as drawn
 
     found = counts.Counts()
     possible = []
@@ -38,7 +44,8 @@ def build(context: Context) -> counts.Counts:
         possible = [drawn.release(possible, results.tree()["commit"])]
     for version in possible:
         returncode, _text = context.run(
-            [sys.executable, "-m", "tests.lab", "build", "--k8s", version], timeout=HOUR)
+            [sys.executable, "-m", "tests.lab", "build", "--k8s", version], timeout=HOUR
+        )
         found.check("python -m tests.lab build --k8s " + version, returncode == 0)
     return found
 
@@ -48,10 +55,12 @@ def molecule(context: Context) -> counts.Counts:
     found = counts.Counts()
     images = {}
     for suite in SUITES:
-        returncode, text = context.run([sys.executable, "-m", "tests.lab", "image", "--suite", suite], timeout=HOUR)
+        returncode, text = context.run(
+            [sys.executable, "-m", "tests.lab", "image", "--suite", suite], timeout=HOUR
+        )
         names = [line.strip() for line in text.splitlines() if line.startswith("localhost/")]
         if returncode or not names:
-            found.skipped.append("Debian {0}: its image could not be made".format(suite))
+            found.skipped.append(f"Debian {suite}: its image could not be made")
             continue
         images[suite] = names[-1]
     if not images:
@@ -63,16 +72,29 @@ def molecule(context: Context) -> counts.Counts:
     shutil.rmtree(reports, ignore_errors=True)
     paths = os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))])
     env = machine.environment(
-        KUBEMEND_INVENTORY=str(inventory(images)), KUBEMEND_REPORTS=str(reports), KUBEMEND_ROOT=str(machine.ROOT),
-        ANSIBLE_COLLECTIONS_PATH=paths, ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
-        NO_COLOR="1", ANSIBLE_NOCOLOR="1", PY_COLORS="0")
+        KUBEMEND_INVENTORY=str(inventory(images)),
+        KUBEMEND_REPORTS=str(reports),
+        KUBEMEND_ROOT=str(machine.ROOT),
+        ANSIBLE_COLLECTIONS_PATH=paths,
+        ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
+        NO_COLOR="1",
+        ANSIBLE_NOCOLOR="1",
+        PY_COLORS="0",
+    )
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     # Roles that need a cluster have scenarios on the lab: tests/lab/tests/test_roles.py.
-    from tests.lab.support import sampling as drawn, results
+    from tests.lab.support import results
+    from tests.lab.support import sampling as drawn
 
     left_out = [] if context.full else drawn.scenarios_left_out(results.tree()["commit"])
-    elsewhere = [word for role in ("leader_election", "log_capture", *left_out) for word in ("--exclude", role)]
-    returncode, _text = context.run([home / "bin" / "molecule", "test", "--all", *elsewhere], env=env, timeout=1200)
+    elsewhere = [
+        word
+        for role in ("leader_election", "log_capture", *left_out)
+        for word in ("--exclude", role)
+    ]
+    returncode, _text = context.run(
+        [home / "bin" / "molecule", "test", "--all", *elsewhere], env=env, timeout=1200
+    )
     for suite in images:
         found.check("the audit and a role on a node of Debian " + suite, returncode == 0)
     return found
@@ -84,27 +106,37 @@ def fresh(context: Context) -> counts.Counts:
 
 
 def inventory(images: dict[str, str]) -> pathlib.Path:
-    """The nodes of molecule. Their containers carry the checkout's name, so that two checkouts do not meet."""
-    legacy = [] if pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists() else ["-e", LEGACY_CGROUPS]
+    """The nodes of molecule. Their containers carry the checkout's name, so that two checkouts
+    do not meet.
+    """
+    legacy = (
+        [] if pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists() else ["-e", LEGACY_CGROUPS]
+    )
     checkout = hashlib.sha256(str(machine.ROOT).encode()).hexdigest()[:6]
     hosts = {}
     for suite, image in images.items():
         hosts["debian-" + suite] = {
-            "ansible_host": "kubemend-molecule-{0}-{1}".format(checkout, suite),
-            "node_container": "kubemend-molecule-{0}-{1}".format(checkout, suite),
+            "ansible_host": f"kubemend-molecule-{checkout}-{suite}",
+            "node_container": f"kubemend-molecule-{checkout}-{suite}",
             "node_image": image,
             "node_options": legacy if suite == "trixie" else [],
             "node_python": SUITES[suite],
         }
-    # No user is named, and plain nodes have no sudo: the nodes say themselves that they are root already.
+    # No user is named, and plain nodes have no sudo: the nodes say themselves that they are root
+    # already.
     connection = {"ansible_connection": "containers.podman.podman"}
     path = machine.VENV / "molecule-inventory.yml"
-    path.write_text(json.dumps({"nodes": {"hosts": hosts, "vars": connection}}, indent=1), encoding="utf-8")
+    path.write_text(
+        json.dumps({"nodes": {"hosts": hosts, "vars": connection}}, indent=1), encoding="utf-8"
+    )
     return path
 
 
 def lab(context: Context) -> counts.Counts:
-    """Incidents in real clusters, as many as this commit draws (tests/lab/support/sampling.py). Full: the whole matrix, or what CASES picks of it."""
+    """Incidents in real clusters, as many as this commit draws (tests/lab/support/sampling.py).
+
+    Full: the whole matrix, or what CASES picks of it.
+    """
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {"KUBEMEND_DRAW": "1"}
     if context.full and os.environ.get("CASES"):
         extra["KUBEMEND_CASES"] = os.environ["CASES"]

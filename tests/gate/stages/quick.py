@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a contributor runs before a commit: tests that start no playbook, and lint of what is changed."""
+"""What a contributor runs before a commit.
+
+Tests that start no playbook, and lint of what is changed.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,35 @@ PLAYBOOKS = ("playbooks/", "roles/", "extensions/", "meta/")
 
 def unit(context: Context) -> counts.Counts:
     """Run the unit tests that start no playbook (tests/unit/conftest.py marks the others)."""
-    return pytest(context, "tests/unit", "tests/gate", "-m", "not playbook", "-n", str(WORKERS),
-                  "--dist", "worksteal", timeout=1800)
+    return pytest(
+        context,
+        "tests/unit",
+        "tests/gate",
+        "-m",
+        "not playbook",
+        "-n",
+        str(WORKERS),
+        "--dist",
+        "worksteal",
+        timeout=1800,
+    )
 
 
 def lint(context: Context) -> counts.Counts:
-    """Run the linters over the files that differ from the branch's upstream, or from the last commit."""
+    """Run the linters over the files that differ from the branch's upstream, or from the last
+    commit.
+    """
     found = counts.Counts()
     names = changed()
     if not names:
         return counts.skipped("no file is changed")
     home = venvs.ensure("test")
     paths = os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))])
-    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=paths,
-                              ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
-                              XDG_CACHE_HOME=str(machine.VENV / "cache"))
+    env = machine.environment(
+        ANSIBLE_COLLECTIONS_PATH=paths,
+        ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
+        XDG_CACHE_HOME=str(machine.VENV / "cache"),
+    )
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     for name, command in commands(names).items():
         tool = pathlib.Path(home / "bin" / command[0])
@@ -50,8 +67,15 @@ def commands(names: list[str]) -> dict[str, list[str]]:
     if python:
         found["pyflakes"] = ["pyflakes", *python]
     if on_nodes:
-        found["vermin"] = ["vermin", "--target=3.6-", "--eval-annotations", "--no-tips",
-                           "--violations", "--lint", *on_nodes]
+        found["vermin"] = [
+            "vermin",
+            "--target=3.6-",
+            "--eval-annotations",
+            "--no-tips",
+            "--violations",
+            "--lint",
+            *on_nodes,
+        ]
     if yaml:
         found["yamllint"] = ["yamllint", "--strict", *yaml]
     if playbooks:
@@ -62,7 +86,9 @@ def commands(names: list[str]) -> dict[str, list[str]]:
 
 
 def changed() -> list[str]:
-    """List files that differ from the upstream branch where there is one, else from the last commit."""
+    """List files that differ from the upstream branch where there is one, else from the last
+    commit.
+    """
     base = _git("merge-base", "HEAD", "@{upstream}") or ["HEAD"]
     names = _git("diff", "--name-only", base[0])
     names += _git("ls-files", "--others", "--exclude-standard")
@@ -70,6 +96,12 @@ def changed() -> list[str]:
 
 
 def _git(*words: str) -> list[str]:
-    done = subprocess.run(["git", *words], cwd=machine.ROOT, env=machine.environment(),
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", *words],
+        cwd=machine.ROOT,
+        env=machine.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.stdout.splitlines() if done.returncode == 0 else []

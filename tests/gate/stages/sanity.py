@@ -1,7 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The oldest supported ansible-core, and the newest that this machine's Pythons allow.
 
-Playbooks run on both. ansible-test sanity takes minutes: `make test` runs it on the one that the commit draws.
+Playbooks run on both. ansible-test sanity takes minutes: `make test` runs it on the one that the
+commit draws.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def run(context: Context, core: str) -> counts.Counts:
     try:
         python = venvs.find_python(name)
     except venvs.Unavailable as problem:
-        return counts.skipped("core {0}: {1}".format(core, problem))
+        return counts.skipped(f"core {core}: {problem}")
     found = counts.Counts()
     # Without it ansible-test leaves that test out and says nothing.
     if machine.need({"shellcheck": "shellcheck"}):
@@ -47,58 +48,115 @@ def run(context: Context, core: str) -> counts.Counts:
     home = venvs.ensure(name)
     with tree.scratch(name) as base:
         where = tree.as_collection(base, tree.NO_CODE)
-        ignored = sorted(str(path.relative_to(where)) for path in where.glob("tests/sanity/ignore*.txt"))
+        ignored = sorted(
+            str(path.relative_to(where)) for path in where.glob("tests/sanity/ignore*.txt")
+        )
         found.check("no ignore files" + "".join(" " + path for path in ignored), not ignored)
-        context.note("ansible-core {0} with {1}".format(core, python))
+        context.note(f"ansible-core {core} with {python}")
         playbooks(context, home, where, base, found)
         if context.full or context.name == drawn():
             found.add(ansible_test(context, home, where, core))
         else:
-            found.skipped.append("ansible-test sanity: this commit draws {0}".format(drawn()))
+            found.skipped.append(f"ansible-test sanity: this commit draws {drawn()}")
     return found
 
 
 def drawn() -> str:
     """The stage that runs ansible-test sanity for this commit."""
-    from tests.lab.support import sampling as draw, results
+    from tests.lab.support import results
+    from tests.lab.support import sampling as draw
 
     return draw.pick(("sanity-newest", "sanity-2.16"), 1, results.tree()["commit"] + " sanity")[0]
 
 
-def ansible_test(context: Context, home: pathlib.Path, where: pathlib.Path, core: str) -> counts.Counts:
+def ansible_test(
+    context: Context, home: pathlib.Path, where: pathlib.Path, core: str
+) -> counts.Counts:
     """Run all of ansible-test sanity, without ignore files."""
     env = environment(home)
     provide_pip(pathlib.Path(env["HOME"]), core)
-    returncode, text = context.run([home / "bin" / "ansible-test", "sanity", "--local", "--color", "no"],
-                                   cwd=where, env=env, timeout=1800)
+    returncode, text = context.run(
+        [home / "bin" / "ansible-test", "sanity", "--local", "--color", "no"],
+        cwd=where,
+        env=env,
+        timeout=1800,
+    )
     return counts.from_sanity(text, returncode)
 
 
-def playbooks(context: Context, home: pathlib.Path, where: pathlib.Path, base: pathlib.Path, found: counts.Counts) -> None:
-    """What meta/runtime.yml promises of this core: a replay, and this machine audited by a program on standard input and by the modules themselves."""
-    env = machine.environment(HOME=str(base / "home"), ANSIBLE_COLLECTIONS_PATH=str(base), ANSIBLE_LOCALHOST_WARNING="0",
-                              ANSIBLE_INVENTORY_UNPARSED_WARNING="0", PYTHONDONTWRITEBYTECODE="1")
+def playbooks(
+    context: Context,
+    home: pathlib.Path,
+    where: pathlib.Path,
+    base: pathlib.Path,
+    found: counts.Counts,
+) -> None:
+    """What meta/runtime.yml promises of this core.
+
+    A replay, and this machine audited by a program on standard input and by the modules themselves.
+    """
+    env = machine.environment(
+        HOME=str(base / "home"),
+        ANSIBLE_COLLECTIONS_PATH=str(base),
+        ANSIBLE_LOCALHOST_WARNING="0",
+        ANSIBLE_INVENTORY_UNPARSED_WARNING="0",
+        PYTHONDONTWRITEBYTECODE="1",
+    )
     (base / "home").mkdir()
     example = {"kubemend_evidence": str(where / "examples" / "two-leaders")}
     # A connection that becomes by su takes no program: as the same user it is never called.
-    here = {"ansible_connection": "local", "ansible_python_interpreter": str(home / "bin" / "python"), "kubemend_fail_on": "never"}
-    module = {**here, "kubemend_become": True, "ansible_become_method": "su", "ansible_become_user": getpass.getuser()}
-    for name, playbook, given in (("replay", "replay", example), ("audit by a program", "audit", {**here, "kubemend_become": False}),
-                                  ("audit by modules", "audit", module)):
+    here = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": str(home / "bin" / "python"),
+        "kubemend_fail_on": "never",
+    }
+    module = {
+        **here,
+        "kubemend_become": True,
+        "ansible_become_method": "su",
+        "ansible_become_user": getpass.getuser(),
+    }
+    for name, playbook, given in (
+        ("replay", "replay", example),
+        ("audit by a program", "audit", {**here, "kubemend_become": False}),
+        ("audit by modules", "audit", module),
+    ):
         folder = base / name.replace(" ", "-")
         inventory = [] if playbook == "replay" else ["-i", "localhost,"]
-        returncode, _text = context.run([home / "bin" / "python", "-m", "ansible", "playbook", *inventory, "kubemend.remediation." + playbook,
-                                         "-e", json.dumps({**given, "kubemend_report_dir": str(folder)})], cwd=base, env=env)
+        returncode, _text = context.run(
+            [
+                home / "bin" / "python",
+                "-m",
+                "ansible",
+                "playbook",
+                *inventory,
+                "kubemend.remediation." + playbook,
+                "-e",
+                json.dumps({**given, "kubemend_report_dir": str(folder)}),
+            ],
+            cwd=base,
+            env=env,
+        )
         report = folder / "report.json"
-        told = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {"hosts": [], "findings": []}
+        told = (
+            json.loads(report.read_text(encoding="utf-8"))
+            if report.is_file()
+            else {"hosts": [], "findings": []}
+        )
         found.check(name + " ends with 0 and a report", returncode == 0 and report.is_file())
-        found.check(name + " has evidence of every host", bool(told["hosts"]) and all(one["status"] == "ok" for one in told["hosts"]))
+        found.check(
+            name + " has evidence of every host",
+            bool(told["hosts"]) and all(one["status"] == "ok" for one in told["hosts"]),
+        )
         if playbook == "replay":
             found.check("replay names KM101", "KM101" in {one["code"] for one in told["findings"]})
 
 
 def environment(home: pathlib.Path) -> dict[str, str]:
-    """Every Python of the machine on PATH, and a home of our own: ansible-test keeps its environments there."""
+    """Every Python of the machine on PATH, and a home of our own.
+
+    Ansible-test keeps its environments there.
+    """
     private = machine.VENV / "home"
     private.mkdir(parents=True, exist_ok=True)
     pass_on_pip_settings(private)
@@ -109,9 +167,18 @@ def environment(home: pathlib.Path) -> dict[str, str]:
 
 
 def pass_on_pip_settings(home: pathlib.Path) -> None:
-    """ansible-test drops PIP_* from the environment, and our home hides the user's file: index, certificate and cache."""
+    """ansible-test drops PIP_* from the environment, and our home hides the user's file.
+
+    Index, certificate and cache.
+    """
     python = str(venvs.ensure("test") / "bin" / "python")
-    asked = subprocess.run([python, "-m", "pip", "config", "list"], env=machine.environment(), capture_output=True, text=True, check=False)
+    asked = subprocess.run(
+        [python, "-m", "pip", "config", "list"],
+        env=machine.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     cache = os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip")
     path = home / ".config" / "pip" / "pip.conf"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,15 +188,21 @@ def pass_on_pip_settings(home: pathlib.Path) -> None:
 
 
 def pip_settings(listed: str, more: dict[str, str]) -> str:
-    """pip.conf out of what pip config list prints; a setting of the environment wins, as it does for pip."""
+    """pip.conf out of what pip config list prints.
+
+    A setting of the environment wins, as it does for pip.
+    """
     values: dict[str, str] = {}
     for mark in ("global.", ":env:."):
         for line in listed.splitlines():
             key, equals, value = line.partition("=")
             if key.startswith(mark) and equals:
-                values[key[len(mark):]] = ast.literal_eval(value)
+                values[key[len(mark) :]] = ast.literal_eval(value)
     values.update(more)
-    lines = ["{0} = {1}".format(key, "\n    ".join(value.split("\n"))) for key, value in sorted(values.items())]
+    lines = [
+        "{} = {}".format(key, "\n    ".join(value.split("\n")))
+        for key, value in sorted(values.items())
+    ]
     return "\n".join(["[global]", *lines, ""])
 
 
@@ -139,9 +212,9 @@ def provide_pip(home: pathlib.Path, core: str) -> None:
     with venvs.locked("get-pip"):
         cache.mkdir(parents=True, exist_ok=True)
         for version in pip_versions((venvs.PINS / "get-pip.txt").read_text(encoding="ascii"), core):
-            if not list(cache.glob("pip-{0}-*.whl".format(version))):
+            if not list(cache.glob(f"pip-{version}-*.whl")):
                 venvs.download("pip==" + version, target=cache)
-            script = cache / "get_pip_{0}.py".format(version.replace(".", "_"))
+            script = cache / "get_pip_{}.py".format(version.replace(".", "_"))
             shutil.copyfile(machine.ROOT / "tests" / "gate" / "get_pip.py", script)
 
 

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holds ansible-playbook just before a task, for whoever wants to kill it there: LAB_HOLD_AT names it (NAME#2: the second), LAB_HOLD_FILE says when."""
+"""Holds ansible-playbook just before a task, for whoever wants to kill it there.
+
+LAB_HOLD_AT names it (NAME#2: the second), LAB_HOLD_FILE says when.
+"""
 
 from __future__ import annotations
 

@@ -1,21 +1,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """From an empty container to a node of the cluster."""
+
 from __future__ import annotations
 
 import concurrent.futures
 from pathlib import Path
 
-from tests.lab.cluster import images, kubeadm, kubespray, node as nodes, podman
+from tests.lab.cluster import images, kubeadm, kubespray, podman
+from tests.lab.cluster import node as nodes
 from tests.lab.cluster.host import note
 
-# By layout. Not in /etc/kubernetes where the installer would not: what is there is what an audit reads.
+# By layout. Not in /etc/kubernetes where the installer would not: what is there is what an audit
+# reads.
 CONFIG = {"kubeadm": "/root/kubeadm.json", "kubespray": kubespray.KUBEADM_CONFIG}
 LAYOUTS = tuple(CONFIG)
 ENDPOINT_PORT = 6443
 
 
 def parallel(function, items) -> list:
-    """Every item, even when one fails: a half-finished neighbour would be left running behind our back."""
+    """Every item, even when one fails.
+
+    A half-finished neighbour would be left running behind our back.
+    """
     items = list(items)
     if not items:
         return []
@@ -26,13 +32,19 @@ def parallel(function, items) -> list:
 
 def boot(cluster, node) -> None:
     """A systemd node with everything that kubeadm needs, not yet part of a cluster."""
-    podman.run_node(node.container, node.name, cluster.state["image"], cluster.network, node.ip, cluster.name)
+    podman.run_node(
+        node.container, node.name, cluster.state["image"], cluster.network, node.ip, cluster.name
+    )
     prepare(cluster, node)
 
 
 def wait_booted(node) -> None:
     def running():
-        state = nodes.execute(node, ["systemctl", "is-system-running"], check=False).stdout.decode().strip()
+        state = (
+            nodes.execute(node, ["systemctl", "is-system-running"], check=False)
+            .stdout.decode()
+            .strip()
+        )
         if state not in ("running", "degraded"):
             raise ValueError(f"systemd says {state!r}")
         return True
@@ -51,18 +63,29 @@ def prepare(cluster, node) -> None:
     wait_booted(node)
     own = images.own_containerd(cluster.k8s)
     public_key = Path(f"{cluster.key}.pub").read_text()
-    spray = kubespray.files(cluster.k8s, node, cluster.state["pause"], cluster.timers, _swap_on()) \
-        if cluster.layout == "kubespray" else {}
+    spray = (
+        kubespray.files(cluster.k8s, node, cluster.state["pause"], cluster.timers, _swap_on())
+        if cluster.layout == "kubespray"
+        else {}
+    )
     if spray:
         nodes.execute(node, kubespray.SCRIPT)
-    nodes.write_many(node, {
-        **spray,
-        "/etc/containerd/config.toml": (kubeadm.containerd_config(own, cluster.state["pause"]), 0o644),
-        "/etc/cni/net.d/10-lab.conflist": (kubeadm.cni_config(node.index), 0o644),
-        "/root/.ssh/authorized_keys": (public_key, 0o600),
-    })
+    nodes.write_many(
+        node,
+        {
+            **spray,
+            "/etc/containerd/config.toml": (
+                kubeadm.containerd_config(own, cluster.state["pause"]),
+                0o644,
+            ),
+            "/etc/cni/net.d/10-lab.conflist": (kubeadm.cni_config(node.index), 0o644),
+            "/root/.ssh/authorized_keys": (public_key, 0o600),
+        },
+    )
     tars = "pause.tar control.tar" if node.role == "master" else "pause.tar"
-    nodes.execute(node, f"""set -e
+    nodes.execute(
+        node,
+        f"""set -e
 chmod 700 /root/.ssh
 systemctl enable --now ssh >/dev/null 2>&1
 systemctl restart containerd
@@ -71,7 +94,9 @@ cd /opt/kubemend-lab
 for tar in {tars}; do ctr -n k8s.io images import --snapshotter overlayfs $tar >/dev/null; done
 systemctl daemon-reload
 systemctl enable kubelet >/dev/null 2>&1
-""", timeout=480)
+""",
+        timeout=480,
+    )
 
 
 def _swap_on() -> bool:
@@ -85,42 +110,78 @@ def _kubeadm(cluster, node, config: str, *argv) -> None:
     nodes.write(node, path, config, mode="600")
     verbose = nodes.execute(node, ["kubeadm", *argv, "--config", path], timeout=600, check=False)
     if verbose.returncode:
-        units = "journalctl -u kubelet -u containerd --no-pager -n 40 2>/dev/null; ls /var/log/pods 2>/dev/null"
+        units = (
+            "journalctl -u kubelet -u containerd --no-pager -n 40 2>/dev/null; ls /var/log/pods"
+            " 2>/dev/null"
+        )
         tail = nodes.execute(node, units, check=False).stdout.decode("utf-8", "replace")
         said = (verbose.stdout + verbose.stderr).decode("utf-8", "replace")
         raise RuntimeError(
-            f"kubeadm {argv[0]} on {node.name}: exit {verbose.returncode}\n{said[-3000:]}\n{tail[-3000:]}")
+            f"kubeadm {argv[0]} on {node.name}: exit"
+            f" {verbose.returncode}\n{said[-3000:]}\n{tail[-3000:]}"
+        )
     node.joined = True
 
 
 def init(cluster, node) -> None:
     config = kubeadm.init_config(
-        cluster.k8s, node, token=cluster.state["token"], certificate_key=cluster.state["certificate_key"],
-        timers=cluster.timers, swap_on=_swap_on(), labels=node.labels)
+        cluster.k8s,
+        node,
+        token=cluster.state["token"],
+        certificate_key=cluster.state["certificate_key"],
+        timers=cluster.timers,
+        swap_on=_swap_on(),
+        labels=node.labels,
+    )
     _kubeadm(cluster, node, config, "init", "--skip-phases=preflight,addon", "--upload-certs")
 
 
 def join(cluster, node) -> None:
-    first = next(one for one in cluster.nodes if one.role == "master" and one.joined and one is not node)
+    first = next(
+        one for one in cluster.nodes if one.role == "master" and one.joined and one is not node
+    )
     if node.role == "master":
         _refresh_certificates(cluster, first)
     config = kubeadm.join_config(
-        cluster.k8s, node, cluster.endpoint, token=cluster.state["token"],
-        certificate_key=cluster.state["certificate_key"], labels=node.labels)
+        cluster.k8s,
+        node,
+        cluster.endpoint,
+        token=cluster.state["token"],
+        certificate_key=cluster.state["certificate_key"],
+        labels=node.labels,
+    )
     _kubeadm(cluster, node, config, "join", "--skip-phases=preflight")
 
 
 def _refresh_certificates(cluster, first) -> None:
-    """The uploaded certificates vanish after two hours; a staged master may join later than that."""
-    secret = cluster.kubectl("-n", "kube-system", "get", "secret", "kubeadm-certs", check=False, node=first)
+    """The uploaded certificates vanish after two hours.
+
+    A staged master may join later than that.
+    """
+    secret = cluster.kubectl(
+        "-n", "kube-system", "get", "secret", "kubeadm-certs", check=False, node=first
+    )
     if secret.returncode:
-        nodes.execute(first, ["kubeadm", "init", "phase", "upload-certs", "--upload-certs", "--config",
-                              CONFIG[cluster.layout]],
-                      timeout=120)
+        nodes.execute(
+            first,
+            [
+                "kubeadm",
+                "init",
+                "phase",
+                "upload-certs",
+                "--upload-certs",
+                "--config",
+                CONFIG[cluster.layout],
+            ],
+            timeout=120,
+        )
 
 
 def form(cluster) -> None:
-    """All booted nodes of a new cluster become one: masters in turn (etcd takes one learner at a time)."""
+    """All booted nodes of a new cluster become one.
+
+    Masters in turn (etcd takes one learner at a time).
+    """
     masters = [node for node in cluster.nodes if node.role == "master"]
     workers = [node for node in cluster.nodes if node.role == "worker"]
     note(f"kubeadm init on {masters[0].name}")

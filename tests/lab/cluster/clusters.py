@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A cluster: its record on disk, its nodes, and bringing it up and down."""
+
 from __future__ import annotations
 
 import contextlib
@@ -10,23 +11,49 @@ import shutil
 import time
 from pathlib import Path
 
-from tests.lab.cluster import bringup, health, images, inventory, kernel, node as nodes, paths, podman
-from tests.lab.support.change import Changes
+from tests.lab.cluster import (
+    bringup,
+    health,
+    images,
+    inventory,
+    kernel,
+    paths,
+    podman,
+)
+from tests.lab.cluster import (
+    node as nodes,
+)
 from tests.lab.cluster.host import ensure_host, note, run, version_unavailable_reason
 from tests.lab.cluster.node import Node
 from tests.lab.cluster.store import locked
+from tests.lab.support.change import Changes
 
 
 def usual_name(k8s: str, layout: str) -> str:
-    """Clusters of one version and different layouts stand side by side: the name makes their networks and nodes differ."""
+    """Clusters of one version and different layouts stand side by side.
+
+    The name makes their networks and nodes differ.
+    """
     return k8s if layout == "kubeadm" else f"{k8s}-{layout}"
 
 
 class Cluster(Changes):
-    """Masters m1.. and workers w1.. of one Kubernetes version; `name` allows two clusters of one version."""
+    """Masters m1.. and workers w1.. of one Kubernetes version.
 
-    def __init__(self, k8s: str, masters: int = 3, workers: int = 1, timers: str = "short",
-                 name: str | None = None, prefix: str = "", layout: str = "kubeadm", labels: dict | None = None):
+    `name` allows two clusters of one version.
+    """
+
+    def __init__(
+        self,
+        k8s: str,
+        masters: int = 3,
+        workers: int = 1,
+        timers: str = "short",
+        name: str | None = None,
+        prefix: str = "",
+        layout: str = "kubeadm",
+        labels: dict | None = None,
+    ):
         if layout not in bringup.LAYOUTS:
             raise SystemExit(f"lab: no layout {layout!r}; there are: {', '.join(bringup.LAYOUTS)}")
         self.k8s, self.masters, self.workers, self.timers = k8s, masters, workers, timers
@@ -44,14 +71,22 @@ class Cluster(Changes):
         if not record.is_file():
             raise SystemExit(f"lab: no cluster {name}; up: {', '.join(cls.known()) or 'none'}")
         state = json.loads(record.read_text())
-        return cls(state["k8s"], state["masters"], state["workers"], state["timers"], state["name"], state["prefix"],
-                   state["layout"])
+        return cls(
+            state["k8s"],
+            state["masters"],
+            state["workers"],
+            state["timers"],
+            state["name"],
+            state["prefix"],
+            state["layout"],
+        )
 
     @staticmethod
     def known() -> list:
         return sorted(record.parent.name for record in paths.STATE.glob("*/state.json"))
 
-    # -- its record ---------------------------------------------------------------------------------------------
+    # -- its record
+    # ---------------------------------------------------------------------------------------------
     @property
     def network(self) -> str:
         return f"kubemend-{paths.CHECKOUT}-{self.name}"
@@ -68,8 +103,12 @@ class Cluster(Changes):
     def endpoint(self) -> str:
         return f"{self.state['endpoint']}:6443"
 
-    def inventory_data(self, prefix: str = "", leave_out=(), extra_vars: dict | None = None) -> dict:
-        return inventory.inventory([n for n in self.nodes if n.joined], self.key, prefix, leave_out, extra_vars)
+    def inventory_data(
+        self, prefix: str = "", leave_out=(), extra_vars: dict | None = None
+    ) -> dict:
+        return inventory.inventory(
+            [n for n in self.nodes if n.joined], self.key, prefix, leave_out, extra_vars
+        )
 
     def _load(self) -> None:
         record = self.folder / "state.json"
@@ -97,12 +136,15 @@ class Cluster(Changes):
             finally:
                 self._locks -= 1
 
-    # -- what tests use -----------------------------------------------------------------------------------------
+    # -- what tests use
+    # -----------------------------------------------------------------------------------------
     def node(self, name: str) -> Node:
         for node in self.nodes:
             if node.name == name:
                 return node
-        raise SystemExit(f"lab: {self.name} has no node {name}; it has {', '.join(n.name for n in self.nodes)}")
+        raise SystemExit(
+            f"lab: {self.name} has no node {name}; it has {', '.join(n.name for n in self.nodes)}"
+        )
 
     def _node(self, node) -> Node:
         return node if isinstance(node, Node) else self.node(node)
@@ -110,22 +152,42 @@ class Cluster(Changes):
     def of_role(self, role: str) -> list:
         return [node for node in self.nodes if node.role == role]
 
-    def exec(self, node, argv, timeout=120, check=True, input=None):  # the name that subprocess uses too
+    # the name that subprocess uses too
+    def exec(self, node, argv, timeout=120, check=True, input=None):
         return nodes.execute(self._node(node), argv, timeout, check, input)
 
     def read(self, node, path: str) -> bytes:
         return nodes.read(self._node(node), path)
 
-    def write(self, node, path: str, data, mode: str | None = None, mtime: str | None = None) -> None:
+    def write(
+        self, node, path: str, data, mode: str | None = None, mtime: str | None = None
+    ) -> None:
         nodes.write(self._node(node), path, data, mode, mtime)
 
     def kubectl(self, *args, input=None, check=True, node=None, timeout=120):
-        """With admin.conf, but to that master's own API server: admin.conf names the first master's."""
-        master = self._node(node) if node else next((n for n in self.of_role("master") if n.joined), None)
+        """With admin.conf, but to that master's own API server.
+
+        Admin.conf names the first master's.
+        """
+        master = (
+            self._node(node)
+            if node
+            else next((n for n in self.of_role("master") if n.joined), None)
+        )
         if master is None:
             raise RuntimeError(f"no master of {self.name} has joined: its bring-up was interrupted")
-        return self.exec(master, ["kubectl", "--kubeconfig=/etc/kubernetes/admin.conf",
-                                  f"--server=https://{master.ip}:6443", *args], timeout, check, input)
+        return self.exec(
+            master,
+            [
+                "kubectl",
+                "--kubeconfig=/etc/kubernetes/admin.conf",
+                f"--server=https://{master.ip}:6443",
+                *args,
+            ],
+            timeout,
+            check,
+            input,
+        )
 
     @staticmethod
     def wait(predicate, timeout: float, what: str, every: float = 1.0):
@@ -149,11 +211,20 @@ class Cluster(Changes):
 
     def status(self) -> dict:
         found = self.problems() if self.nodes else ["never brought up"]
-        return {"name": self.name, "k8s": self.k8s, "layout": self.layout, "timers": self.state.get("timers"), "healthy": not found,
-                "problems": found, "open_incidents": sorted(p.stem for p in self.folder.glob("open/*.json")),
-                "inventory": str(self.inventory), "nodes": self.container_states()}
+        return {
+            "name": self.name,
+            "k8s": self.k8s,
+            "layout": self.layout,
+            "timers": self.state.get("timers"),
+            "healthy": not found,
+            "problems": found,
+            "open_incidents": sorted(p.stem for p in self.folder.glob("open/*.json")),
+            "inventory": str(self.inventory),
+            "nodes": self.container_states(),
+        }
 
-    # -- up and down --------------------------------------------------------------------------------------------
+    # -- up and down
+    # --------------------------------------------------------------------------------------------
     def up(self) -> Cluster:
         ensure_host()
         reason = version_unavailable_reason(self.k8s)
@@ -168,15 +239,23 @@ class Cluster(Changes):
         return self
 
     def _reuse(self, image: str) -> bool:
-        wanted = {"k8s": self.k8s, "image": image, "masters": self.masters, "timers": self.timers,
-                  "prefix": self.prefix, "layout": self.layout}
+        wanted = {
+            "k8s": self.k8s,
+            "image": image,
+            "masters": self.masters,
+            "timers": self.timers,
+            "prefix": self.prefix,
+            "layout": self.layout,
+        }
         if not self.state or any(self.state.get(key) != value for key, value in wanted.items()):
             return False
         if [node.joined for node in self.of_role("master")] != [True] * self.masters:
-            note(f"{self.name} is rebuilt: its bring-up was interrupted")  # how far it came is not worth finding out
+            # how far it came is not worth finding out
+            note(f"{self.name} is rebuilt: its bring-up was interrupted")
             return False
         if any(self.folder.glob("open/*.json")):
-            # What an interrupted run broke may be anything: a new cluster is quicker than finding out.
+            # What an interrupted run broke may be anything: a new cluster is quicker than finding
+            # out.
             return False
         if not self.settled():
             return False
@@ -207,10 +286,20 @@ class Cluster(Changes):
         run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", self.key])
         subnet = podman.create_network(self.network, self.name)
         self.state = {
-            "k8s": self.k8s, "name": self.name, "prefix": self.prefix, "layout": self.layout, "image": image,
-            "masters": self.masters, "workers": self.workers, "timers": self.timers, "subnet": subnet,
-            "pause": images.pause_image(self.k8s), "endpoint": str(ipaddress.ip_network(subnet)[11]),
-            "token": f"{secrets.token_hex(3)}.{secrets.token_hex(8)}", "certificate_key": secrets.token_hex(32)}
+            "k8s": self.k8s,
+            "name": self.name,
+            "prefix": self.prefix,
+            "layout": self.layout,
+            "image": image,
+            "masters": self.masters,
+            "workers": self.workers,
+            "timers": self.timers,
+            "subnet": subnet,
+            "pause": images.pause_image(self.k8s),
+            "endpoint": str(ipaddress.ip_network(subnet)[11]),
+            "token": f"{secrets.token_hex(3)}.{secrets.token_hex(8)}",
+            "certificate_key": secrets.token_hex(32),
+        }
         self.nodes = []
         for role, count in (("master", self.masters), ("worker", self.workers)):
             for _each in range(count):

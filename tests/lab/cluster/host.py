@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What the lab needs of the machine it runs on."""
+
 from __future__ import annotations
 
 import os
@@ -10,11 +11,17 @@ from pathlib import Path
 
 from tests.lab.cluster import paths
 
-# One command per package that proves its presence; busybox is told by its file because other builds are not static.
+# One command per package that proves its presence; busybox is told by its file because other builds
+# are not static.
 PROOF = {
-    "podman": "podman", "runc": "runc", "mmdebstrap": "mmdebstrap", "openssh-client": "ssh-keygen",
-    "iptables": "iptables", "openssl": "openssl",
-    "netavark": "/usr/lib/podman/netavark", "busybox-static": "/bin/busybox",
+    "podman": "podman",
+    "runc": "runc",
+    "mmdebstrap": "mmdebstrap",
+    "openssh-client": "ssh-keygen",
+    "iptables": "iptables",
+    "openssl": "openssl",
+    "netavark": "/usr/lib/podman/netavark",
+    "busybox-static": "/bin/busybox",
     "debian-archive-keyring": "/usr/share/keyrings/debian-archive-keyring.gpg",
 }
 
@@ -33,7 +40,9 @@ def run(argv, timeout=600, check=True, **kwargs) -> subprocess.CompletedProcess:
     argv = [str(part) for part in argv]
     done = subprocess.run(argv, timeout=timeout, check=False, **kwargs)
     if check and done.returncode:
-        said = b"\n".join(part for part in (done.stdout, done.stderr) if part)[-3000:].decode("utf-8", "replace")
+        said = b"\n".join(part for part in (done.stdout, done.stderr) if part)[-3000:].decode(
+            "utf-8", "replace"
+        )
         raise RuntimeError(f"{' '.join(argv)[:400]}: exit {done.returncode}\n{said}")
     return done
 
@@ -58,7 +67,10 @@ def unavailable_reason() -> str | None:
     if os.geteuid() != 0:
         return "the lab needs root (systemd nodes in privileged containers)"
     if missing_packages() and shutil.which("apt-get") is None:
-        return f"the lab needs {', '.join(missing_packages())} and this machine has no apt-get to install them"
+        return (
+            f"the lab needs {', '.join(missing_packages())} and this machine has no apt-get to"
+            " install them"
+        )
     if not Path("/sys/fs/cgroup").is_dir():
         return "the lab needs cgroups mounted at /sys/fs/cgroup"
     return None
@@ -67,8 +79,10 @@ def unavailable_reason() -> str | None:
 def version_unavailable_reason(k8s: str) -> str | None:
     """Why this machine cannot run that Kubernetes, None when it can."""
     if paths.version_tuple(k8s) < (1, 19) and cgroup_v2():
-        return (f"Kubernetes {k8s} needs cgroup v1: boot the machine with the kernel argument "
-                "systemd.unified_cgroup_hierarchy=0")
+        return (
+            f"Kubernetes {k8s} needs cgroup v1: boot the machine with the kernel argument "
+            "systemd.unified_cgroup_hierarchy=0"
+        )
     return None
 
 
@@ -87,7 +101,13 @@ def ensure_host() -> None:
     env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     run(["apt-get", "update", "-q"], env=env, timeout=300)
     # Recommended packages bring a second container runtime and a desktop's worth of helpers.
-    run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], env=env, timeout=900)
+    run(
+        ["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing],
+        env=env,
+        timeout=900,
+    )
     left = missing_packages()
     if left:
-        raise SystemExit(f"lab: apt-get installed {' '.join(missing)} but {' '.join(left)} is still missing")
+        raise SystemExit(
+            f"lab: apt-get installed {' '.join(missing)} but {' '.join(left)} is still missing"
+        )

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Container images without a registry: those that kubeadm asks for, and those that the nodes themselves run."""
+"""Container images without a registry.
+
+Those that kubeadm asks for, and those that the nodes themselves run.
+"""
+
 from __future__ import annotations
 
 import hashlib
@@ -48,29 +52,54 @@ def _parents(name: str) -> list:
 
 
 def write_archive(path: Path, images: dict) -> None:
-    """A `docker save` archive that `ctr images import` reads; images: reference -> (files, entrypoint)."""
+    """A `docker save` archive that `ctr images import` reads; images.
+
+    Reference -> (files, entrypoint).
+    """
     manifest = []
     with tarfile.open(path, "w") as archive:
         for reference, (files, entrypoint) in images.items():
             layer = path.with_suffix(".layer")
             layer_digest = _scratch_layer(layer, files)
-            config = json.dumps({
-                "architecture": "amd64", "os": "linux", "created": gobuild.BUILD_DATE,
-                "config": {"Entrypoint": entrypoint, "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"]},
-                "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer_digest}"]},
-                "history": [{"created": gobuild.BUILD_DATE}],
-            }).encode()
+            config = json.dumps(
+                {
+                    "architecture": "amd64",
+                    "os": "linux",
+                    "created": gobuild.BUILD_DATE,
+                    "config": {
+                        "Entrypoint": entrypoint,
+                        "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"],
+                    },
+                    "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer_digest}"]},
+                    "history": [{"created": gobuild.BUILD_DATE}],
+                }
+            ).encode()
             config_name = f"{hashlib.sha256(config).hexdigest()}.json"
             _add(archive, config_name, config)
             archive.add(layer, f"{layer_digest}/layer.tar")
             layer.unlink()
-            manifest.append({"Config": config_name, "RepoTags": [reference], "Layers": [f"{layer_digest}/layer.tar"]})
+            manifest.append(
+                {
+                    "Config": config_name,
+                    "RepoTags": [reference],
+                    "Layers": [f"{layer_digest}/layer.tar"],
+                }
+            )
         _add(archive, "manifest.json", json.dumps(manifest).encode())
 
 
 def kubernetes_images(k8s: str) -> list:
     """The references that this kubeadm asks for; where it asks for them is its own business."""
-    said = run([gobuild.kubernetes(k8s) / "kubeadm", "config", "images", "list", "--kubernetes-version", k8s])
+    said = run(
+        [
+            gobuild.kubernetes(k8s) / "kubeadm",
+            "config",
+            "images",
+            "list",
+            "--kubernetes-version",
+            k8s,
+        ]
+    )
     return said.stdout.decode().split()
 
 
@@ -90,27 +119,50 @@ def archives(k8s: str) -> Path:
 
     def make(folder: Path) -> None:
         control = {
-            _pick(references, name): ({f"usr/local/bin/{name}": binaries / name}, [f"/usr/local/bin/{name}"])
+            _pick(references, name): (
+                {f"usr/local/bin/{name}": binaries / name},
+                [f"/usr/local/bin/{name}"],
+            )
             for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
         }
         control[_pick(references, "etcd")] = (
-            {f"usr/local/bin/{name}": etcd / name for name in ("etcd", "etcdctl")}, ["/usr/local/bin/etcd"])
+            {f"usr/local/bin/{name}": etcd / name for name in ("etcd", "etcdctl")},
+            ["/usr/local/bin/etcd"],
+        )
         write_archive(folder / "control.tar", control)
         applets = {f"bin/{name}": BUSYBOX for name in ("busybox", "sleep", "sh", "cat")}
-        write_archive(folder / "pause.tar", {_pick(references, "pause"): (applets, ["/bin/sleep", "1000000000"])})
+        write_archive(
+            folder / "pause.tar",
+            {_pick(references, "pause"): (applets, ["/bin/sleep", "1000000000"])},
+        )
 
-    return artefact(f"images-{k8s}", [binaries.name, etcd.name, BUSYBOX, *references, "docker-archive 2"], make)
+    return artefact(
+        f"images-{k8s}", [binaries.name, etcd.name, BUSYBOX, *references, "docker-archive 2"], make
+    )
 
 
 def root_tar(name: str, suite: str, packages: str) -> Path:
     """The file system of a systemd node of one Debian suite."""
+
     def make(folder: Path) -> None:
         # No apt lists and no documentation: they are a third of such an image.
-        run(["mmdebstrap", "--variant=minbase", f"--include={','.join(packages.split())}",
-             "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-             # A node has no terminal; a login prompt that fails makes its systemd "degraded".
-             "--customize-hook=chroot \"$1\" systemctl mask getty@tty1.service console-getty.service",
-             suite, folder / "root.tar"], timeout=1200)
+        run(
+            [
+                "mmdebstrap",
+                "--variant=minbase",
+                f"--include={','.join(packages.split())}",
+                "--dpkgopt=path-exclude=/usr/share/doc/*",
+                "--dpkgopt=path-exclude=/usr/share/man/*",
+                # A node has no terminal; a login prompt that fails makes its systemd "degraded".
+                (
+                    '--customize-hook=chroot "$1" systemctl mask getty@tty1.service'
+                    " console-getty.service"
+                ),
+                suite,
+                folder / "root.tar",
+            ],
+            timeout=1200,
+        )
 
     return artefact(name, [suite, packages, "mmdebstrap minbase 2"], make) / "root.tar"
 
@@ -122,7 +174,10 @@ def _image_exists(image: str) -> bool:
 def _import(tar: Path, image: str) -> None:
     if not _image_exists(image):
         note(f"importing {image}")
-        run(["podman", "import", "--quiet", "--change", "CMD=[\"/sbin/init\"]", tar, image], timeout=600)
+        run(
+            ["podman", "import", "--quiet", "--change", 'CMD=["/sbin/init"]', tar, image],
+            timeout=600,
+        )
 
 
 def build_plain_image(suite: str) -> str:
@@ -149,12 +204,21 @@ def own_containerd(k8s: str) -> bool:
 
 
 def node_image(k8s: str) -> str:
-    """The image of a node: Debian, the kubelet in the layout of its packages, a container runtime."""
+    """The image of a node: Debian, the kubelet in the layout of its packages, a container
+    runtime.
+    """
     base, binaries, tars = base_image(), gobuild.kubernetes(k8s), archives(k8s)
     runtime = gobuild.containerd() if own_containerd(k8s) else None
     layout = sorted(path for path in (paths.FILES / "node").rglob("*") if path.is_file())
-    tag = digest(base, binaries.name, tars.name, runtime and runtime.name, *layout,
-                 *[str(path.relative_to(paths.FILES)) for path in layout], "node 1")
+    tag = digest(
+        base,
+        binaries.name,
+        tars.name,
+        runtime and runtime.name,
+        *layout,
+        *[str(path.relative_to(paths.FILES)) for path in layout],
+        "node 1",
+    )
     image = f"localhost/kubemend-lab/node-{k8s}:{tag}"
     if not _image_exists(image):
         _build_node_image(image, base, binaries, tars, runtime)
@@ -163,7 +227,8 @@ def node_image(k8s: str) -> str:
 
 def _build_node_image(image, base, binaries, tars, runtime) -> None:
     note(f"assembling {image}")
-    context = paths.cache() / f".tmp-context-{image.rsplit(':', 1)[1]}-{os.getpid()}"  # two checkouts may build it at once
+    # two checkouts may build it at once
+    context = paths.cache() / f".tmp-context-{image.rsplit(':', 1)[1]}-{os.getpid()}"
     shutil.rmtree(context, ignore_errors=True)
     shutil.copytree(paths.FILES / "node", context / "root")
     target = context / "root" / "usr" / "bin"
@@ -177,9 +242,22 @@ def _build_node_image(image, base, binaries, tars, runtime) -> None:
     images.mkdir(parents=True)
     for tar in ("control.tar", "pause.tar"):
         shutil.copy(tars / tar, images / tar)
-    (context / "Containerfile").write_text(f"FROM {base}\nCOPY root/ /\nCMD [\"/sbin/init\"]\n")
+    (context / "Containerfile").write_text(f'FROM {base}\nCOPY root/ /\nCMD ["/sbin/init"]\n')
     try:
-        run(["podman", "--runtime", "runc", "build", "--pull=never", "--quiet", "-t", image, context], timeout=900)
+        run(
+            [
+                "podman",
+                "--runtime",
+                "runc",
+                "build",
+                "--pull=never",
+                "--quiet",
+                "-t",
+                image,
+                context,
+            ],
+            timeout=900,
+        )
     finally:
         shutil.rmtree(context, ignore_errors=True)
 

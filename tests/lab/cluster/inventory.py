@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The ssh inventory of a cluster, and variations of it."""
+
 from __future__ import annotations
 
 import json
@@ -8,18 +9,27 @@ from pathlib import Path
 GROUPS = {"master": "kube_control_plane", "worker": "kube_node"}
 
 
-def inventory(nodes, key: Path, prefix: str = "", leave_out=(), extra_vars: dict | None = None) -> dict:
-    """prefix tells the hosts of two clusters apart; leave_out drops hosts that the operator forgot."""
+def inventory(
+    nodes, key: Path, prefix: str = "", leave_out=(), extra_vars: dict | None = None
+) -> dict:
+    """Prefix tells the hosts of two clusters apart.
+
+    Leave_out drops hosts that the operator forgot.
+    """
     groups = {group: {"hosts": {}} for group in GROUPS.values()}
     for node in nodes:
         if node.name not in leave_out:
             # Only *common* arguments: ansible_ssh_args would replace Ansible's own ControlPersist.
             groups[GROUPS[node.role]]["hosts"][f"{prefix}{node.name}"] = {
-                "ansible_host": node.ip, "ansible_user": "root", "ansible_ssh_private_key_file": str(key),
-                "ansible_ssh_common_args":
+                "ansible_host": node.ip,
+                "ansible_user": "root",
+                "ansible_ssh_private_key_file": str(key),
+                "ansible_ssh_common_args": (
                     "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-                    " -o ConnectTimeout=5 -o IdentitiesOnly=yes",
-                **(extra_vars or {})}
+                    " -o ConnectTimeout=5 -o IdentitiesOnly=yes"
+                ),
+                **(extra_vars or {}),
+            }
     return {"all": {"children": groups}}
 
 

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Settings of the one kernel that all nodes and the machine itself share."""
+
 from __future__ import annotations
 
 import json
@@ -11,16 +12,25 @@ from tests.lab.cluster import podman
 from tests.lab.cluster.host import note
 from tests.lab.cluster.store import locked
 
-# Under /run: the values return to the machine's own at a boot, and this record must vanish with them.
+# Under /run: the values return to the machine's own at a boot, and this record must vanish with
+# them.
 RECORD = Path("/run/kubemend-lab/kernel.json")
-LOWERED = Path("/run/kubemend-lab/lowered")  # names the process that has made one of WANTED less for a while
+# names the process that has made one of WANTED less for a while
+LOWERED = Path("/run/kubemend-lab/lowered")
 LONGEST = 900  # seconds that a lab which comes up beside such a test waits for its end
 INOTIFY = "fs/inotify/max_user_instances"
-# 128 instances, the kernel's default, serve six nodes: all root processes of all nodes count as one user.
+# 128 instances, the kernel's default, serve six nodes: all root processes of all nodes count as one
+# user.
 WANTED = {INOTIFY: 8192, "fs/inotify/max_user_watches": 524288}
 # A kubelet sets these itself at its start, on what it takes for its own machine.
-TOUCHED_BY_KUBELET = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
-                      "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes")
+TOUCHED_BY_KUBELET = (
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes",
+)
 
 
 def read(name: str) -> str | None:
@@ -41,11 +51,16 @@ def before(name: str) -> int:
 
 
 def _locked():
-    return locked(RECORD.with_suffix(".lock"), "another lab run that changes kernel settings", timeout=60)
+    return locked(
+        RECORD.with_suffix(".lock"), "another lab run that changes kernel settings", timeout=60
+    )
 
 
 def lower(name: str, value) -> None:
-    """For as long as this process lives, or until lift(): a lab that comes up meanwhile does not undo it in the middle of a test."""
+    """For as long as this process lives, or until lift().
+
+    A lab that comes up meanwhile does not undo it in the middle of a test.
+    """
     LOWERED.parent.mkdir(parents=True, exist_ok=True)
     LOWERED.write_text(f"{os.getpid()}\n")
     write(name, value)
@@ -78,7 +93,9 @@ def raise_limits() -> None:
     with _locked():
         if not RECORD.exists():
             before = {name: read(name) for name in (*WANTED, *TOUCHED_BY_KUBELET)}
-            RECORD.write_text(json.dumps({name: value for name, value in before.items() if value is not None}))
+            RECORD.write_text(
+                json.dumps({name: value for name, value in before.items() if value is not None})
+            )
         for name, wanted in WANTED.items():
             present = read(name)
             if present is not None and int(present) < wanted:

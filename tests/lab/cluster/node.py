@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """One node, and what is done inside it without ssh."""
+
 from __future__ import annotations
 
 import io
@@ -11,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 
 from tests.lab.cluster.host import run
 
-# How often over a wait takes what it names: its time is that of a machine with nothing else to do, and costs nothing where it is not needed.
+# How often over a wait takes what it names: its time is that of a machine with nothing else to do,
+# and costs nothing where it is not needed.
 PATIENCE = 2
 
 
@@ -29,32 +31,51 @@ class Node:
         return asdict(self)
 
 
-def execute(node: Node, argv, timeout=60, check=True, data: bytes | str | None = None) -> subprocess.CompletedProcess:
+def execute(
+    node: Node, argv, timeout=60, check=True, data: bytes | str | None = None
+) -> subprocess.CompletedProcess:
     """A program, or a shell line if argv is a string; bytes on standard output and error."""
     command = ["sh", "-c", argv] if isinstance(argv, str) else list(argv)
     data = data.encode() if isinstance(data, str) else data
     flags = ["-i"] if data is not None else []
-    return run(["podman", "--runtime", "runc", "exec", *flags, node.container, *command],
-               timeout=timeout, check=check, input=data)
+    return run(
+        ["podman", "--runtime", "runc", "exec", *flags, node.container, *command],
+        timeout=timeout,
+        check=check,
+        input=data,
+    )
 
 
 def read(node: Node, path: str) -> bytes:
     return execute(node, ["cat", path]).stdout
 
 
-def write(node: Node, path: str, data: bytes | str, mode: str | None = None, mtime: str | None = None) -> None:
-    """A dotfile and a rename in the same folder: the kubelet reads every other name in its manifest folder."""
+def write(
+    node: Node, path: str, data: bytes | str, mode: str | None = None, mtime: str | None = None
+) -> None:
+    """A dotfile and a rename in the same folder.
+
+    The kubelet reads every other name in its manifest folder.
+    """
     target = shlex.quote(path)
     folder, _sep, name = path.rpartition("/")
     temp = shlex.quote(f"{folder}/.{name}.lab")
-    keep = f"chmod {mode} {temp}" if mode else f"if [ -e {target} ]; then chmod --reference={target} {temp}; fi"
+    keep = (
+        f"chmod {mode} {temp}"
+        if mode
+        else f"if [ -e {target} ]; then chmod --reference={target} {temp}; fi"
+    )
     when = f"touch -d @{mtime} {temp}" if mtime else "true"
-    execute(node, f"mkdir -p {shlex.quote(folder or '/')} && cat > {temp} && {keep} && {when} && mv {temp} {target}",
-            data=data)
+    execute(
+        node,
+        f"mkdir -p {shlex.quote(folder or '/')} && cat > {temp} && {keep} && {when} && mv {temp}"
+        f" {target}",
+        data=data,
+    )
 
 
 def write_many(node: Node, files: dict) -> None:
-    """path -> (bytes, mode), in one round trip."""
+    """Path -> (bytes, mode), in one round trip."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for path, (content, mode) in files.items():
@@ -62,11 +83,18 @@ def write_many(node: Node, files: dict) -> None:
             info = tarfile.TarInfo(path.lstrip("/"))
             info.size, info.mode, info.mtime = len(content), mode, int(time.time())
             tar.addfile(info, io.BytesIO(content))
-    execute(node, ["tar", "-x", "--no-same-owner", "--no-overwrite-dir", "-C", "/"], data=buffer.getvalue())
+    execute(
+        node,
+        ["tar", "-x", "--no-same-owner", "--no-overwrite-dir", "-C", "/"],
+        data=buffer.getvalue(),
+    )
 
 
 def wait(predicate, timeout: float, what: str, every: float = 1.0):
-    """Calls predicate until it returns something true; its last exception or message explains a timeout."""
+    """Calls predicate until it returns something true.
+
+    Its last exception or message explains a timeout.
+    """
     timeout *= PATIENCE
     deadline, last = time.monotonic() + timeout, "nothing"
     while True:

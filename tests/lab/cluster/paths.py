@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Where the lab keeps things, and the pins it is built from."""
+
 from __future__ import annotations
 
 import hashlib
@@ -12,7 +13,8 @@ PINS = ROOT / "tests" / "pins"
 FILES = ROOT / "tests" / "lab" / "files"
 STATE = ROOT / ".lab"
 
-# Two checkouts on one machine (a developer's and a clean clone that runs the gate) must not remove each other's nodes.
+# Two checkouts on one machine (a developer's and a clean clone that runs the gate) must not remove
+# each other's nodes.
 CHECKOUT = hashlib.sha256(str(ROOT).encode()).hexdigest()[:6]
 
 
@@ -39,7 +41,10 @@ def go_pin(thing: str) -> Path:
 
 def pinned() -> list:
     """The Kubernetes versions that can be built."""
-    return sorted((folder.name.partition("-")[2] for folder in (PINS / "go").glob("kubernetes-*")), key=version_tuple)
+    return sorted(
+        (folder.name.partition("-")[2] for folder in (PINS / "go").glob("kubernetes-*")),
+        key=version_tuple,
+    )
 
 
 def version_tuple(version: str) -> tuple:

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Containers that run systemd, and the networks they are in."""
+
 from __future__ import annotations
 
 import json
@@ -10,12 +11,29 @@ from tests.lab.cluster.host import note, run
 
 LABEL = "kubemend.lab"
 
-# Not --systemd=always: on hybrid cgroups every node's PID 1 would share the host's hierarchy, and stopping one node
-# breaks `podman exec` in the others. The limits stay at what a host without CAP_SYS_RESOURCE allows.
+# Not --systemd=always: on hybrid cgroups every node's PID 1 would share the host's hierarchy, and
+# stopping one node
+# breaks `podman exec` in the others. The limits stay at what a host without CAP_SYS_RESOURCE
+# allows.
 SYSTEMD_FLAGS = (
-    "--systemd=false", "--tmpfs", "/run:rw,exec,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp:exec,mode=1777",
-    "-e", "container=podman", "--stop-signal", "SIGRTMIN+3", "--privileged", "--cgroupns=private",
-    "--ulimit", "nofile=20000:20000", "--ulimit", "nproc=4096:4096")
+    "--systemd=false",
+    "--tmpfs",
+    "/run:rw,exec,mode=755",
+    "--tmpfs",
+    "/run/lock",
+    "--tmpfs",
+    "/tmp:exec,mode=1777",
+    "-e",
+    "container=podman",
+    "--stop-signal",
+    "SIGRTMIN+3",
+    "--privileged",
+    "--cgroupns=private",
+    "--ulimit",
+    "nofile=20000:20000",
+    "--ulimit",
+    "nproc=4096:4096",
+)
 # overlay on overlay does not work, so what mounts layers or syncs to disk gets a volume.
 VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")
 
@@ -26,20 +44,46 @@ def podman(*argv, **kwargs):
 
 
 def labels(cluster: str) -> list:
-    return [f"--label={LABEL}=1", f"--label={LABEL}.root={paths.ROOT}", f"--label={LABEL}.cluster={cluster}"]
+    return [
+        f"--label={LABEL}=1",
+        f"--label={LABEL}.root={paths.ROOT}",
+        f"--label={LABEL}.cluster={cluster}",
+    ]
 
 
 def create_network(name: str, cluster: str) -> str:
-    """Makes the network and returns its subnet, as podman chose it among those that are free here."""
+    """Makes the network and returns its subnet, as podman chose it among those that are free
+    here.
+    """
     podman("network", "create", "--disable-dns", *labels(cluster), name, timeout=60)
     described = json.loads(podman("network", "inspect", name, timeout=60).stdout)[0]
     return described["subnets"][0]["subnet"]
 
 
-def run_node(container: str, hostname: str, image: str, network: str, ip: str, cluster: str) -> None:
+def run_node(
+    container: str, hostname: str, image: str, network: str, ip: str, cluster: str
+) -> None:
     volumes = [part for path in VOLUMES for part in ("-v", path)]
-    podman("run", "-d", "--replace", "--pull=never", "--name", container, "--hostname", hostname, *SYSTEMD_FLAGS,
-           *labels(cluster), *volumes, "--network", network, "--ip", ip, image, "/sbin/init", timeout=120)
+    podman(
+        "run",
+        "-d",
+        "--replace",
+        "--pull=never",
+        "--name",
+        container,
+        "--hostname",
+        hostname,
+        *SYSTEMD_FLAGS,
+        *labels(cluster),
+        *volumes,
+        "--network",
+        network,
+        "--ip",
+        ip,
+        image,
+        "/sbin/init",
+        timeout=120,
+    )
 
 
 def remove_containers(names: list) -> None:

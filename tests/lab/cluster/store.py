@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The cache: one folder per artefact, named by a hash of what it is made from."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +17,9 @@ from tests.lab.cluster.host import note
 
 @contextlib.contextmanager
 def locked(path: Path, wait_note: str, timeout: float = 3600):
-    """An exclusive lock that dies with its process, so that a killed run never blocks the next one."""
+    """An exclusive lock that dies with its process, so that a killed run never blocks the next
+    one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline, told = time.monotonic() + timeout, False
@@ -27,7 +30,9 @@ def locked(path: Path, wait_note: str, timeout: float = 3600):
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{wait_note}: still held after {timeout:.0f} s ({path})") from None
+                    raise TimeoutError(
+                        f"{wait_note}: still held after {timeout:.0f} s ({path})"
+                    ) from None
                 if not told:
                     note(f"waiting for {wait_note}")
                     told = True

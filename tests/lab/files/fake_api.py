@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Just enough of an API server that somebody else's controller manager starts and stays: fake_api.py PORT CERT KEY."""
+"""Just enough of an API server that somebody else's controller manager starts and stays.
+
+Fake_api.py PORT CERT KEY.
+"""
+
 from __future__ import annotations
 
 import http.server
@@ -8,7 +12,9 @@ import ssl
 import sys
 
 ANSWERS = {
-    "/healthz": "ok", "/livez": "ok", "/readyz": "ok",
+    "/healthz": "ok",
+    "/livez": "ok",
+    "/readyz": "ok",
     "/version": {"major": "1", "minor": "18", "gitVersion": "v1.18.0"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
@@ -21,10 +27,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         answer = ANSWERS.get(self.path.split("?")[0])
-        body = answer if isinstance(answer, str) else json.dumps(
-            answer or {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
+        body = (
+            answer
+            if isinstance(answer, str)
+            else json.dumps(
+                answer
+                or {
+                    "kind": "Status",
+                    "apiVersion": "v1",
+                    "status": "Failure",
+                    "reason": "NotFound",
+                    "code": 404,
+                }
+            )
+        )
         self.send_response(200 if answer else 404)
-        self.send_header("Content-Type", "text/plain" if isinstance(answer, str) else "application/json")
+        self.send_header(
+            "Content-Type", "text/plain" if isinstance(answer, str) else "application/json"
+        )
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body.encode())

@@ -1,12 +1,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's kubelet is pinned by --node-ip to an address that its machine no longer has, as after another DHCP lease. It still reads Ready."""
+"""A worker's kubelet is pinned by --node-ip to an address that its machine no longer has, as
+after another DHCP lease. It still reads Ready.
+"""
+
 from __future__ import annotations
 
 import re
 
+from tests.lab.incidents.kubelet_wrong_flag import FLAGS
 from tests.lab.support.incident import Incident
 from tests.lab.support.kubelet_down import HEALTHZ
-from tests.lab.incidents.kubelet_wrong_flag import FLAGS
 
 FORMER = "192.0.2.7"  # of a network for documentation: no machine has it
 REFUSED = "failed to validate nodeIP"
@@ -28,14 +31,30 @@ class AddressGone(Incident):
 
     def symptom(self, cluster, target):
         since = self.record(cluster, target)["since"]
-        cluster.wait(lambda: REFUSED in cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(errors="replace"), 180,
-                     f"the kubelet of {target} to say {REFUSED!r}")
-        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 120, f"the kubelet of {target} to answer all the same")
+        cluster.wait(
+            lambda: (
+                REFUSED
+                in cluster.exec(
+                    target, f"journalctl -q -u kubelet --since @{since} -o cat; true"
+                ).stdout.decode(errors="replace")
+            ),
+            180,
+            f"the kubelet of {target} to say {REFUSED!r}",
+        )
+        cluster.wait(
+            lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok",
+            120,
+            f"the kubelet of {target} to answer all the same",
+        )
 
     def undo(self, cluster, target):
         self.restore(cluster, target)
         cluster.exec(target, "systemctl restart kubelet")
-        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 180, f"the kubelet of {target}")
+        cluster.wait(
+            lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok",
+            180,
+            f"the kubelet of {target}",
+        )
 
     def expect(self, cluster, target):
         return {("KM518", target, "kubelet")}

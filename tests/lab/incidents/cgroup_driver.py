@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's runtime is given systemd's cgroup driver, its kubelet keeps cgroupfs: the node is Ready, and no new pod starts on it."""
+"""A worker's runtime is given systemd's cgroup driver, its kubelet keeps cgroupfs.
+
+The node is Ready, and no new pod starts on it.
+"""
+
 from __future__ import annotations
 
 import json
@@ -8,9 +12,16 @@ from tests.lab.support import jobs, limits
 from tests.lab.support.incident import Incident
 
 CONFIG = "/etc/containerd/config.toml"
-RUNC = {2: '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]',
-        3: '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]'}
-ABOVE = {version: name.replace(".options]", f']\n  runtime_type = "io.containerd.runc.v2"\n{name}\n  SystemdCgroup = true') for version, name in RUNC.items()}
+RUNC = {
+    2: '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]',
+    3: '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]',
+}
+ABOVE = {
+    version: name.replace(
+        ".options]", f']\n  runtime_type = "io.containerd.runc.v2"\n{name}\n  SystemdCgroup = true'
+    )
+    for version, name in RUNC.items()
+}
 WORDS = "expected cgroupsPath to be of format"
 
 
@@ -22,17 +33,34 @@ class CgroupDriver(Incident):
 
     def break_(self, cluster, target):
         text = self.keep(cluster, target, target, CONFIG).decode()
-        cluster.write(target, CONFIG, text.rstrip() + "\n" + ABOVE[3 if text.startswith("version = 3") else 2] + "\n")
+        cluster.write(
+            target,
+            CONFIG,
+            text.rstrip() + "\n" + ABOVE[3 if text.startswith("version = 3") else 2] + "\n",
+        )
         cluster.exec(target, ["systemctl", "restart", "containerd"])
         namespace = jobs.new_namespace()
         self.remember(cluster, target, namespace=namespace)
         jobs.create_namespace(cluster, namespace)
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late"}, "spec": jobs.pod_spec(cluster, nodeName=target)}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "late"},
+            "spec": jobs.pod_spec(cluster, nodeName=target),
+        }
         cluster.kubectl("-n", namespace, "create", "-f", "-", input=json.dumps(pod))
 
     def symptom(self, cluster, target):
-        cluster.wait(lambda: WORDS in cluster.exec(target, "journalctl -q -u kubelet --since -5min -o cat; true").stdout.decode(), 120,
-                     f"the runtime of {target} to refuse a pod")
+        cluster.wait(
+            lambda: (
+                WORDS
+                in cluster.exec(
+                    target, "journalctl -q -u kubelet --since -5min -o cat; true"
+                ).stdout.decode()
+            ),
+            120,
+            f"the runtime of {target} to refuse a pod",
+        )
 
     def undo(self, cluster, target):
         self.restore(cluster, target)

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The manifest is edited while nobody reads it: file and process disagree until the kubelet is back."""
+"""The manifest is edited while nobody reads it.
+
+File and process disagree until the kubelet is back.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support.incident import Incident
@@ -16,19 +20,30 @@ class EditedWhileKubeletStopped(Incident):
         cluster.write(target, manifest(SCHEDULER), set_flag(text, "leader-elect", "false"))
 
     def symptom(self, cluster, target):
-        state = cluster.exec(target, ["systemctl", "is-active", "kubelet"], check=False).stdout.decode().strip()
+        state = (
+            cluster.exec(target, ["systemctl", "is-active", "kubelet"], check=False)
+            .stdout.decode()
+            .strip()
+        )
         running = processes(cluster, target, SCHEDULER)
         assert state == "inactive", f"kubelet of {target} is {state}"
-        assert len(running) == 1 and "--leader-elect=true" in running[0][1], f"scheduler of {target}: {running}"
+        assert len(running) == 1 and "--leader-elect=true" in running[0][1], (
+            f"scheduler of {target}: {running}"
+        )
         assert b"--leader-elect=false" in cluster.read(target, manifest(SCHEDULER))
 
     def undo(self, cluster, target):
-        # The file first: a kubelet that starts over the broken one would make two leaders for a moment.
+        # The file first: a kubelet that starts over the broken one would make two leaders for a
+        # moment.
         self.restore(cluster, target)
         cluster.exec(target, ["systemctl", "start", "kubelet"])
 
     def expect(self, cluster, target):
-        return {("KM103", target, SCHEDULER), ("KM108", target, SCHEDULER), ("KM502", target, "kubelet")}
+        return {
+            ("KM103", target, SCHEDULER),
+            ("KM108", target, SCHEDULER),
+            ("KM502", target, "kubelet"),
+        }
 
 
 INCIDENT = EditedWhileKubeletStopped()

@@ -1,8 +1,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's firewalld was stopped when the node was made, and not disabled: the next boot shuts the kubelet's port.
+"""A worker's firewalld was stopped when the node was made, and not disabled.
 
-The files are those of Debian 12's package, as tests/fixtures/firewall has them; the program is not there, and its unit is never started.
+The next boot shuts the kubelet's port.
+
+The files are those of Debian 12's package, as tests/fixtures/firewall has them; the program is not
+there, and its unit is never started.
 """
+
 from __future__ import annotations
 
 import json
@@ -11,8 +15,15 @@ from tests.lab.cluster import paths
 from tests.lab.support.incident import Incident
 
 TAKEN = paths.ROOT / "tests" / "fixtures" / "firewall" / "debian-12-firewalld.json"
-UNIT, WANTED = "/etc/systemd/system/firewalld.service", "/etc/systemd/system/multi-user.target.wants/firewalld.service"
-TEXT = "[Unit]\nDescription=firewalld - dynamic firewall daemon\n\n[Service]\nExecStart=/usr/sbin/firewalld --nofork\n\n[Install]\nWantedBy=multi-user.target\n"
+UNIT, WANTED = (
+    "/etc/systemd/system/firewalld.service",
+    "/etc/systemd/system/multi-user.target.wants/firewalld.service",
+)
+TEXT = (
+    "[Unit]\nDescription=firewalld - dynamic firewall"
+    " daemon\n\n[Service]\nExecStart=/usr/sbin/firewalld"
+    " --nofork\n\n[Install]\nWantedBy=multi-user.target\n"
+)
 
 
 class FirewallEnabled(Incident):
@@ -28,7 +39,10 @@ class FirewallEnabled(Incident):
         cluster.exec(target, ["systemctl", "enable", "--no-reload", "firewalld"])
 
     def symptom(self, cluster, target):
-        assert cluster.exec(target, ["systemctl", "is-enabled", "firewalld"]).stdout.strip() == b"enabled"
+        assert (
+            cluster.exec(target, ["systemctl", "is-enabled", "firewalld"]).stdout.strip()
+            == b"enabled"
+        )
 
     def undo(self, cluster, target):
         cluster.exec(target, ["rm", "-f", WANTED])

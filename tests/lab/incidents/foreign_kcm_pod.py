@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A nested control plane (vcluster, Kamaji): its controller manager is an ordinary pod with election off, rightly."""
+"""A nested control plane (vcluster, Kamaji).
+
+Its controller manager is an ordinary pod with election off, rightly.
+"""
+
 from __future__ import annotations
 
 import json
@@ -25,12 +29,30 @@ openssl x509 -req -in api.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 
 
 
 def kubeconfig(ip: str) -> str:
-    return json.dumps({
-        "apiVersion": "v1", "kind": "Config", "current-context": "nested",
-        "clusters": [{"name": "nested", "cluster": {"server": f"https://{ip}:{PORT}",
-                                                    "certificate-authority": f"{FOLDER}/ca.crt"}}],
-        "users": [{"name": "manager", "user": {}}],
-        "contexts": [{"name": "nested", "context": {"cluster": "nested", "user": "manager"}}]}, indent=1) + "\n"
+    return (
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "nested",
+                "clusters": [
+                    {
+                        "name": "nested",
+                        "cluster": {
+                            "server": f"https://{ip}:{PORT}",
+                            "certificate-authority": f"{FOLDER}/ca.crt",
+                        },
+                    }
+                ],
+                "users": [{"name": "manager", "user": {}}],
+                "contexts": [
+                    {"name": "nested", "context": {"cluster": "nested", "user": "manager"}}
+                ],
+            },
+            indent=1,
+        )
+        + "\n"
+    )
 
 
 class ForeignManagerPod(Incident):
@@ -44,12 +66,35 @@ class ForeignManagerPod(Incident):
         cluster.exec(target, _CERTIFICATES.format(ip=node.ip))
         cluster.write(target, f"{FOLDER}/kubeconfig", kubeconfig(node.ip))
         cluster.write(target, f"{FOLDER}/fake_api.py", (paths.FILES / "fake_api.py").read_bytes())
-        cluster.exec(target, ["systemd-run", f"--unit={UNIT}", "--collect", "python3", f"{FOLDER}/fake_api.py",
-                              str(PORT), f"{FOLDER}/api.crt", f"{FOLDER}/api.key"])
-        cluster.exec(target, "ctr -n k8s.io images import /opt/kubemend-lab/control.tar >/dev/null", timeout=180)
+        cluster.exec(
+            target,
+            [
+                "systemd-run",
+                f"--unit={UNIT}",
+                "--collect",
+                "python3",
+                f"{FOLDER}/fake_api.py",
+                str(PORT),
+                f"{FOLDER}/api.crt",
+                f"{FOLDER}/api.key",
+            ],
+        )
+        cluster.exec(
+            target,
+            "ctr -n k8s.io images import /opt/kubemend-lab/control.tar >/dev/null",
+            timeout=180,
+        )
         cluster.kubectl("create", "namespace", NAMESPACE)
-        cluster.wait(lambda: cluster.kubectl("-n", NAMESPACE, "get", "serviceaccount", "default", check=False)
-                     .returncode == 0, 60, f"the service account of {NAMESPACE}")
+        cluster.wait(
+            lambda: (
+                cluster.kubectl(
+                    "-n", NAMESPACE, "get", "serviceaccount", "default", check=False
+                ).returncode
+                == 0
+            ),
+            60,
+            f"the service account of {NAMESPACE}",
+        )
         cluster.kubectl("create", "-f", "-", input=json.dumps(self._pod(cluster, target)))
 
     @staticmethod
@@ -58,23 +103,50 @@ class ForeignManagerPod(Incident):
         return next(image for image in listed if f"/{MANAGER}:" in image)
 
     def _pod(self, cluster, target):
-        # The Job controller alone, as such planes choose theirs; the namespace controller ends over an API this small.
-        command = [MANAGER, "--controllers=job", f"--kubeconfig={FOLDER}/kubeconfig", "--leader-elect=false",
-                   "--cert-dir=/run/nested", "--authentication-skip-lookup=true",
-                   "--use-service-account-credentials=false"]
+        # The Job controller alone, as such planes choose theirs; the namespace controller ends over
+        # an API this small.
+        command = [
+            MANAGER,
+            "--controllers=job",
+            f"--kubeconfig={FOLDER}/kubeconfig",
+            "--leader-elect=false",
+            "--cert-dir=/run/nested",
+            "--authentication-skip-lookup=true",
+            "--use-service-account-credentials=false",
+        ]
         return {
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "nested-control-plane", "namespace": NAMESPACE},
-            "spec": {"nodeName": target, "terminationGracePeriodSeconds": 2, "automountServiceAccountToken": False,
-                     "containers": [{"name": "manager", "image": self._image(cluster, target), "command": command,
-                                     "imagePullPolicy": "Never",
-                                     "volumeMounts": [{"name": "nested", "mountPath": FOLDER, "readOnly": True}]}],
-                     "volumes": [{"name": "nested", "hostPath": {"path": FOLDER, "type": "Directory"}}]}}
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "nested-control-plane", "namespace": NAMESPACE},
+            "spec": {
+                "nodeName": target,
+                "terminationGracePeriodSeconds": 2,
+                "automountServiceAccountToken": False,
+                "containers": [
+                    {
+                        "name": "manager",
+                        "image": self._image(cluster, target),
+                        "command": command,
+                        "imagePullPolicy": "Never",
+                        "volumeMounts": [{"name": "nested", "mountPath": FOLDER, "readOnly": True}],
+                    }
+                ],
+                "volumes": [{"name": "nested", "hostPath": {"path": FOLDER, "type": "Directory"}}],
+            },
+        }
 
     def symptom(self, cluster, target):
-        """It must still be the same process after the ten seconds in which it gives up on an API that is not there."""
+        """It must still be the same process after the ten seconds in which it gives up on an API
+        that is not there.
+        """
+
         def alive():
             running = processes(cluster, target, MANAGER)
-            seen = cluster.exec(target, f"ps -o etimes= -p {running[0][0]}", check=False).stdout if running else b"0"
+            seen = (
+                cluster.exec(target, f"ps -o etimes= -p {running[0][0]}", check=False).stdout
+                if running
+                else b"0"
+            )
             return running and "--leader-elect=false" in running[0][1] and int(seen or 0) >= 15
 
         cluster.wait(alive, 120, f"the nested controller manager on {target} to stay")
@@ -82,8 +154,12 @@ class ForeignManagerPod(Incident):
     def undo(self, cluster, target):
         cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
         cluster.exec(target, f"systemctl stop {UNIT} 2>/dev/null; rm -rf {FOLDER}")
-        cluster.wait(lambda: cluster.kubectl("get", "namespace", NAMESPACE, check=False).returncode == 1, 120,
-                     f"namespace {NAMESPACE} to end", every=2)
+        cluster.wait(
+            lambda: cluster.kubectl("get", "namespace", NAMESPACE, check=False).returncode == 1,
+            120,
+            f"namespace {NAMESPACE} to end",
+            every=2,
+        )
 
     def expect(self, cluster, target):
         return set()

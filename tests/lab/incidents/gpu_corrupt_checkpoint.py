@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Somebody edited the kubelet's device checkpoint: its checksum is that of other bytes."""
+
 from __future__ import annotations
 
 import json

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Two Jobs whose templates name the node ask for more devices than it has."""
+
 from __future__ import annotations
 
 from tests.lab.support import gpu

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker that was rebooted under a pod with devices: its kubelet admits the pod again before the device plugin is there."""
+"""A worker that was rebooted under a pod with devices.
+
+Its kubelet admits the pod again before the device plugin is there.
+"""
+
 from __future__ import annotations
 
 import time
@@ -14,20 +18,25 @@ class GpuReadmitted(gpu.Gpu):
     faults = ("KM320", "KM324", "KM328")
 
     def applies(self, version):
-        return version >= (1, 25)  # before, a kubelet never looked at devices that its checkpoint says were given out
+        # before, a kubelet never looked at devices that its checkpoint says were given out
+        return version >= (1, 25)
 
     def fill(self, cluster, target, namespace):
         chosen = {"nodeSelector": {"kubernetes.io/hostname": target}, "restartPolicy": "Always"}
         gpu.create(cluster, namespace, gpu.pod(cluster, "training", 2, **chosen))
         gpu.wait_running(cluster, namespace, "training")
-        time.sleep(10)  # longer than clocks may differ: a real one runs for days, and boots for longer
-        # The plugin's unit is in /run: it goes with the reboot, as a plugin whose own pod starts late.
+        # longer than clocks may differ: a real one runs for days, and boots for longer
+        time.sleep(10)
+        # The plugin's unit is in /run: it goes with the reboot, as a plugin whose own pod starts
+        # late.
         podman.podman("kill", cluster.node(target).container, timeout=60)
         self.boot(cluster, target)
 
     def symptom(self, cluster, target):
         super().symptom(cluster, target)
-        cluster.wait(lambda: gpu.devices(cluster, target)[1] == 0, 60, f"{target} to have no device")
+        cluster.wait(
+            lambda: gpu.devices(cluster, target)[1] == 0, 60, f"{target} to have no device"
+        )
 
     @staticmethod
     def boot(cluster, target):

@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A plugin whose devices got other names (MIG, time-slicing) while a pod holds one by its old name."""
+"""A plugin whose devices got other names (MIG, time-slicing) while a pod holds one by its old
+name.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import gpu
@@ -14,7 +17,11 @@ class GpuRenamed(gpu.Gpu):
         gpu.create(cluster, namespace, gpu.job(cluster, "holder", 1, nodeName=target))
         gpu.wait_running(cluster, namespace, "holder")
         cluster.write(target, gpu.STATE, "mig-0\nmig-1\n")
-        cluster.wait(lambda: b"mig-0" in cluster.read(target, gpu.CHECKPOINT), 60, "the kubelet to know the new names")
+        cluster.wait(
+            lambda: b"mig-0" in cluster.read(target, gpu.CHECKPOINT),
+            60,
+            "the kubelet to know the new names",
+        )
         gpu.create(cluster, namespace, gpu.job(cluster, "large", 3, nodeName=target))
 
 

@@ -1,16 +1,23 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Incident A as its users met it: Jobs on a node of their choice get two pods, and the devices are enough for one."""
+"""Incident A as its users met it.
+
+Jobs on a node of their choice get two pods, and the devices are enough for one.
+"""
+
 from __future__ import annotations
 
 import time
 
-from tests.lab.support import gpu, jobs
 from tests.lab.incidents.two_leaders_kcm_only import ManagerOnly
+from tests.lab.support import gpu, jobs
 
 
 class GpuTwoLeaders(ManagerOnly):
     name = "gpu-two-leaders"
-    title = "two controller managers make a second pod for Jobs with devices, and the kubelet rejects it"
+    title = (
+        "two controller managers make a second pod for Jobs with devices, and the kubelet"
+        " rejects it"
+    )
     occupies = "cluster"
     worker = "w1"
 
@@ -25,8 +32,17 @@ class GpuTwoLeaders(ManagerOnly):
         super().symptom(cluster, target)
         work = self.record(cluster, target)["work"]
         for number in range(20):
-            gpu.create(cluster, work, gpu.job(cluster, f"job-{number}", 2, tries=50, nodeName=self.worker))
-            cluster.wait(lambda: any(one["status"].get("phase") in ("Running", "Failed") for one in gpu.pods(cluster, work)), 180, "a pod of the Job")
+            gpu.create(
+                cluster, work, gpu.job(cluster, f"job-{number}", 2, tries=50, nodeName=self.worker)
+            )
+            cluster.wait(
+                lambda: any(
+                    one["status"].get("phase") in ("Running", "Failed")
+                    for one in gpu.pods(cluster, work)
+                ),
+                180,
+                "a pod of the Job",
+            )
             time.sleep(2)
             if gpu.rejected(cluster, work):
                 return

@@ -1,8 +1,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A second scheduler, one that is asked for by name, places a pod on devices that the default one has given away."""
+"""A second scheduler, one that is asked for by name, places a pod on devices that the default
+one has given away.
+"""
+
 from __future__ import annotations
 
-from tests.lab.support import batch_scheduler as batchscheduler, gpu, jobs
+from tests.lab.support import batch_scheduler as batchscheduler
+from tests.lab.support import gpu, jobs
 
 TRIES = 10
 
@@ -13,30 +17,59 @@ class GpuTwoSchedulers(gpu.Gpu):
     faults = ("KM205", "KM320")
 
     def fill(self, cluster, target, namespace):
-        """The second scheduler is held until the first has given the devices away; it hears of its own pod before it hears of that."""
+        """The second scheduler is held until the first has given the devices away.
+
+        It hears of its own pod before it hears of that.
+        """
         batchscheduler.start(cluster, namespace)
         chosen = {"nodeSelector": {"kubernetes.io/hostname": target}}
         for number in range(TRIES):
             batchscheduler.signal(cluster, "STOP")
-            batch = gpu.pod(cluster, f"batch-{number}", 2, schedulerName=batchscheduler.NAME, **chosen)
-            between = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"between-{index}", "labels": {"between": "yes"}},
-                        "spec": jobs.pod_spec(cluster, schedulerName="nobody")} for index in range(60)]
-            gpu.create(cluster, namespace, batch, *between, gpu.pod(cluster, f"usual-{number}", 2, **chosen))
+            batch = gpu.pod(
+                cluster, f"batch-{number}", 2, schedulerName=batchscheduler.NAME, **chosen
+            )
+            between = [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": f"between-{index}", "labels": {"between": "yes"}},
+                    "spec": jobs.pod_spec(cluster, schedulerName="nobody"),
+                }
+                for index in range(60)
+            ]
+            gpu.create(
+                cluster,
+                namespace,
+                batch,
+                *between,
+                gpu.pod(cluster, f"usual-{number}", 2, **chosen),
+            )
             gpu.wait_running(cluster, namespace, f"usual-{number}")
             batchscheduler.signal(cluster, "CONT")
             placed = self._placed(cluster, namespace, f"batch-{number}")
             cluster.kubectl("-n", namespace, "delete", "pod", "-l", "between=yes", timeout=120)
             if placed:
                 return
-            cluster.kubectl("-n", namespace, "delete", "pod", f"batch-{number}", f"usual-{number}", timeout=120)
-        raise TimeoutError(f"the second scheduler saw in each of {TRIES} tries that the devices were gone")
+            cluster.kubectl(
+                "-n", namespace, "delete", "pod", f"batch-{number}", f"usual-{number}", timeout=120
+            )
+        raise TimeoutError(
+            f"the second scheduler saw in each of {TRIES} tries that the devices were gone"
+        )
 
     @staticmethod
     def _placed(cluster, namespace, name):
         """Whether it placed its pod although the devices were gone; it says so soon, either way."""
+
         def said():
-            pod, = (one for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == name)
-            return [bool(pod["spec"].get("nodeName"))] if pod["spec"].get("nodeName") or pod["status"].get("conditions") else None
+            (pod,) = (
+                one for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == name
+            )
+            return (
+                [bool(pod["spec"].get("nodeName"))]
+                if pod["spec"].get("nodeName") or pod["status"].get("conditions")
+                else None
+            )
 
         return cluster.wait(said, 30, f"the second scheduler to say what becomes of {name}")[0]
 

@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""No incident at all: a tool that finds something in a healthy cluster is not believed in a broken one."""
+"""No incident at all: a tool that finds something in a healthy cluster is not believed in a
+broken one.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support.incident import Incident

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One process of a worker holds most of root's inotify instances, and there are no more: on any node, since the lab's share their kernel."""
+"""One process of a worker holds most of root's inotify instances, and there are no more.
+
+On any node, since the lab's share their kernel.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import limits

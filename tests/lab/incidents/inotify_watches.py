@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A process of a worker has every inotify watch that root may have: whoever wants one is told that no space is left on the device."""
+"""A process of a worker has every inotify watch that root may have.
+
+Whoever wants one is told that no space is left on the device.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import limits

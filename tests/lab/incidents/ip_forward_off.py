@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker forwards no packet of IPv4, and no file of it says that it should. The setting belongs to the node's own network, not to the machine."""
+"""A worker forwards no packet of IPv4, and no file of it says that it should.
+
+The setting belongs to the node's own network, not to the machine.
+"""
+
 from __future__ import annotations
 
 import os
@@ -21,8 +25,13 @@ class IpForwardOff(Incident):
     target = "w1"
 
     def break_(self, cluster, target):
-        own, machine = cluster.exec(target, ["readlink", "/proc/1/ns/net"]).stdout.decode().strip(), os.readlink("/proc/self/ns/net")
-        assert own != machine, f"{target} shares the machine's network: nothing is switched off in it"
+        own, machine = (
+            cluster.exec(target, ["readlink", "/proc/1/ns/net"]).stdout.decode().strip(),
+            os.readlink("/proc/self/ns/net"),
+        )
+        assert own != machine, (
+            f"{target} shares the machine's network: nothing is switched off in it"
+        )
         cluster.exec(target, f"echo 0 > {PLACE}")
 
     def symptom(self, cluster, target):

@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The manifests are right, but kubeadm's record would write election off again at the next upgrade."""
+"""The manifests are right, but kubeadm's record would write election off again at the next
+upgrade.
+"""
+
 from __future__ import annotations
 
 import json
@@ -32,13 +35,23 @@ class KubeadmConfig(Incident):
 
     @staticmethod
     def _text(cluster) -> str:
-        said = cluster.kubectl("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o", "json")
+        said = cluster.kubectl(
+            "-n", "kube-system", "get", "configmap", "kubeadm-config", "-o", "json"
+        )
         return json.loads(said.stdout)["data"]["ClusterConfiguration"]
 
     @staticmethod
     def _write(cluster, text: str) -> None:
-        cluster.kubectl("-n", "kube-system", "patch", "configmap", "kubeadm-config", "--type=merge", "-p",
-                        json.dumps({"data": {"ClusterConfiguration": text}}))
+        cluster.kubectl(
+            "-n",
+            "kube-system",
+            "patch",
+            "configmap",
+            "kubeadm-config",
+            "--type=merge",
+            "-p",
+            json.dumps({"data": {"ClusterConfiguration": text}}),
+        )
 
     def expect(self, cluster, target):
         return {("KM110", None, MANAGER)}

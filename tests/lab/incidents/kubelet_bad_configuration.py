@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Somebody wrote a word where a number belongs into the configuration of a worker's kubelet: it ends at each start."""
+"""Somebody wrote a word where a number belongs into the configuration of a worker's kubelet.
+
+It ends at each start.
+"""
+
 from __future__ import annotations
 
 import yaml

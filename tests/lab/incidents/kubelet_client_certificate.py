@@ -1,12 +1,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker was off for longer than its client certificate was good, and has no token to get another."""
+"""A worker was off for longer than its client certificate was good, and has no token to get
+another.
+"""
+
 from __future__ import annotations
 
 import yaml
 
 from tests.lab.support.kubelet_down import KubeletDown
 
-CONF, BOOTSTRAP, PEM = "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf", "/var/lib/kubelet/pki/kubelet-client-old.pem"
+CONF, BOOTSTRAP, PEM = (
+    "/etc/kubernetes/kubelet.conf",
+    "/etc/kubernetes/bootstrap-kubelet.conf",
+    "/var/lib/kubelet/pki/kubelet-client-old.pem",
+)
 MAKE = """
 set -e
 cd "$(mktemp -d)"
@@ -32,7 +39,9 @@ class KubeletClientCertificate(KubeletDown):
             self.keep(cluster, target, target, path)
         settings = yaml.safe_load(self.keep(cluster, target, target, CONF))
         settings["users"][0]["user"] = {"client-certificate": PEM, "client-key": PEM}
-        cluster.write(target, PEM, cluster.exec("m1", MAKE.replace("NODE", target)).stdout, mode="600")
+        cluster.write(
+            target, PEM, cluster.exec("m1", MAKE.replace("NODE", target)).stdout, mode="600"
+        )
         cluster.write(target, CONF, yaml.safe_dump(settings))
         cluster.exec(target, ["rm", "-f", BOOTSTRAP])
 

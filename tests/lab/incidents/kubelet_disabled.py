@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A worker's kubelet runs and is not enabled: the next power cut takes the node with it."""
+
 from __future__ import annotations
 
 from tests.lab.support.incident import Incident
@@ -15,7 +16,11 @@ class KubeletDisabled(Incident):
         cluster.exec(target, ["systemctl", "disable", "--no-reload", "kubelet"])
 
     def symptom(self, cluster, target):
-        said = cluster.exec(target, ["systemctl", "is-enabled", "kubelet"], check=False).stdout.decode().strip()
+        said = (
+            cluster.exec(target, ["systemctl", "is-enabled", "kubelet"], check=False)
+            .stdout.decode()
+            .strip()
+        )
         assert said == "disabled", said
 
     def undo(self, cluster, target):

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A power cut left the configuration of a worker's kubelet empty: it ends at each start."""
+
 from __future__ import annotations
 
 from tests.lab.support.kubelet_down import KubeletDown

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The policy of a worker's memory manager was written as that of the CPU manager is: without its capital letter."""
+"""The policy of a worker's memory manager was written as that of the CPU manager is.
+
+Without its capital letter.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import pinning
@@ -14,7 +18,14 @@ class KubeletMemoryPolicyMisspelt(KubeletDown):
 
     def spoil(self, cluster, target):
         self.keep(cluster, target, target, pinning.CONFIG)
-        pinning.configure(cluster, target, {"memoryManagerPolicy": "static", "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}]})
+        pinning.configure(
+            cluster,
+            target,
+            {
+                "memoryManagerPolicy": "static",
+                "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
+            },
+        )
 
     def applies(self, version):
         """The memory manager came with 1.21, and is on without being asked for since 1.22."""

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The policy of a worker's CPU manager was written with a capital letter: its kubelet takes none that is written so."""
+"""The policy of a worker's CPU manager was written with a capital letter.
+
+Its kubelet takes none that is written so.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import pinning

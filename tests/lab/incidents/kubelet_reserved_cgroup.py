@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A worker is to limit its kubelet in a cgroup that nothing makes."""
+
 from __future__ import annotations
 
 from tests.lab.support import pinning
@@ -14,8 +15,15 @@ class KubeletReservedCgroup(KubeletDown):
 
     def spoil(self, cluster, target):
         self.keep(cluster, target, target, pinning.CONFIG)
-        pinning.configure(cluster, target, {"enforceNodeAllocatable": ["pods", "kube-reserved"], "kubeReserved": {"cpu": "100m", "memory": "200Mi"},
-                                            "kubeReservedCgroup": "/kubelet.slice"})
+        pinning.configure(
+            cluster,
+            target,
+            {
+                "enforceNodeAllocatable": ["pods", "kube-reserved"],
+                "kubeReserved": {"cpu": "100m", "memory": "200Mi"},
+                "kubeReservedCgroup": "/kubelet.slice",
+            },
+        )
 
 
 INCIDENT = KubeletReservedCgroup()

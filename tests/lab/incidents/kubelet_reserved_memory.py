@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The memory that a worker reserves on its NUMA node is not the sum of what it reserves elsewhere."""
+"""The memory that a worker reserves on its NUMA node is not the sum of what it reserves
+elsewhere.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import pinning
@@ -14,8 +17,15 @@ class KubeletReservedMemory(KubeletDown):
 
     def spoil(self, cluster, target):
         self.keep(cluster, target, target, pinning.CONFIG)
-        pinning.configure(cluster, target, {"memoryManagerPolicy": "Static", "kubeReserved": {"memory": "200Mi"},
-                                            "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}]})
+        pinning.configure(
+            cluster,
+            target,
+            {
+                "memoryManagerPolicy": "Static",
+                "kubeReserved": {"memory": "200Mi"},
+                "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
+            },
+        )
 
     def applies(self, version):
         """The memory manager came with 1.21, and is on without being asked for since 1.22."""

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Somebody stopped a worker's kubelet and forgot it."""
+
 from __future__ import annotations
 
 from tests.lab.support.incident import Incident
@@ -15,7 +16,11 @@ class KubeletStopped(Incident):
         cluster.exec(target, ["systemctl", "stop", "kubelet"])
 
     def symptom(self, cluster, target):
-        said = cluster.exec(target, ["systemctl", "is-active", "kubelet"], check=False).stdout.decode().strip()
+        said = (
+            cluster.exec(target, ["systemctl", "is-active", "kubelet"], check=False)
+            .stdout.decode()
+            .strip()
+        )
         assert said == "inactive", said
 
     def undo(self, cluster, target):

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's kubelet is given a flag that went with 1.12, as an upgrade leaves it: it ends at each start."""
+"""A worker's kubelet is given a flag that went with 1.12, as an upgrade leaves it.
+
+It ends at each start.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support.kubelet_down import KubeletDown

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Every scheduler elects, but one on a lock of its own: two lead, and each lock looks healthy."""
+
 from __future__ import annotations
 
 from tests.lab.support.incident import Incident
@@ -14,13 +15,30 @@ class LocksApart(Incident):
 
     def break_(self, cluster, target):
         text = self.keep(cluster, target, target, manifest(SCHEDULER)).decode()
-        cluster.write(target, manifest(SCHEDULER), set_flag(text, "leader-elect-resource-name", NAME))
+        cluster.write(
+            target, manifest(SCHEDULER), set_flag(text, "leader-elect-resource-name", NAME)
+        )
 
     def symptom(self, cluster, target):
         wait_flag(cluster, target, SCHEDULER, f"--leader-elect-resource-name={NAME}")
-        cluster.wait(lambda: cluster.kubectl("-n", "kube-system", "get", "lease", NAME, "-o", "jsonpath={.spec.holderIdentity}",
-                                             check=False).stdout.decode().startswith(target), 60,
-                     f"the scheduler of {target} to hold {NAME}")
+        cluster.wait(
+            lambda: (
+                cluster.kubectl(
+                    "-n",
+                    "kube-system",
+                    "get",
+                    "lease",
+                    NAME,
+                    "-o",
+                    "jsonpath={.spec.holderIdentity}",
+                    check=False,
+                )
+                .stdout.decode()
+                .startswith(target)
+            ),
+            60,
+            f"the scheduler of {target} to hold {NAME}",
+        )
 
     def undo(self, cluster, target):
         super().undo(cluster, target)

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A master that the operator's inventory does not know: its election cannot be judged, and that is said."""
+"""A master that the operator's inventory does not know.
+
+Its election cannot be judged, and that is said.
+"""
+
 from __future__ import annotations
 
 from tests.lab.incidents.two_leaders import TwoLeaders

@@ -1,15 +1,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The file was mended while the kubelet was dead: the process goes on without election, and no file shows it."""
+"""The file was mended while the kubelet was dead.
+
+The process goes on without election, and no file shows it.
+"""
+
 from __future__ import annotations
 
-from tests.lab.support.static_pod import SCHEDULER, manifest, processes
 from tests.lab.incidents.edited_while_kubelet_stopped import EditedWhileKubeletStopped
 from tests.lab.incidents.two_leaders import OFF, TwoLeaders
+from tests.lab.support.static_pod import SCHEDULER, manifest, processes
 
 
 class MendedWhileKubeletStopped(TwoLeaders):
     name = "mended-while-kubelet-stopped"
-    title = "election off in the running scheduler only: its manifest was mended while the kubelet was stopped"
+    title = (
+        "election off in the running scheduler only: its manifest was mended while the kubelet was"
+        " stopped"
+    )
     components = (SCHEDULER,)
 
     def symptom(self, cluster, target):
@@ -23,7 +30,11 @@ class MendedWhileKubeletStopped(TwoLeaders):
     undo = EditedWhileKubeletStopped.undo
 
     def expect(self, cluster, target):
-        return {("KM102", target, SCHEDULER), ("KM108", target, SCHEDULER), ("KM502", target, "kubelet")}
+        return {
+            ("KM102", target, SCHEDULER),
+            ("KM108", target, SCHEDULER),
+            ("KM502", target, "kubelet"),
+        }
 
 
 INCIDENT = MendedWhileKubeletStopped()

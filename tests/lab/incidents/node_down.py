@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A worker that is gone for the API and for ssh alike, as a machine without power is."""
+
 from __future__ import annotations
 
 from tests.lab.support.incident import Incident
@@ -16,8 +17,20 @@ class NodeDown(Incident):
         cluster.block_ssh(target)
 
     def symptom(self, cluster, target):
-        cluster.wait(lambda: cluster.kubectl("get", "node", target, "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}').stdout == b"Unknown",
-                     120, f"{target} to be NotReady")
+        cluster.wait(
+            lambda: (
+                cluster.kubectl(
+                    "get",
+                    "node",
+                    target,
+                    "-o",
+                    'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
+                ).stdout
+                == b"Unknown"
+            ),
+            120,
+            f"{target} to be NotReady",
+        )
 
     def undo(self, cluster, target):
         cluster.unblock_ssh(target)

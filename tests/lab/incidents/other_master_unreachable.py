@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A master that is not the broken one does not answer ssh: the fault is proven without it."""
+
 from __future__ import annotations
 
 from tests.lab.incidents.two_leaders import TwoLeaders

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Somebody edited cpu_manager_state by hand: its checksum is that of other bytes, and the kubelet does not start."""
+"""Somebody edited cpu_manager_state by hand.
+
+Its checksum is that of other bytes, and the kubelet does not start.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import pinning

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The state is of a machine with three CPUs, as after a resize: the kubelet does not start."""
+
 from __future__ import annotations
 
 from tests.lab.support import pinning

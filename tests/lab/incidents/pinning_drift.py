@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Another tool wrote a pinned container's cpuset: the newest kubelets do not notice."""
+
 from __future__ import annotations
 
 import time

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""cpu_manager_state is of a kubelet up to 1.17 and names a container that the runtime has no more: as an upgrade with a new runtime leaves it."""
+"""cpu_manager_state is of a kubelet up to 1.17 and names a container that the runtime has no more.
+
+As an upgrade with a new runtime leaves it.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import gpu, pinning

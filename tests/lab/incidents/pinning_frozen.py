@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A pinned container is left frozen, as old releases of runc left some: no fault of the state."""
+
 from __future__ import annotations
 
 from tests.lab.support import gpu, pinning

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The memory that is reserved was changed over a state of the static memory manager: the kubelet does not start, and the file alone does not tell."""
+"""The memory that is reserved was changed over a state of the static memory manager.
+
+The kubelet does not start, and the file alone does not tell.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import pinning
@@ -7,8 +11,12 @@ from tests.lab.support import pinning
 
 def reserved(mebibytes: int) -> dict:
     """Its NUMA node's reservation must be the system's and what eviction keeps free."""
-    return {"memoryManagerPolicy": "Static", "evictionHard": {"memory.available": "50Mi"}, "systemReserved": {"memory": f"{mebibytes}Mi"},
-            "reservedMemory": [{"numaNode": 0, "limits": {"memory": f"{mebibytes + 50}Mi"}}]}
+    return {
+        "memoryManagerPolicy": "Static",
+        "evictionHard": {"memory.available": "50Mi"},
+        "systemReserved": {"memory": f"{mebibytes}Mi"},
+        "reservedMemory": [{"numaNode": 0, "limits": {"memory": f"{mebibytes + 50}Mi"}}],
+    }
 
 
 class PinningMemoryMachine(pinning.Memory):
@@ -20,7 +28,11 @@ class PinningMemoryMachine(pinning.Memory):
         cluster.exec(target, ["rm", "-f", pinning.MEMORY_STATE])
         pinning.configure(cluster, target, reserved(100))
         pinning.start(cluster, target)
-        cluster.wait(lambda: pinning.memory_state(cluster, target)["policyName"] == "Static", 30, "a state of the policy Static")
+        cluster.wait(
+            lambda: pinning.memory_state(cluster, target)["policyName"] == "Static",
+            30,
+            "a state of the policy Static",
+        )
         pinning.stop(cluster, target)
         pinning.configure(cluster, target, reserved(200))
         pinning.fail(cluster, target, "the expected machine state is different from the real one")

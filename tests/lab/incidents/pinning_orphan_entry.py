@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A pinned pod was deleted while the kubelet was down and its folder removed by hand: its CPU stays taken."""
+"""A pinned pod was deleted while the kubelet was down and its folder removed by hand.
+
+Its CPU stays taken.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import pinning
@@ -12,7 +16,13 @@ class PinningOrphanEntry(pinning.Pinning):
 
     def fill(self, cluster, target, namespace):
         pinning.stop(cluster, target)
-        pinning.edit(cluster, target, checksum=0, defaultCpuSet="0", entries={"0d0e5b4e-6f7d-4a0e-9c7a-3a5d2c1b0a99": {"work": "1"}})
+        pinning.edit(
+            cluster,
+            target,
+            checksum=0,
+            defaultCpuSet="0",
+            entries={"0d0e5b4e-6f7d-4a0e-9c7a-3a5d2c1b0a99": {"work": "1"}},
+        )
 
 
 INCIDENT = PinningOrphanEntry()

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The policy was changed and the kubelet restarted: it finds the state of the former one and exits, again and again."""
+"""The policy was changed and the kubelet restarted.
+
+It finds the state of the former one and exits, again and again.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import pinning

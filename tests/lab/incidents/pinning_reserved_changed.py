@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The reservation was changed to the CPU that a container has alone."""
+
 from __future__ import annotations
 
 from tests.lab.support import gpu, pinning

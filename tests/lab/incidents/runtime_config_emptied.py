@@ -1,10 +1,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A power cut left a worker's containerd a configuration of 0 bytes: it starts with its defaults, and says nothing of it."""
+"""A power cut left a worker's containerd a configuration of 0 bytes.
+
+It starts with its defaults, and says nothing of it.
+"""
+
 from __future__ import annotations
 
-from tests.lab.support.incident import Incident
 from tests.lab.incidents.cgroup_driver import CONFIG
 from tests.lab.incidents.runtime_stopped import ready
+from tests.lab.support.incident import Incident
 
 
 class RuntimeConfigEmptied(Incident):
@@ -21,7 +25,10 @@ class RuntimeConfigEmptied(Incident):
     def symptom(self, cluster, target):
         has = cluster.exec(target, "containerd config dump").stdout.decode()
         assert cluster.state["pause"] not in has and "SystemdCgroup = true" not in has, has
-        assert cluster.exec(target, ["systemctl", "is-active", "containerd"]).stdout.strip() == b"active"
+        assert (
+            cluster.exec(target, ["systemctl", "is-active", "containerd"]).stdout.strip()
+            == b"active"
+        )
 
     def undo(self, cluster, target):
         self.restore(cluster, target)

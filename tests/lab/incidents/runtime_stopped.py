@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Somebody stopped a worker's containerd and disabled it: its kubelet runs on, and says that the runtime is down."""
+"""Somebody stopped a worker's containerd and disabled it.
+
+Its kubelet runs on, and says that the runtime is down.
+"""
+
 from __future__ import annotations
 
 import json
@@ -30,7 +34,9 @@ class RuntimeStopped(Incident):
 def ready(cluster, target: str) -> bool:
     """What the API has of the node's Ready."""
     node = json.loads(cluster.kubectl("get", "node", target, "-o", "json").stdout)
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in node["status"]["conditions"])
+    return any(
+        one["type"] == "Ready" and one["status"] == "True" for one in node["status"]["conditions"]
+    )
 
 
 INCIDENT = RuntimeStopped()

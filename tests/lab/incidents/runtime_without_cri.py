@@ -1,9 +1,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's containerd has its plugin cri disabled, as docker's packages configure it: it runs and answers, and the kubelet has no runtime."""
+"""A worker's containerd has its plugin cri disabled, as docker's packages configure it.
+
+It runs and answers, and the kubelet has no runtime.
+"""
+
 from __future__ import annotations
 
-from tests.lab.support.incident import Incident
 from tests.lab.incidents.runtime_stopped import ready
+from tests.lab.support.incident import Incident
 
 CONFIG = "/etc/containerd/config.toml"
 
@@ -24,7 +28,11 @@ class RuntimeWithoutCri(Incident):
 
     def undo(self, cluster, target):
         self.restore(cluster, target)
-        cluster.exec(target, "systemctl reset-failed containerd kubelet; systemctl restart containerd; systemctl start kubelet")
+        cluster.exec(
+            target,
+            "systemctl reset-failed containerd kubelet; systemctl restart containerd; systemctl"
+            " start kubelet",
+        )
         cluster.wait(lambda: ready(cluster, target), 240, f"{target} to be Ready again")
 
     def expect(self, cluster, target):

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Election switched off in the file that --config names: no flag in any manifest shows it."""
+
 from __future__ import annotations
 
 import json
@@ -7,7 +8,14 @@ import re
 
 from tests.lab.cluster import kubeadm, paths
 from tests.lab.support.incident import Incident
-from tests.lab.support.static_pod import SCHEDULER, lock_holder, manifest, restart, wait_election_off, wait_flag
+from tests.lab.support.static_pod import (
+    SCHEDULER,
+    lock_holder,
+    manifest,
+    restart,
+    wait_election_off,
+    wait_flag,
+)
 
 CONFIG = "/etc/kubernetes/scheduler-config.yaml"
 # From here on a flag that is given wins over the file.
@@ -15,12 +23,14 @@ FLAG_WINS = (1, 23)
 
 
 def config_text(k8s: str) -> str:
-    return (f"apiVersion: {kubeadm.scheduler_api_version(k8s)}\n"
-            "kind: KubeSchedulerConfiguration\n"
-            "clientConnection:\n"
-            "  kubeconfig: /etc/kubernetes/scheduler.conf\n"
-            "leaderElection:\n"
-            "  leaderElect: false\n")
+    return (
+        f"apiVersion: {kubeadm.scheduler_api_version(k8s)}\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "clientConnection:\n"
+        "  kubeconfig: /etc/kubernetes/scheduler.conf\n"
+        "leaderElection:\n"
+        "  leaderElect: false\n"
+    )
 
 
 def without_flag(text: str) -> str:
@@ -30,12 +40,21 @@ def without_flag(text: str) -> str:
 def use_config(text: str) -> str:
     """The manifest as an operator would change it: the flag goes, the file comes in by hostPath."""
     text = without_flag(text)
-    text = re.sub(r"(?m)^(\s*)- kube-scheduler$", rf"\1- kube-scheduler\n\1- --config={CONFIG}", text, count=1)
-    text = re.sub(r"(?m)^(\s*)volumeMounts:$",
-                  rf"\1volumeMounts:\n\1- mountPath: {CONFIG}\n\1  name: config\n\1  readOnly: true", text, count=1)
-    return re.sub(r"(?m)^(\s*)volumes:$",
-                  rf"\1volumes:\n\1- hostPath:\n\1    path: {CONFIG}\n\1    type: File\n\1  name: config",
-                  text, count=1)
+    text = re.sub(
+        r"(?m)^(\s*)- kube-scheduler$", rf"\1- kube-scheduler\n\1- --config={CONFIG}", text, count=1
+    )
+    text = re.sub(
+        r"(?m)^(\s*)volumeMounts:$",
+        rf"\1volumeMounts:\n\1- mountPath: {CONFIG}\n\1  name: config\n\1  readOnly: true",
+        text,
+        count=1,
+    )
+    return re.sub(
+        r"(?m)^(\s*)volumes:$",
+        rf"\1volumes:\n\1- hostPath:\n\1    path: {CONFIG}\n\1    type: File\n\1  name: config",
+        text,
+        count=1,
+    )
 
 
 def used_config(text: str) -> str | None:
@@ -45,7 +64,10 @@ def used_config(text: str) -> str | None:
 
 
 def off(text: str) -> str:
-    """As kubespray writes kube_scheduler_leader_elect_extra_opts: {leaderElect: false}; Jinja spells the boolean Python's way."""
+    """As kubespray writes kube_scheduler_leader_elect_extra_opts: {leaderElect: false}.
+
+    Jinja spells the boolean Python's way.
+    """
     return re.sub(r"(?m)^leaderElection:$", "leaderElection:\n  leaderElect: False", text, count=1)
 
 
@@ -61,7 +83,13 @@ class SchedulerConfigFile(Incident):
         else:
             self.keep(cluster, target, target, CONFIG)
             cluster.write(target, CONFIG, config_text(cluster.k8s), mode="600")
-        changed = use_config(text) if not path else without_flag(text) if self._flag_wins(cluster) else text
+        changed = (
+            use_config(text)
+            if not path
+            else without_flag(text)
+            if self._flag_wins(cluster)
+            else text
+        )
         if changed == text:
             restart(cluster, target, SCHEDULER)
         else:
@@ -82,20 +110,46 @@ class SchedulerConfigFile(Incident):
         path = used_config(cluster.read(target, manifest(SCHEDULER)).decode())
         wait_flag(cluster, target, SCHEDULER, f"--config={path}")
         wait_election_off(cluster, target, SCHEDULER)
-        cluster.wait(lambda: lock_holder(cluster, SCHEDULER) != target, 60, f"another scheduler than {target} to lead")
-        cluster.wait(lambda: self._schedules(cluster, target), 90,
-                     f"the scheduler of {target} to schedule although another leads", every=2)
+        cluster.wait(
+            lambda: lock_holder(cluster, SCHEDULER) != target,
+            60,
+            f"another scheduler than {target} to lead",
+        )
+        cluster.wait(
+            lambda: self._schedules(cluster, target),
+            90,
+            f"the scheduler of {target} to schedule although another leads",
+            every=2,
+        )
 
     @staticmethod
     def _schedules(cluster, target):
-        """A pod that nothing can take: each active scheduler reports its own failure to place it."""
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "lab-unplaceable-"},
-               "spec": {"nodeSelector": {"lab/nowhere": "true"}, "containers": [
-                   {"name": "work", "image": cluster.state["pause"], "imagePullPolicy": "Never"}]}}
-        made = cluster.kubectl("create", "-f", "-", "-o", "name", input=json.dumps(pod)).stdout.decode().strip()
+        """A pod that nothing can take.
+
+        Each active scheduler reports its own failure to place it.
+        """
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"generateName": "lab-unplaceable-"},
+            "spec": {
+                "nodeSelector": {"lab/nowhere": "true"},
+                "containers": [
+                    {"name": "work", "image": cluster.state["pause"], "imagePullPolicy": "Never"}
+                ],
+            },
+        }
+        made = (
+            cluster.kubectl("create", "-f", "-", "-o", "name", input=json.dumps(pod))
+            .stdout.decode()
+            .strip()
+        )
         try:
-            return cluster.wait(lambda: f"default-scheduler-{target}" in _reporters(cluster, made), 12,
-                                f"events about {made} from {target}")
+            return cluster.wait(
+                lambda: f"default-scheduler-{target}" in _reporters(cluster, made),
+                12,
+                f"events about {made} from {target}",
+            )
         except TimeoutError as error:
             raise ValueError(str(error)) from None
         finally:

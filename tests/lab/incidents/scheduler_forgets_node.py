@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Incident B: a worker of another zone joins once the list of nodes was made, and the scheduler loses a master for good."""
+"""Incident B: a worker of another zone joins once the list of nodes was made, and the scheduler
+loses a master for good.
+"""
+
 from __future__ import annotations
 
 import json
@@ -14,7 +17,10 @@ SETTLED = 63
 
 class SchedulerForgetsNode(Incident):
     name = "scheduler-forgets-node"
-    title = "the worker's Node is made again with a zone of its own, and a DaemonSet's pod for one of the masters stays Pending"
+    title = (
+        "the worker's Node is made again with a zone of its own, and a DaemonSet's pod for one of"
+        " the masters stays Pending"
+    )
     occupies = "cluster"
     target = "w1"
 
@@ -30,7 +36,8 @@ class SchedulerForgetsNode(Incident):
         former = json.loads(cluster.kubectl("get", "node", target, "-o", "json").stdout)
         self.remember(cluster, target, node=former)
         zones.remove_node(cluster, target)
-        zones.one_round(cluster, namespace, "second")  # else it would not be a new one to the scheduler
+        # else it would not be a new one to the scheduler
+        zones.one_round(cluster, namespace, "second")
         zones.make_node(cluster, former, zones.labels(cluster.k8s, "200004"))
         zones.daemon_set(cluster, namespace)
 
@@ -48,7 +55,10 @@ class SchedulerForgetsNode(Incident):
             zones.another_leads(cluster)  # the list of the one that leads may lack a node
 
     def expect(self, cluster, target):
-        return {("KM201", None, SCHEDULER), ("KM202", self.record(cluster, target)["lost"], SCHEDULER)}
+        return {
+            ("KM201", None, SCHEDULER),
+            ("KM202", self.record(cluster, target)["lost"], SCHEDULER),
+        }
 
 
 INCIDENT = SchedulerForgetsNode()

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Every scheduler runs and reaches no API server: nobody renews the lock that the last one held."""
+
 from __future__ import annotations
 
 import re
@@ -14,7 +15,10 @@ SERVER, NOWHERE = r"(?m)^( +server: https://\S+):\d+$", r"\1:6999"
 
 class SchedulerOutOfReach(Incident):
     name = "scheduler-out-of-reach"
-    title = f"{KUBECONFIG} of every master names a port at which no API server listens, and the schedulers were started anew"
+    title = (
+        f"{KUBECONFIG} of every master names a port at which no API server listens, and the"
+        " schedulers were started anew"
+    )
     occupies = "cluster"
     target = "m1"
 
@@ -35,7 +39,11 @@ class SchedulerOutOfReach(Incident):
     def symptom(self, cluster, target):
         wait_lock_stands_still(cluster, SCHEDULER)
         for master in cluster.of_role("master"):
-            cluster.wait(lambda node=master: len(processes(cluster, node, SCHEDULER)) == 1, 180, f"one {SCHEDULER} on {master.name}")
+            cluster.wait(
+                lambda node=master: len(processes(cluster, node, SCHEDULER)) == 1,
+                180,
+                f"one {SCHEDULER} on {master.name}",
+            )
 
     def undo(self, cluster, target):
         names = sorted({saved["node"] for saved in self.record(cluster, target)["files"]})

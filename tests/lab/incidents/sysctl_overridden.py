@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Somebody wrote 99-kubernetes.conf, and /etc/sysctl.conf, to which 99-sysctl.conf is a link, says less: it is read later."""
+"""Somebody wrote 99-kubernetes.conf, and /etc/sysctl.conf, to which 99-sysctl.conf is a link,
+says less: it is read later.
+"""
+
 from __future__ import annotations
 
 from tests.lab.cluster import kernel
@@ -13,12 +16,19 @@ class SysctlOverridden(limits.Limits):
 
     def break_(self, cluster, target):
         wanted = kernel.WANTED[kernel.INOTIFY]
-        for path, value in (("/etc/sysctl.d/99-kubernetes.conf", wanted), ("/etc/sysctl.conf", 512)):
+        for path, value in (
+            ("/etc/sysctl.d/99-kubernetes.conf", wanted),
+            ("/etc/sysctl.conf", 512),
+        ):
             before = self.keep(cluster, target, target, path) or b""
             cluster.write(target, path, before + f"\n{limits.INSTANCES}={value}\n".encode())
 
     def symptom(self, cluster, target):
-        read = cluster.exec(target, ["readlink", "-f", "/etc/sysctl.d/99-sysctl.conf"]).stdout.decode().strip()
+        read = (
+            cluster.exec(target, ["readlink", "-f", "/etc/sysctl.d/99-sysctl.conf"])
+            .stdout.decode()
+            .strip()
+        )
         assert read == "/etc/sysctl.conf", read
 
 

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One inventory with the hosts of two clusters: the healthy one must not be judged by the broken one."""
+"""One inventory with the hosts of two clusters.
+
+The healthy one must not be judged by the broken one.
+"""
+
 from __future__ import annotations
 
 from tests.lab.cluster import inventory
@@ -22,7 +26,10 @@ class TwoClusters(TwoLeaders):
 
     def audit(self, cluster, target):
         other = other_cluster(cluster).up()
-        return {"args": [], "inventory": inventory.merge(cluster.inventory_data(), other.inventory_data(PREFIX))}
+        return {
+            "args": [],
+            "inventory": inventory.merge(cluster.inventory_data(), other.inventory_data(PREFIX)),
+        }
 
     def undo(self, cluster, target):
         other_cluster(cluster).down()

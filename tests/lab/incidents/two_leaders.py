@@ -1,10 +1,21 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Incident A: one of three masters runs its scheduler and controller manager without leader election."""
+"""Incident A: one of three masters runs its scheduler and controller manager without leader
+election.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support import jobs
 from tests.lab.support.incident import Incident
-from tests.lab.support.static_pod import MANAGER, SCHEDULER, lock_holder, manifest, set_flag, wait_election_off, wait_flag
+from tests.lab.support.static_pod import (
+    MANAGER,
+    SCHEDULER,
+    lock_holder,
+    manifest,
+    set_flag,
+    wait_election_off,
+    wait_flag,
+)
 
 OFF = "--leader-elect=false"
 
@@ -23,9 +34,13 @@ class TwoLeaders(Incident):
         for component in self.components:
             wait_flag(cluster, target, component, OFF)
             wait_election_off(cluster, target, component)
-            # Two leaders need a second one: where the broken master held the lock, another takes it first.
-            cluster.wait(lambda name=component: lock_holder(cluster, name) != target, 60,
-                         f"another master than {target} to hold the lock of {component}")
+            # Two leaders need a second one: where the broken master held the lock, another takes it
+            # first.
+            cluster.wait(
+                lambda name=component: lock_holder(cluster, name) != target,
+                60,
+                f"another master than {target} to hold the lock of {component}",
+            )
         if MANAGER in self.components:
             namespace = jobs.new_namespace()
             self.remember(cluster, target, namespace=namespace)
@@ -38,7 +53,9 @@ class TwoLeaders(Incident):
             jobs.remove(cluster, namespace)
 
     def expect(self, cluster, target):
-        return {("KM101", target, component) for component in self.components} | {("KM113", None, None)}
+        return {("KM101", target, component) for component in self.components} | {
+            ("KM113", None, None)
+        }
 
 
 INCIDENT = TwoLeaders()

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's kubelet has an assert that fails: systemd refuses its start, and the unit stays inactive."""
+"""A worker's kubelet has an assert that fails.
+
+Systemd refuses its start, and the unit stays inactive.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support.unit_refused import UnitRefused

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's kubelet has a condition that is not met: systemd skips its start, and calls that a success."""
+"""A worker's kubelet has a condition that is not met.
+
+Systemd skips its start, and calls that a success.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support.unit_refused import UnitRefused

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's kubelet has an EnvironmentFile= without a dash that is missing: no process is ever started."""
+"""A worker's kubelet has an EnvironmentFile= without a dash that is missing.
+
+No process is ever started.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support.unit_refused import UnitRefused

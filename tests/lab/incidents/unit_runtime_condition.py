@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's containerd has a condition that is not met: systemd skips its start, and the kubelet runs on without it."""
+"""A worker's containerd has a condition that is not met.
+
+Systemd skips its start, and the kubelet runs on without it.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support.unit_refused import UnitRefused

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's kubelet has a WorkingDirectory= that is missing: systemd ends each start itself (200/CHDIR)."""
+"""A worker's kubelet has a WorkingDirectory= that is missing.
+
+Systemd ends each start itself (200/CHDIR).
+"""
+
 from __future__ import annotations
 
 from tests.lab.support.unit_refused import UnitRefused

@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Incident D's own taint: a worker is dedicated, and a Deployment that belongs there lacks the toleration."""
+"""Incident D's own taint: a worker is dedicated, and a Deployment that belongs there lacks the
+toleration.
+"""
+
 from __future__ import annotations
 
 import json
@@ -22,14 +25,37 @@ class UserTaint(Incident):
         cluster.kubectl("taint", "node", target, TAINT)
         jobs.create_namespace(cluster, namespace)
         spec = jobs.pod_spec(cluster, nodeSelector={"kubernetes.io/hostname": target})
-        gpu.create(cluster, namespace, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "kept-away"}, "spec": {
-            "replicas": 1, "selector": {"matchLabels": {"app": "kept-away"}},
-            "template": {"metadata": {"labels": {"app": "kept-away"}}, "spec": {**spec, "restartPolicy": "Always"}}}})
+        gpu.create(
+            cluster,
+            namespace,
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "kept-away"},
+                "spec": {
+                    "replicas": 1,
+                    "selector": {"matchLabels": {"app": "kept-away"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "kept-away"}},
+                        "spec": {**spec, "restartPolicy": "Always"},
+                    },
+                },
+            },
+        )
 
     def symptom(self, cluster, target):
         def waits():
-            items = json.loads(cluster.kubectl("-n", self.record(cluster, target)["namespace"], "get", "pods", "-o", "json").stdout)["items"]
-            told = [one.get("message", "") for item in items for one in item["status"].get("conditions", []) if one.get("reason") == "Unschedulable"]
+            items = json.loads(
+                cluster.kubectl(
+                    "-n", self.record(cluster, target)["namespace"], "get", "pods", "-o", "json"
+                ).stdout
+            )["items"]
+            told = [
+                one.get("message", "")
+                for item in items
+                for one in item["status"].get("conditions", [])
+                if one.get("reason") == "Unschedulable"
+            ]
             if not any("taint" in text for text in told):
                 raise ValueError(f"the scheduler says {told}")
             return True

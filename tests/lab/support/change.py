@@ -1,10 +1,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Nodes that come, go, restart, or stop answering ssh."""
+
 from __future__ import annotations
 
 import ipaddress
 
-from tests.lab.cluster import bringup, node as nodes, paths, podman
+from tests.lab.cluster import bringup, paths, podman
+from tests.lab.cluster import node as nodes
 from tests.lab.cluster.node import Node
 
 # Ports of ssh connections that are blocked; "drop" is a firewall, "refuse" a dead sshd.
@@ -12,7 +14,9 @@ _DROP = ("-p", "tcp", "--dport", "22", "-j", "DROP")
 
 
 class Changes:
-    """Mixed into Cluster; kept apart because bringing up and changing are read on different days."""
+    """Mixed into Cluster; kept apart because bringing up and changing are read on different
+    days.
+    """
 
     def new_node(self, role: str, labels: dict) -> Node:
         """A record only: the next free name, and an address that follows from it."""
@@ -21,7 +25,14 @@ class Changes:
         number = next(n for n in range(1, 100) if first + n not in taken)
         name = f"{self.prefix}{letter}{number}"
         ip = str(ipaddress.ip_network(self.state["subnet"])[first + number])
-        node = Node(name, role, ip, f"kubemend-{paths.CHECKOUT}-{self.name}-{name}", first + number, dict(labels))
+        node = Node(
+            name,
+            role,
+            ip,
+            f"kubemend-{paths.CHECKOUT}-{self.name}-{name}",
+            first + number,
+            dict(labels),
+        )
         self.nodes.append(node)
         return node
 
@@ -46,8 +57,13 @@ class Changes:
         return self.join(node) if join else node
 
     def _ready(self, node) -> bool:
-        said = self.kubectl("get", "node", node.name, "-o",
-                            'jsonpath={.status.conditions[?(@.type=="Ready")].status}').stdout
+        said = self.kubectl(
+            "get",
+            "node",
+            node.name,
+            "-o",
+            'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
+        ).stdout
         return said == b"True"
 
     def remove_node(self, node) -> None:
@@ -72,8 +88,17 @@ class Changes:
     def etcdctl(self, *argv, node=None):
         node = self._node(node) if node else self.of_role("master")[0]
         pki = "/etc/kubernetes/pki/etcd"
-        return self.exec(node, ["etcdctl", f"--endpoints=https://{node.ip}:2379", f"--cacert={pki}/ca.crt",
-                                f"--cert={pki}/server.crt", f"--key={pki}/server.key", *argv])
+        return self.exec(
+            node,
+            [
+                "etcdctl",
+                f"--endpoints=https://{node.ip}:2379",
+                f"--cacert={pki}/ca.crt",
+                f"--cert={pki}/server.crt",
+                f"--key={pki}/server.key",
+                *argv,
+            ],
+        )
 
     def scale_workers(self, count: int) -> None:
         workers = [node for node in self.of_role("worker") if node.joined]
@@ -95,20 +120,31 @@ class Changes:
                 self.wait_healthy(timeout)
 
     def block_ssh(self, node, how: str = "refuse") -> None:
-        """ssh alone stops answering; connections that a controller keeps open end too."""
+        """Ssh alone stops answering; connections that a controller keeps open end too."""
         node = self._node(node)
         if how == "drop":
             self.exec(node, ["iptables", "-I", "INPUT", *_DROP])
             return
         # The unit leaves its sessions running, and ControlPersist would go on through them.
-        self.exec(node, "systemctl stop ssh.socket ssh.service 2>/dev/null; systemctl mask --runtime --now ssh.service "
-                        "2>/dev/null; pkill -x sshd; true")
-        self.wait(lambda: self.exec(node, ["pgrep", "-x", "sshd"], check=False).returncode == 1, 20,
-                  f"sshd of {node.name} to end")
+        self.exec(
+            node,
+            "systemctl stop ssh.socket ssh.service 2>/dev/null; systemctl mask --runtime --now"
+            " ssh.service 2>/dev/null; pkill -x sshd; true",
+        )
+        self.wait(
+            lambda: self.exec(node, ["pgrep", "-x", "sshd"], check=False).returncode == 1,
+            20,
+            f"sshd of {node.name} to end",
+        )
 
     def unblock_ssh(self, node) -> None:
         node = self._node(node)
         self.exec(node, ["iptables", "-D", "INPUT", *_DROP], check=False)
-        self.exec(node, "systemctl unmask --runtime ssh.service 2>/dev/null; systemctl start ssh.service")
-        nodes.wait(lambda: self.exec(node, ["pgrep", "-x", "sshd"], check=False).returncode == 0, 20,
-                   f"sshd of {node.name}")
+        self.exec(
+            node, "systemctl unmask --runtime ssh.service 2>/dev/null; systemctl start ssh.service"
+        )
+        nodes.wait(
+            lambda: self.exec(node, ["pgrep", "-x", "sshd"], check=False).returncode == 0,
+            20,
+            f"sshd of {node.name}",
+        )

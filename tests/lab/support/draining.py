@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Drains of w1 by a play of one's own, and what stands in their way."""
+
 from __future__ import annotations
 
 import json
@@ -23,15 +24,23 @@ for name in sorted(glob.glob("/var/lib/kubemend/journal/*/proof-*.json"), revers
 
 def play(folder, **given) -> str:
     """The path of a play with this one task, as somebody else's would have it."""
-    task = {"kubemend.remediation.node_drain": {"name": "w1", **given}, "become": True, "delegate_to": "m1"}
+    task = {
+        "kubemend.remediation.node_drain": {"name": "w1", **given},
+        "become": True,
+        "delegate_to": "m1",
+    }
     path = folder / f"play-{len(list(folder.glob('play-*')))}.yml"
-    path.write_text(json.dumps([{"hosts": "w1", "gather_facts": False, "tasks": [task]}]), encoding="utf-8")
+    path.write_text(
+        json.dumps([{"hosts": "w1", "gather_facts": False, "tasks": [task]}]), encoding="utf-8"
+    )
     return str(path)
 
 
 def drain(cluster, folder, *arguments: str, **given) -> dict:
     """The task's result."""
-    done = playbook.run(play(folder, **given), cluster.inventory, "-v", *arguments, report=str(folder))
+    done = playbook.run(
+        play(folder, **given), cluster.inventory, "-v", *arguments, report=str(folder)
+    )
     return _result(done.stdout, done.returncode)
 
 
@@ -47,24 +56,44 @@ def ended(controller: interrupt.Controller) -> dict:
 
 
 def _result(output: str, code: int) -> dict:
-    """What the task's one line says; `failed`, which that line leaves to its first word, beside it."""
-    said = [line for line in output.splitlines() if line.startswith(("ok: ", "changed: ", "fatal: ")) and "=> {" in line]
+    """What the task's one line says.
+
+    `failed`, which that line leaves to its first word, beside it.
+    """
+    said = [
+        line
+        for line in output.splitlines()
+        if line.startswith(("ok: ", "changed: ", "fatal: ")) and "=> {" in line
+    ]
     assert len(said) == 1 and said[0].startswith("fatal: ") == (code != 0), output[-3000:]
     return dict(json.loads(said[0].partition("=> ")[2]), failed=code != 0)
 
 
 def node(cluster) -> dict:
-    """What a drain may touch of w1. The taint of a cordon is a controller's, which follows the cordon a moment later."""
-    return cluster.wait(lambda: _node(cluster), 30, "the taint of w1 to follow its cordon", every=0.5)
+    """What a drain may touch of w1.
+
+    The taint of a cordon is a controller's, which follows the cordon a moment later.
+    """
+    return cluster.wait(
+        lambda: _node(cluster), 30, "the taint of w1 to follow its cordon", every=0.5
+    )
 
 
 def _node(cluster) -> dict | None:
     found = json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)
-    annotations, cordoned = found["metadata"]["annotations"], found["spec"].get("unschedulable", False)
+    annotations, cordoned = (
+        found["metadata"]["annotations"],
+        found["spec"].get("unschedulable", False),
+    )
     taints = [taint["key"] for taint in found["spec"].get("taints") or []]
     if cordoned != (CORDONED in taints):
         return None
-    return {"cordoned": cordoned, "mark": json.loads(annotations.get(MARK, "null")), "taints": taints, "annotations": sorted(annotations)}
+    return {
+        "cordoned": cordoned,
+        "mark": json.loads(annotations.get(MARK, "null")),
+        "taints": taints,
+        "annotations": sorted(annotations),
+    }
 
 
 def free(cluster) -> bool:
@@ -74,7 +103,9 @@ def free(cluster) -> bool:
 
 
 def ready(cluster) -> str:
-    conditions = json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)["status"]["conditions"]
+    conditions = json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)["status"][
+        "conditions"
+    ]
     return next(one["status"] for one in conditions if one["type"] == "Ready")
 
 
@@ -83,7 +114,7 @@ def awaited(cluster) -> dict:
 
 
 def proxies(cluster) -> bytes:
-    """kubectl proxies on m1 that nobody ended."""
+    """Kubectl proxies on m1 that nobody ended."""
     return cluster.exec("m1", "pgrep -af '[k]ubectl.* proxy'; true").stdout
 
 
@@ -99,57 +130,109 @@ class Pods:
 
     def create(self, *items: dict) -> None:
         """Or as they are already: a test that the lab held up is made once more (conftest.py)."""
-        self.kubectl("apply", "--validate=false", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)}))
+        self.kubectl(
+            "apply",
+            "--validate=false",
+            "-f",
+            "-",
+            input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)}),
+        )
 
     def patch(self, kind: str, name: str, **spec) -> None:
         self.kubectl("patch", kind, name, "--type=merge", "-p", json.dumps({"spec": spec}))
 
     def template(self, name: str, finalizers=(), **more) -> dict:
-        return {"metadata": {"labels": {"app": name}, **({"finalizers": list(finalizers)} if finalizers else {})}, "spec": jobs.pod_spec(self.cluster, **more)}
+        return {
+            "metadata": {
+                "labels": {"app": name},
+                **({"finalizers": list(finalizers)} if finalizers else {}),
+            },
+            "spec": jobs.pod_spec(self.cluster, **more),
+        }
 
     def bare(self, name: str) -> dict:
         pod = self.template(name)
-        return {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": {**pod["metadata"], "name": name}}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            **pod,
+            "metadata": {**pod["metadata"], "name": name},
+        }
 
     def controller(self, kind: str, name: str, **spec) -> dict:
         """A Deployment, ReplicaSet or DaemonSet whose pods run on w1."""
-        template = self.template(name, nodeSelector={"kubernetes.io/hostname": "w1"}, restartPolicy="Always")
-        return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
-                "spec": {"selector": {"matchLabels": {"app": name}}, "template": template, **spec}}
+        template = self.template(
+            name, nodeSelector={"kubernetes.io/hostname": "w1"}, restartPolicy="Always"
+        )
+        return {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "template": template, **spec},
+        }
 
     def job(self, name: str) -> dict:
         """With a finalizer that nobody takes away."""
-        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": self.template(name, [HELD])}}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name},
+            "spec": {"template": self.template(name, [HELD])},
+        }
 
     def budget(self, name: str, app: str, least: int) -> dict:
-        return {"apiVersion": "policy/v1beta1" if self.cluster.k8s == OLD else "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name},
-                "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": app}}}}
+        return {
+            "apiVersion": "policy/v1beta1" if self.cluster.k8s == OLD else "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name},
+            "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": app}}},
+        }
 
     def all(self) -> list:
         return json.loads(self.kubectl("get", "pods", "-o", "json").stdout)["items"]
 
     def on_w1(self) -> dict:
         """{name: uid}"""
-        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.all() if pod["spec"].get("nodeName") == "w1"}
+        return {
+            pod["metadata"]["name"]: pod["metadata"]["uid"]
+            for pod in self.all()
+            if pod["spec"].get("nodeName") == "w1"
+        }
 
     def wait_running(self, count: int) -> dict:
         def running():
-            ready = [pod for pod in self.all() if any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))]
+            ready = [
+                pod
+                for pod in self.all()
+                if any(
+                    one["type"] == "Ready" and one["status"] == "True"
+                    for one in pod["status"].get("conditions", [])
+                )
+            ]
             return len(ready) == count
 
         self.cluster.wait(running, 60, f"{count} pods of {self.namespace} to be ready", every=0.5)
         return self.on_w1()
 
     def wait_counted(self, *budgets: str, whole: bool = True) -> None:
-        """Until then a budget refuses everybody. whole: and until it counts every pod as healthy; of budgets that cross the controller tells one only that."""
+        """Until then a budget refuses everybody. whole: and until it counts every pod as healthy.
+
+        Of budgets that cross the controller tells one only that.
+        """
+
         def counted(name):
             found = json.loads(self.kubectl("get", "pdb", name, "-o", "json").stdout)
             status = found.get("status") or {}
-            return status.get("observedGeneration") == found["metadata"]["generation"] and status["expectedPods"] > 0 and (
-                not whole or status["currentHealthy"] == status["expectedPods"])
+            return (
+                status.get("observedGeneration") == found["metadata"]["generation"]
+                and status["expectedPods"] > 0
+                and (not whole or status["currentHealthy"] == status["expectedPods"])
+            )
 
         for name in budgets:
-            self.cluster.wait(lambda n=name: counted(n), 30, f"the budget {name} to be counted", every=0.5)
+            self.cluster.wait(
+                lambda n=name: counted(n), 30, f"the budget {name} to be counted", every=0.5
+            )
 
     def remove(self) -> None:
         """Everything, held or not; and w1 as it was."""
@@ -157,6 +240,14 @@ class Pods:
         self.cluster.kubectl("annotate", "node", "w1", f"{MARK}-")
         self.cluster.kubectl("delete", "namespace", self.namespace, "--wait=false")
         for pod in self.all():
-            self.kubectl("patch", "pod", pod["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}', check=False)
+            self.kubectl(
+                "patch",
+                "pod",
+                pod["metadata"]["name"],
+                "--type=merge",
+                "-p",
+                '{"metadata":{"finalizers":null}}',
+                check=False,
+            )
         # its own end may take a while longer, which is nobody's concern
         self.cluster.wait(lambda: not self.all(), 60, f"the pods of {self.namespace} to end")

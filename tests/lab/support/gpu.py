@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A worker with two devices that are none, and the pods that ask for them."""
+
 from __future__ import annotations
 
 import json
@@ -34,17 +35,34 @@ def plug(cluster, target: str) -> None:
     """The plugin runs and the node has its devices."""
     cluster.write(target, PROGRAM, gobuild.device_plugin().read_bytes(), mode="755")
     cluster.write(target, STATE, "gpu-0\ngpu-1\n")
-    cluster.exec(target, ["systemd-run", f"--unit={UNIT}", PROGRAM, "-resource", RESOURCE, "-state", STATE])
+    cluster.exec(
+        target, ["systemd-run", f"--unit={UNIT}", PROGRAM, "-resource", RESOURCE, "-state", STATE]
+    )
     wait_devices(cluster, target, [COUNT, COUNT])
 
 
 def unplug(cluster, target: str) -> None:
-    """As if there had never been any: the kubelet and the Node object remember a resource for ever."""
-    cluster.exec(target, f"systemctl stop {UNIT} kubelet 2>/dev/null; systemctl reset-failed {UNIT} 2>/dev/null; rm -f {CHECKPOINT} {PROGRAM} {STATE}")
+    """As if there had never been any.
+
+    The kubelet and the Node object remember a resource for ever.
+    """
+    cluster.exec(
+        target,
+        f"systemctl stop {UNIT} kubelet 2>/dev/null; systemctl reset-failed {UNIT} 2>/dev/null; rm"
+        f" -f {CHECKPOINT} {PROGRAM} {STATE}",
+    )
     cluster.kubectl("delete", "node", target, "--ignore-not-found", "--wait=false")
-    cluster.wait(lambda: cluster.kubectl("get", "node", target, check=False).returncode == 1, 180, f"the Node {target} to go")
+    cluster.wait(
+        lambda: cluster.kubectl("get", "node", target, check=False).returncode == 1,
+        180,
+        f"the Node {target} to go",
+    )
     cluster.exec(target, ["systemctl", "start", "kubelet"])
-    cluster.wait(lambda: cluster.kubectl("get", "node", target, check=False).returncode == 0, 240, f"{target} to register again")
+    cluster.wait(
+        lambda: cluster.kubectl("get", "node", target, check=False).returncode == 0,
+        240,
+        f"{target} to register again",
+    )
 
 
 def pod(cluster, name: str, count: int, **more) -> dict:
@@ -54,19 +72,48 @@ def pod(cluster, name: str, count: int, **more) -> dict:
 
 
 def job(cluster, name: str, count: int, tries: int = 3, **more) -> dict:
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
-        "completions": 1, "parallelism": 1, "backoffLimit": tries, "template": {"spec": pod(cluster, name, count, **more)["spec"]}}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {
+            "completions": 1,
+            "parallelism": 1,
+            "backoffLimit": tries,
+            "template": {"spec": pod(cluster, name, count, **more)["spec"]},
+        },
+    }
 
 
 def create(cluster, namespace: str, *items: dict) -> None:
     """Or as they are already: a test that the lab held up is made once more (conftest.py)."""
-    cluster.kubectl("-n", namespace, "apply", "--validate=false", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    cluster.kubectl(
+        "-n",
+        namespace,
+        "apply",
+        "--validate=false",
+        "-f",
+        "-",
+        input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}),
+    )
 
 
 def bind(cluster, namespace: str, name: str, target: str) -> None:
     """All that a scheduler does in the end; this one never looks at what is left."""
-    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": target}}
-    cluster.kubectl("create", "--raw", f"/api/v1/namespaces/{namespace}/pods/{name}/binding", "-f", "-", input=json.dumps(binding))
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": target},
+    }
+    cluster.kubectl(
+        "create",
+        "--raw",
+        f"/api/v1/namespaces/{namespace}/pods/{name}/binding",
+        "-f",
+        "-",
+        input=json.dumps(binding),
+    )
 
 
 def pods(cluster, namespace: str) -> list:
@@ -75,23 +122,45 @@ def pods(cluster, namespace: str) -> list:
 
 def rejected(cluster, namespace: str) -> list:
     """A kubelet that counts no device at all says OutOf..., which is asked first."""
-    return [one for one in pods(cluster, namespace) if (one["status"].get("reason") or "").startswith(("UnexpectedAdmissionError", "OutOf"))]
+    return [
+        one
+        for one in pods(cluster, namespace)
+        if (one["status"].get("reason") or "").startswith(("UnexpectedAdmissionError", "OutOf"))
+    ]
 
 
 def held(cluster) -> list:
     """Pods of the whole cluster that ask for devices and have not ended."""
     found = json.loads(cluster.kubectl("get", "pods", "-A", "-o", "json").stdout)["items"]
-    return [one["metadata"]["name"] for one in found if one["status"].get("phase") not in ("Succeeded", "Failed")
-            and any(RESOURCE in (part.get("resources") or {}).get("limits", {}) for part in one["spec"]["containers"])]
+    return [
+        one["metadata"]["name"]
+        for one in found
+        if one["status"].get("phase") not in ("Succeeded", "Failed")
+        and any(
+            RESOURCE in (part.get("resources") or {}).get("limits", {})
+            for part in one["spec"]["containers"]
+        )
+    ]
 
 
 def wait_running(cluster, namespace: str, prefix: str) -> None:
-    cluster.wait(lambda: [one for one in pods(cluster, namespace) if one["metadata"]["name"].startswith(prefix)
-                          and one["status"].get("phase") == "Running"], 180, f"a pod {prefix}* to run")
+    cluster.wait(
+        lambda: [
+            one
+            for one in pods(cluster, namespace)
+            if one["metadata"]["name"].startswith(prefix)
+            and one["status"].get("phase") == "Running"
+        ],
+        180,
+        f"a pod {prefix}* to run",
+    )
 
 
 class Gpu(Incident):
-    """An incident of a worker with devices. `fill` makes what is wrong there, in a namespace of its own."""
+    """An incident of a worker with devices.
+
+    `fill` makes what is wrong there, in a namespace of its own.
+    """
 
     occupies = "worker"
     target = "w1"
@@ -111,7 +180,9 @@ class Gpu(Incident):
     def symptom(self, cluster, target):
         namespace = self.record(cluster, target)["namespace"]
         if self.wants_rejected:
-            cluster.wait(lambda: rejected(cluster, namespace), 180, f"a rejected pod in {namespace}")
+            cluster.wait(
+                lambda: rejected(cluster, namespace), 180, f"a rejected pod in {namespace}"
+            )
 
     def undo(self, cluster, target):
         self.restore(cluster, target)

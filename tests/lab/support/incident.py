@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every incident has in common: its record on disk, what it saved, and finding incidents by name."""
+"""What every incident has in common.
+
+Its record on disk, what it saved, and finding incidents by name.
+"""
+
 from __future__ import annotations
 
 import base64
@@ -17,7 +21,10 @@ OCCUPIES = ("kernel", "cluster", "control_plane", "worker")
 
 
 class Incident:
-    """One way in which clusters really broke. A file in tests/lab/incidents ends with INCIDENT = Its()."""
+    """One way in which clusters really broke.
+
+    A file in tests/lab/incidents ends with INCIDENT = Its().
+    """
 
     name = ""
     title = ""
@@ -35,7 +42,10 @@ class Incident:
         raise NotImplementedError
 
     def symptom(self, cluster, target: str) -> None:
-        """Waits until the symptom really shows; TimeoutError or AssertionError with what it saw instead."""
+        """Waits until the symptom really shows.
+
+        TimeoutError or AssertionError with what it saw instead.
+        """
         raise NotImplementedError
 
     def undo(self, cluster, target: str) -> None:
@@ -58,16 +68,24 @@ class Incident:
         return set()
 
     def audit(self, cluster, target: str) -> dict:
-        """How this audit differs from the plain one: args (list for ansible-playbook), inventory (data)."""
+        """How this audit differs from the plain one.
+
+        Args (list for ansible-playbook), inventory (data).
+        """
         return {"args": [], "inventory": None}
 
-    # -- its record ---------------------------------------------------------------------------------------------
+    # -- its record
+    # ---------------------------------------------------------------------------------------------
     def _path(self, cluster, target: str):
         return cluster.folder / "open" / f"{self.name}@{target}.json"
 
     def record(self, cluster, target: str) -> dict:
         path = self._path(cluster, target)
-        return json.loads(path.read_text()) if path.is_file() else {"name": self.name, "target": target, "files": []}
+        return (
+            json.loads(path.read_text())
+            if path.is_file()
+            else {"name": self.name, "target": target, "files": []}
+        )
 
     def store(self, cluster, target: str, record: dict) -> None:
         path = self._path(cluster, target)
@@ -80,13 +98,18 @@ class Incident:
         self.store(cluster, target, {**self.record(cluster, target), **values})
 
     def keep(self, cluster, target: str, node: str, path: str) -> bytes | None:
-        """Saves a file as it is (or that it is absent) before it is touched; returns its content."""
+        """Saves a file as it is (or that it is absent) before it is touched.
+
+        Returns its content.
+        """
         record = self.record(cluster, target)
         for saved in record["files"]:
             if (saved["node"], saved["path"]) == (node, path):
                 return base64.b64decode(saved["data"]) if saved["data"] is not None else None
         quoted = shlex.quote(path)
-        said = cluster.exec(node, f"if [ -e {quoted} ]; then stat -c '%a %.9Y' {quoted}; cat {quoted}; fi").stdout
+        said = cluster.exec(
+            node, f"if [ -e {quoted} ]; then stat -c '%a %.9Y' {quoted}; cat {quoted}; fi"
+        ).stdout
         first, _newline, content = said.partition(b"\n")
         saved = {"node": node, "path": path, "data": None}
         if first:
@@ -97,15 +120,24 @@ class Incident:
         return content if first else None
 
     def restore(self, cluster, target: str) -> None:
-        """Files with their old time too: a manifest that looks newer than its process is a fault of its own."""
+        """Files with their old time too.
+
+        A manifest that looks newer than its process is a fault of its own.
+        """
         for saved in reversed(self.record(cluster, target)["files"]):
             if saved["data"] is None:
                 cluster.exec(saved["node"], ["rm", "-f", saved["path"]])
             else:
-                cluster.write(saved["node"], saved["path"], base64.b64decode(saved["data"]),
-                              mode=saved["mode"], mtime=saved["mtime"])
+                cluster.write(
+                    saved["node"],
+                    saved["path"],
+                    base64.b64decode(saved["data"]),
+                    mode=saved["mode"],
+                    mtime=saved["mtime"],
+                )
 
-    # -- for the command line and the runner --------------------------------------------------------------------
+    # -- for the command line and the runner
+    # --------------------------------------------------------------------
     def start(self, cluster, target: str) -> None:
         # The record comes first: a break that is interrupted half-way can still be healed.
         self.store(cluster, target, self.record(cluster, target))
@@ -113,9 +145,16 @@ class Incident:
 
     def finish(self, cluster, target: str) -> None:
         self.undo(cluster, target)
-        # A manifest that comes back to bytes that ran before meets the kubelet's back-off, up to five minutes of it after some
+        # A manifest that comes back to bytes that ran before meets the kubelet's back-off, up to
+        # five minutes of it after some
         # rounds; a kubelet that starts has forgotten it.
-        for node in sorted({saved["node"] for saved in self.record(cluster, target)["files"] if MANIFESTS in saved["path"]}):
+        for node in sorted(
+            {
+                saved["node"]
+                for saved in self.record(cluster, target)["files"]
+                if MANIFESTS in saved["path"]
+            }
+        ):
             cluster.exec(node, ["systemctl", "restart", "kubelet"])
         self._path(cluster, target).unlink(missing_ok=True)
 
@@ -128,7 +167,9 @@ def discover() -> dict:
         one = getattr(loaded, "INCIDENT", None)
         if one is not None:
             if one.occupies not in OCCUPIES or one.name != module.name.replace("_", "-"):
-                raise ValueError(f"{module.name}: name {one.name!r} or occupies {one.occupies!r} is not right")
+                raise ValueError(
+                    f"{module.name}: name {one.name!r} or occupies {one.occupies!r} is not right"
+                )
             found[one.name] = one
     return found
 
@@ -138,7 +179,9 @@ def by_name(name: str) -> Incident:
     try:
         return known[name.replace("_", "-")]
     except KeyError:
-        raise SystemExit(f"lab: no incident {name}; there are: {', '.join(sorted(known))}") from None
+        raise SystemExit(
+            f"lab: no incident {name}; there are: {', '.join(sorted(known))}"
+        ) from None
 
 
 def break_by_name(cluster, name: str, target: str | None) -> None:
@@ -152,7 +195,10 @@ def break_by_name(cluster, name: str, target: str | None) -> None:
 
 
 def made(cluster, one: Incident, target: str) -> None:
-    """The incident with its symptom; where the lab does not make it, it is healed and made once more."""
+    """The incident with its symptom.
+
+    Where the lab does not make it, it is healed and made once more.
+    """
     try:
         one.start(cluster, target)
         one.symptom(cluster, target)
@@ -167,7 +213,9 @@ def made(cluster, one: Incident, target: str) -> None:
 def heal(cluster) -> None:
     """Undoes every incident that is recorded as open, the latest first."""
     with cluster.locked():
-        records = sorted(cluster.folder.glob("open/*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+        records = sorted(
+            cluster.folder.glob("open/*.json"), key=lambda path: path.stat().st_mtime, reverse=True
+        )
         for path in records:
             record = json.loads(path.read_text())
             note(f"undoing {record['name']} on {record['target']} of {cluster.name}")

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A controller that is killed, or only held, at a point of its run; and the moments that a node itself can name."""
+"""A controller that is killed, or only held, at a point of its run.
+
+And the moments that a node itself can name.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from tests.lab.support import playbook
 
 MARK = "KUBEMEND_LAB_CONTROLLER"
 CALLBACKS = Path(__file__).parents[1] / "callbacks"
-# Waits for the write of a step on its node, without anybody's polling from outside, and says which process does it.
+# Waits for the write of a step on its node, without anybody's polling from outside, and says which
+# process does it.
 _WRITTEN = """
 import glob, json, sys, time
 path, want, end = sys.argv[1], sys.argv[2].encode(), time.monotonic() + 120
@@ -51,16 +55,43 @@ sys.exit(1)
 class Controller:
     """One ansible-playbook with every process that it makes, as if it were a machine of its own."""
 
-    def __init__(self, cluster, folder: Path, *arguments: str, at: str | None = None, env: dict[str, str] | None = None,
-                 name: str = "remediate"):
+    def __init__(
+        self,
+        cluster,
+        folder: Path,
+        *arguments: str,
+        at: str | None = None,
+        env: dict[str, str] | None = None,
+        name: str = "remediate",
+    ):
         folder.mkdir()
-        self.folder, self.report, self._held, self._id = folder, folder / "report", folder / "held", secrets.token_hex(8)
-        environment = {MARK: self._id, "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder / "cp"), **(env or {})}
+        self.folder, self.report, self._held, self._id = (
+            folder,
+            folder / "report",
+            folder / "held",
+            secrets.token_hex(8),
+        )
+        environment = {
+            MARK: self._id,
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder / "cp"),
+            **(env or {}),
+        }
         if at:
-            environment.update(ANSIBLE_CALLBACK_PLUGINS=str(CALLBACKS), ANSIBLE_CALLBACKS_ENABLED="hold", LAB_HOLD_AT=at,
-                               LAB_HOLD_FILE=str(self._held))
+            environment.update(
+                ANSIBLE_CALLBACK_PLUGINS=str(CALLBACKS),
+                ANSIBLE_CALLBACKS_ENABLED="hold",
+                LAB_HOLD_AT=at,
+                LAB_HOLD_FILE=str(self._held),
+            )
         with open(folder / "output", "w", encoding="utf-8") as output:
-            self._process = playbook.start(name, cluster.inventory, *arguments, report=str(self.report), env=environment, output=output)
+            self._process = playbook.start(
+                name,
+                cluster.inventory,
+                *arguments,
+                report=str(self.report),
+                env=environment,
+                output=output,
+            )
 
     @property
     def output(self) -> str:
@@ -83,7 +114,10 @@ class Controller:
         return self._process.wait(timeout)
 
     def kill(self) -> None:
-        """All of it, its workers and ssh included, by the mark in their environments; again, until nothing new is born."""
+        """All of it, its workers and ssh included, by the mark in their environments.
+
+        Again, until nothing new is born.
+        """
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGKILL)
         while mine := list(self._processes()):
@@ -102,7 +136,10 @@ class Controller:
         wanted = f"{MARK}={self._id}".encode()
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
-                if wanted in path.read_bytes().split(b"\0") and b") Z " not in (path.parent / "stat").read_bytes():
+                if (
+                    wanted in path.read_bytes().split(b"\0")
+                    and b") Z " not in (path.parent / "stat").read_bytes()
+                ):
                     yield int(path.parent.name)
 
     def __enter__(self):
@@ -113,34 +150,55 @@ class Controller:
 
 
 def wait_written(cluster, node: str, path: str, text: str) -> dict:
-    """{pid, run_id} of the program on the node that has just written `text` into that file and not yet proven it."""
-    return json.loads(cluster.exec(node, ["python3", "-I", "-S", "-c", _WRITTEN, path, text], timeout=150).stdout)
+    """{pid, run_id} of the program on the node that has just written `text` into that file and
+    not yet proven it.
+    """
+    return json.loads(
+        cluster.exec(node, ["python3", "-I", "-S", "-c", _WRITTEN, path, text], timeout=150).stdout
+    )
 
 
 def wait_stopped(cluster, node: str, component: str) -> dict:
-    """{pid, run_id, step} of the program on the node that has just ended the component's process and not yet seen another."""
-    return json.loads(cluster.exec(node, ["python3", "-I", "-S", "-c", _STOPPED, component], timeout=180).stdout)
+    """{pid, run_id, step} of the program on the node that has just ended the component's process
+    and not yet seen another.
+    """
+    return json.loads(
+        cluster.exec(node, ["python3", "-I", "-S", "-c", _STOPPED, component], timeout=180).stdout
+    )
 
 
 def proof(cluster, node: str, found: dict) -> dict:
     """The record of a step of wait_stopped as it is now."""
-    return json.loads(cluster.read(node, f"/var/lib/kubemend/journal/{found['run_id']}/proof-{found['step']}.json"))
+    return json.loads(
+        cluster.read(
+            node, f"/var/lib/kubemend/journal/{found['run_id']}/proof-{found['step']}.json"
+        )
+    )
 
 
 def left_over(cluster) -> list[str]:
-    """What no run may leave on masters: dotfiles, changes without an end, steps without a proof, services of a capture, somebody's lock."""
+    """What no run may leave on masters.
+
+    Dotfiles, changes without an end, steps without a proof, services of a capture, somebody's lock.
+    """
     found = []
     for node in cluster.of_role("master"):
-        said = cluster.exec(node, "ls -d /etc/systemd/system/kubemend-* /var/lib/kubemend/levels 2>/dev/null; "
-                                  "cd /var/lib/kubemend/journal 2>/dev/null && for i in */[0-9]*.json; do case $i in *.end.json) ;; "
-                                  "*) test ! -e $i || test -e ${i%.json}.end.json || echo open $i;; esac; done; "
-                                  "grep -l '\"state\": *\"awaited\"' /var/lib/kubemend/journal/*/proof-*.json 2>/dev/null; "
-                                  "find /etc/kubernetes/manifests /var/lib/kubemend -name '.*' -not -name . ; ls /var/lib/kubemend/lock 2>/dev/null; true")
+        said = cluster.exec(
+            node,
+            "ls -d /etc/systemd/system/kubemend-* /var/lib/kubemend/levels 2>/dev/null; cd"
+            " /var/lib/kubemend/journal 2>/dev/null && for i in */[0-9]*.json; do case $i in"
+            " *.end.json) ;; *) test ! -e $i || test -e ${i%.json}.end.json || echo open $i;; esac;"
+            ' done; grep -l \'"state": *"awaited"\' /var/lib/kubemend/journal/*/proof-*.json'
+            " 2>/dev/null; find /etc/kubernetes/manifests /var/lib/kubemend -name '.*' -not -name ."
+            " ; ls /var/lib/kubemend/lock 2>/dev/null; true",
+        )
         found += [f"{node.name}: {line}" for line in said.stdout.decode().splitlines()]
     return found
 
 
 def rewrite(cluster, node: str, path: str, program: str) -> None:
     """A JSON file on a node as a program makes it: `d` is what it holds."""
-    code = f"import json; p = {path!r}; d = json.load(open(p)); {program}; json.dump(d, open(p, 'w'))"
+    code = (
+        f"import json; p = {path!r}; d = json.load(open(p)); {program}; json.dump(d, open(p, 'w'))"
+    )
     cluster.exec(node, f"python3 -I -S -c {shlex.quote(code)}")

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A worker whose kubelet ends at each start, with words of its own."""
+
 from __future__ import annotations
 
 from tests.lab.support.incident import Incident
@@ -8,7 +9,10 @@ HEALTHZ = "curl -sf http://127.0.0.1:10248/healthz"
 
 
 class KubeletDown(Incident):
-    """fault: what the audit must find; words: what the kubelet must have said; spoil(): how it is broken."""
+    """fault: what the audit must find; words: what the kubelet must have said; spoil().
+
+    How it is broken.
+    """
 
     occupies = "worker"
     target = "w1"
@@ -21,23 +25,39 @@ class KubeletDown(Incident):
     def break_(self, cluster, target):
         self.remember(cluster, target, since=int(cluster.exec(target, ["date", "+%s"]).stdout))
         self.spoil(cluster, target)
-        cluster.exec(target, "systemctl stop kubelet; systemctl reset-failed kubelet; systemctl start kubelet")
+        cluster.exec(
+            target,
+            "systemctl stop kubelet; systemctl reset-failed kubelet; systemctl start kubelet",
+        )
 
     def symptom(self, cluster, target):
         """Twice: whoever looks while it runs for a moment has two ends to compare."""
-        cluster.wait(lambda: self.said(cluster, target).count("Main process exited") >= 2, 180, f"the kubelet of {target} to end twice")
+        cluster.wait(
+            lambda: self.said(cluster, target).count("Main process exited") >= 2,
+            180,
+            f"the kubelet of {target} to end twice",
+        )
         said = self.said(cluster, target)
         assert self.words in said, f"{self.words!r} not in {said[-3000:]}"
 
     def said(self, cluster, target):
         """Since it was broken; a kubelet of 1.18 shows bytes of a file that it does not take."""
         since = self.record(cluster, target)["since"]
-        return cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(errors="replace")
+        return cluster.exec(
+            target, f"journalctl -q -u kubelet --since @{since} -o cat; true"
+        ).stdout.decode(errors="replace")
 
     def undo(self, cluster, target):
         self.restore(cluster, target)
-        cluster.exec(target, "systemctl stop kubelet; systemctl reset-failed kubelet; systemctl start kubelet")
-        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 180, f"the kubelet of {target}")
+        cluster.exec(
+            target,
+            "systemctl stop kubelet; systemctl reset-failed kubelet; systemctl start kubelet",
+        )
+        cluster.wait(
+            lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok",
+            180,
+            f"the kubelet of {target}",
+        )
 
     def expect(self, cluster, target):
         return {(self.fault, target, "kubelet")}

@@ -16,7 +16,11 @@ MOMENTARY = "/run/systemd/system/kubelet.service.d /run/kubemend"
 
 def argv(cluster, node: str) -> list[str]:
     """Empty where none runs."""
-    return cluster.exec(node, "pid=$(pgrep -x kubelet) && tr '\\0' '\\n' < /proc/$pid/cmdline; true").stdout.decode().splitlines()
+    return (
+        cluster.exec(node, "pid=$(pgrep -x kubelet) && tr '\\0' '\\n' < /proc/$pid/cmdline; true")
+        .stdout.decode()
+        .splitlines()
+    )
 
 
 def v_flags(cluster, node: str) -> list[str]:
@@ -25,19 +29,37 @@ def v_flags(cluster, node: str) -> list[str]:
 
 def momentary(cluster, node: str) -> list[str]:
     """Files, and folders without any, of ours under /run."""
-    return cluster.exec(node, f"find {MOMENTARY} -type f -o -type d -empty 2>/dev/null; true").stdout.decode().splitlines()
+    return (
+        cluster.exec(node, f"find {MOMENTARY} -type f -o -type d -empty 2>/dev/null; true")
+        .stdout.decode()
+        .splitlines()
+    )
 
 
 def restart(cluster, node: str) -> None:
     cluster.exec(node, "systemctl restart kubelet")
-    cluster.wait(lambda: cluster.exec(node, "curl -sf http://127.0.0.1:10248/healthz", check=False).stdout == b"ok", 180, "the kubelet to be healthy")
+    cluster.wait(
+        lambda: (
+            cluster.exec(node, "curl -sf http://127.0.0.1:10248/healthz", check=False).stdout
+            == b"ok"
+        ),
+        180,
+        "the kubelet to be healthy",
+    )
     cluster.wait_healthy()
 
 
 @contextlib.contextmanager
 def deaf(cluster, node: str, config: str = "/var/lib/kubelet/config.yaml"):
-    """Its handlers for debugging are off, as hardening guides have it: for levels alone where the version can tell them apart."""
-    name = "enableDebugFlagsHandler" if paths.version_tuple(cluster.k8s) >= (1, 21) else "enableDebuggingHandlers"
+    """Its handlers for debugging are off, as hardening guides have it.
+
+    For levels alone where the version can tell them apart.
+    """
+    name = (
+        "enableDebugFlagsHandler"
+        if paths.version_tuple(cluster.k8s) >= (1, 21)
+        else "enableDebuggingHandlers"
+    )
     former = cluster.read(node, config)
     settings = {**yaml.safe_load(former), name: False}
     cluster.write(node, config, yaml.safe_dump(settings))

@@ -1,5 +1,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Limits of files and inotify, reached for real. Those of inotify are the kernel's, which all nodes of the lab and the machine share."""
+"""Limits of files and inotify, reached for real.
+
+Those of inotify are the kernel's, which all nodes of the lab and the machine share.
+"""
+
 from __future__ import annotations
 
 import contextlib
@@ -20,7 +24,8 @@ UNIT = "/etc/systemd/system/holder.service"
 HELD = "/tmp/kubemend-lab-held"  # the files that are watched
 FILLER, MOST = "kubemend-lab-fill", 200
 CEILING = 1073741817  # more than any kernel lets a process have open
-# Holds files until it has as many as it may, or, up to that many, every inotify instance or watch that others leave or give back: the machine's other
+# Holds files until it has as many as it may, or, up to that many, every inotify instance or watch
+# that others leave or give back: the machine's other
 # programs count among them, and begin and end as they like.
 HOLD = """
 import ctypes, os, resource, sys, time
@@ -54,30 +59,45 @@ while len(held) < (count if kind == "inotify" else count - 5):
 print("holds", len(held), flush=True)
 time.sleep(86400)
 """
-TRIED = "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print({} >= 0 or os.strerror(ctypes.get_errno()))'"
-TRY, TRY_WATCH = TRIED.format("c.inotify_init1(0)"), TRIED.format("c.inotify_add_watch(c.inotify_init1(0), b\"/\", 0x400)")
+TRIED = (
+    "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print({} >= 0 or"
+    " os.strerror(ctypes.get_errno()))'"
+)
+TRY, TRY_WATCH = (
+    TRIED.format("c.inotify_init1(0)"),
+    TRIED.format('c.inotify_add_watch(c.inotify_init1(0), b"/", 0x400)'),
+)
 
 
 def instances() -> int:
-    """inotify instances that root's processes hold on the whole machine, the nodes' too."""
+    """Inotify instances that root's processes hold on the whole machine, the nodes' too."""
     found = 0
     for process in Path("/proc").iterdir():
         try:
             if process.name.isdigit() and process.stat().st_uid == 0:
-                found += sum(os.readlink(one).startswith(("anon_inode:inotify", "anon_inode:[inotify")) for one in (process / "fd").iterdir())
+                found += sum(
+                    os.readlink(one).startswith(("anon_inode:inotify", "anon_inode:[inotify"))
+                    for one in (process / "fd").iterdir()
+                )
         except OSError:
             continue
     return found
 
 
 def watches() -> int:
-    """inotify watches that root's processes hold on the whole machine; what a process inherited is counted twice."""
+    """Inotify watches that root's processes hold on the whole machine.
+
+    What a process inherited is counted twice.
+    """
     found = 0
     for process in Path("/proc").iterdir():
         try:
             if process.name.isdigit() and process.stat().st_uid == 0:
-                found += sum((process / "fdinfo" / one.name).read_text().count("inotify wd:") for one in (process / "fd").iterdir()
-                             if os.readlink(one) == "anon_inode:inotify")
+                found += sum(
+                    (process / "fdinfo" / one.name).read_text().count("inotify wd:")
+                    for one in (process / "fd").iterdir()
+                    if os.readlink(one) == "anon_inode:inotify"
+                )
         except OSError:
             continue
     return found
@@ -103,19 +123,43 @@ def restored_watches() -> None:
 
 
 def hold(cluster, target: str, kind: str, count: int) -> None:
-    """A service of the node that holds them, with a file of its own: a transient one is given no limit for its next start."""
+    """A service of the node that holds them, with a file of its own.
+
+    A transient one is given no limit for its next start.
+    """
     cluster.write(target, "/usr/local/bin/kubemend-lab-hold", HOLD)
-    cluster.write(target, UNIT, f"[Service]\nLimitNOFILE=15000\nExecStart=/usr/bin/env python3 /usr/local/bin/kubemend-lab-hold {kind} {count} {HELD}\n")
+    cluster.write(
+        target,
+        UNIT,
+        "[Service]\nLimitNOFILE=15000\nExecStart=/usr/bin/env python3"
+        f" /usr/local/bin/kubemend-lab-hold {kind} {count} {HELD}\n",
+    )
     cluster.exec(target, "systemctl daemon-reload && systemctl start holder")
     # What it says itself: the journal has the words of those before it too.
-    said = "journalctl -q _SYSTEMD_INVOCATION_ID=$(systemctl show -p InvocationID --value holder) -o cat; true"
-    cluster.wait(lambda: b"holds" in cluster.exec(target, said).stdout, 120, f"a process that holds {count} of {kind}")
+    said = (
+        "journalctl -q _SYSTEMD_INVOCATION_ID=$(systemctl show -p InvocationID --value holder) -o"
+        " cat; true"
+    )
+    cluster.wait(
+        lambda: b"holds" in cluster.exec(target, said).stdout,
+        120,
+        f"a process that holds {count} of {kind}",
+    )
 
 
 def fill() -> int:
-    """A process of the machine's, which no node sees: it takes the inotify instances that others on the machine give back, up to MOST."""
+    """A process of the machine's, which no node sees.
+
+    It takes the inotify instances that others on the machine give back, up to MOST.
+    """
     words = [sys.executable, "-c", HOLD, "inotify", str(MOST), FILLER]
-    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True).pid
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ).pid
 
 
 def emptied(pid: int | None) -> None:
@@ -123,12 +167,16 @@ def emptied(pid: int | None) -> None:
     with contextlib.suppress(OSError):
         if pid and FILLER.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)  # of another process than the one that began it there is nothing to wait for
+            # of another process than the one that began it there is nothing to wait for
+            os.waitpid(pid, 0)
 
 
 def let_go(cluster, target: str) -> None:
-    cluster.exec(target, "systemctl stop holder 2>/dev/null; systemctl reset-failed holder 2>/dev/null; "
-                 f"rm -rf {HELD}; rm -f /usr/local/bin/kubemend-lab-hold {UNIT}; systemctl daemon-reload")
+    cluster.exec(
+        target,
+        "systemctl stop holder 2>/dev/null; systemctl reset-failed holder 2>/dev/null; "
+        f"rm -rf {HELD}; rm -f /usr/local/bin/kubemend-lab-hold {UNIT}; systemctl daemon-reload",
+    )
 
 
 def tried(cluster, target: str, what: str = TRY) -> str:
@@ -138,12 +186,19 @@ def tried(cluster, target: str, what: str = TRY) -> str:
 
 def unlimited(cluster) -> set:
     """What a deep audit finds of nodes whose runtime came with LimitNOFILE=infinity."""
-    return {("KM410", node.name, None) for node in cluster.nodes
-            if node.joined and b"infinity" in cluster.exec(node, ["systemctl", "show", "-p", "LimitNOFILE", "containerd"]).stdout}
+    return {
+        ("KM410", node.name, None)
+        for node in cluster.nodes
+        if node.joined
+        and b"infinity"
+        in cluster.exec(node, ["systemctl", "show", "-p", "LimitNOFILE", "containerd"]).stdout
+    }
 
 
 class Limits(Incident):
-    """faults: {code: component} that the audit must find on the target, and `elsewhere` on every other host."""
+    """faults: {code: component} that the audit must find on the target, and `elsewhere` on every
+    other host.
+    """
 
     occupies = "worker"
     target = "w1"
@@ -155,6 +210,8 @@ class Limits(Incident):
 
     def expect(self, cluster, target):
         others = [node.name for node in cluster.nodes if node.joined and node.name != target]
-        return unlimited(cluster) | {
-            (code, target, component) for code, component in self.faults} | {
-            (code, name, component) for code, component in self.elsewhere for name in others}
+        return (
+            unlimited(cluster)
+            | {(code, target, component) for code, component in self.faults}
+            | {(code, name, component) for code, component in self.elsewhere for name in others}
+        )

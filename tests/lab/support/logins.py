@@ -1,16 +1,38 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Logins by ssh to a worker, of a user of their own, that stay open: pam_limits gives root what it gives others only where a file names it."""
+"""Logins by ssh to a worker, of a user of their own, that stay open.
+
+Pam_limits gives root what it gives others only where a file names it.
+"""
+
 from __future__ import annotations
 
 import contextlib
 import subprocess
 
 USER = "lablogin"
-HERE = ("timeout", "1800", "ssh", "-T", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
-        "-o", "ConnectTimeout=10", "-o", "IdentitiesOnly=yes", "-i")
+HERE = (
+    "timeout",
+    "1800",
+    "ssh",
+    "-T",
+    "-o",
+    "StrictHostKeyChecking=no",
+    "-o",
+    "UserKnownHostsFile=/dev/null",
+    "-o",
+    "LogLevel=ERROR",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "IdentitiesOnly=yes",
+    "-i",
+)
 # What logind asks systemd for; these nodes lack pam_systemd, which asks logind.
-SCOPE = ("busctl call org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager StartTransientUnit 'ssa(sv)a(sa(sv))' "
-         "session-77.scope fail 2 PIDs au 1 {pid} Slice s user-{uid}.slice 0")
+SCOPE = (
+    "busctl call org.freedesktop.systemd1 /org/freedesktop/systemd1"
+    " org.freedesktop.systemd1.Manager StartTransientUnit 'ssa(sv)a(sa(sv))' session-77.scope fail"
+    " 2 PIDs au 1 {pid} Slice s user-{uid}.slice 0"
+)
 
 
 class Login:
@@ -18,7 +40,9 @@ class Login:
 
     def __init__(self, cluster, target):
         words = [*HERE, str(cluster.key), f"{USER}@{cluster.node(target).ip}", "bash"]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def __call__(self, words: str) -> str:
         """What it answers in one line; nothing where the session has ended."""
@@ -49,12 +73,19 @@ def login(cluster, target="w1"):
 @contextlib.contextmanager
 def person(cluster, target="w1"):
     """The user, with the key that the lab's inventory has too."""
-    cluster.exec(target, f"useradd -m -s /bin/bash {USER} && install -d -m 700 -o {USER} /home/{USER}/.ssh && "
-                         f"install -m 600 -o {USER} /root/.ssh/authorized_keys /home/{USER}/.ssh/")
+    cluster.exec(
+        target,
+        f"useradd -m -s /bin/bash {USER} && install -d -m 700 -o {USER} /home/{USER}/.ssh && "
+        f"install -m 600 -o {USER} /root/.ssh/authorized_keys /home/{USER}/.ssh/",
+    )
     try:
         yield
     finally:
-        cluster.exec(target, f"pkill -KILL -u {USER}; systemctl stop session-77.scope 2>/dev/null; sleep 0.5; userdel -r {USER} 2>/dev/null; true")
+        cluster.exec(
+            target,
+            f"pkill -KILL -u {USER}; systemctl stop session-77.scope 2>/dev/null; sleep 0.5;"
+            f" userdel -r {USER} 2>/dev/null; true",
+        )
 
 
 def session(cluster, opened: Login, target="w1") -> int:

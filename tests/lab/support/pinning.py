@@ -1,19 +1,23 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A worker whose kubelet gives CPUs to containers alone, and what becomes of that."""
+
 from __future__ import annotations
 
 import json
 
 import yaml
 
-from tests.lab.support import jobs, limits
 from tests.lab.cluster import paths
+from tests.lab.support import jobs, limits
 from tests.lab.support.incident import Incident
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 STATE = "/var/lib/kubelet/cpu_manager_state"
 MEMORY_STATE = "/var/lib/kubelet/memory_manager_state"
-KEEP_DOWN = frozenset(("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310"))  # faults of incidents that end so
+# faults of incidents that end so
+KEEP_DOWN = frozenset(
+    ("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310")
+)
 STATIC = {"cpuManagerPolicy": "static", "systemReserved": {"cpu": "500m"}}
 
 
@@ -24,14 +28,25 @@ def stop(cluster, target: str) -> None:
 def start(cluster, target: str) -> None:
     """It comes up and posts its status."""
     cluster.exec(target, "systemctl reset-failed kubelet; systemctl start kubelet")
-    cluster.wait(lambda: cluster.exec(target, "curl -sf http://127.0.0.1:10248/healthz", check=False).stdout == b"ok", 180, f"the kubelet of {target}")
+    cluster.wait(
+        lambda: (
+            cluster.exec(target, "curl -sf http://127.0.0.1:10248/healthz", check=False).stdout
+            == b"ok"
+        ),
+        180,
+        f"the kubelet of {target}",
+    )
     cluster.wait_healthy()
 
 
 def configure(cluster, target: str, changes: dict) -> None:
     """Settings of its configuration file; None takes one out."""
     settings = {**yaml.safe_load(cluster.read(target, CONFIG)), **changes}
-    cluster.write(target, CONFIG, yaml.safe_dump({key: value for key, value in settings.items() if value is not None}))
+    cluster.write(
+        target,
+        CONFIG,
+        yaml.safe_dump({key: value for key, value in settings.items() if value is not None}),
+    )
 
 
 def state(cluster, target: str) -> dict:
@@ -39,40 +54,71 @@ def state(cluster, target: str) -> dict:
 
 
 def static(cluster, target: str, changes: dict | None = None) -> None:
-    """A worker that pins, as one is made that has never done it: stopped, its state out of the way, told so, started."""
+    """A worker that pins, as one is made that has never done it.
+
+    Stopped, its state out of the way, told so, started.
+    """
     stop(cluster, target)
     cluster.exec(target, ["rm", "-f", STATE])
     configure(cluster, target, changes or STATIC)
     start(cluster, target)
-    cluster.wait(lambda: state(cluster, target)["policyName"] == "static", 90, "a state of the policy static")
+    cluster.wait(
+        lambda: state(cluster, target)["policyName"] == "static", 90, "a state of the policy static"
+    )
 
 
 def edit(cluster, target: str, **changes) -> None:
     """Its state, as somebody with an editor leaves it."""
-    cluster.write(target, STATE, json.dumps({**state(cluster, target), **changes}, separators=(",", ":")))
+    cluster.write(
+        target, STATE, json.dumps({**state(cluster, target), **changes}, separators=(",", ":"))
+    )
 
 
 def fail(cluster, target: str, words: str) -> None:
     """Started, it exits with these words."""
     since = int(cluster.exec(target, ["date", "+%s"]).stdout)
     cluster.exec(target, "systemctl reset-failed kubelet; systemctl start kubelet")
-    cluster.wait(lambda: words in cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(), 120,
-                 f"the kubelet of {target} to say {words!r}")
+    cluster.wait(
+        lambda: (
+            words
+            in cluster.exec(
+                target, f"journalctl -q -u kubelet --since @{since} -o cat; true"
+            ).stdout.decode()
+        ),
+        120,
+        f"the kubelet of {target} to say {words!r}",
+    )
 
 
 def wait_pinned(cluster, target: str) -> None:
     """A container has CPUs alone, by the state and in its cgroup."""
-    cluster.wait(lambda: state(cluster, target).get("entries") and cluster.exec(target, f"cat {_folder(cluster, target)}/cpuset.cpus").stdout.decode().strip()
-                 in [sets for one in state(cluster, target)["entries"].values() for sets in one.values()], 60, "a container with CPUs of its own")
+    cluster.wait(
+        lambda: (
+            state(cluster, target).get("entries")
+            and cluster.exec(target, f"cat {_folder(cluster, target)}/cpuset.cpus")
+            .stdout.decode()
+            .strip()
+            in [sets for one in state(cluster, target)["entries"].values() for sets in one.values()]
+        ),
+        60,
+        "a container with CPUs of its own",
+    )
 
 
 def _folder(cluster, target: str) -> str:
     """The cpuset cgroup of the container `work` of the first pod with CPUs of its own."""
     uid = next(iter(state(cluster, target)["entries"]))
-    said = cluster.exec(target, "for f in /var/log/containers/*_work-*.log; do id=${f##*-}; id=${id%.log}; "
-                                f"find /sys/fs/cgroup/cpuset /sys/fs/cgroup -maxdepth 8 -path '*{uid}*' -name \"*$id*\" -type d 2>/dev/null; "
-                                f"find /sys/fs/cgroup/cpuset /sys/fs/cgroup -maxdepth 8 -path '*{uid.replace('-', '_')}*' -name \"*$id*\" -type d 2>/dev/null; "
-                                "done; true").stdout.decode().split()
+    said = (
+        cluster.exec(
+            target,
+            "for f in /var/log/containers/*_work-*.log; do id=${f##*-}; id=${id%.log}; find"
+            f" /sys/fs/cgroup/cpuset /sys/fs/cgroup -maxdepth 8 -path '*{uid}*' -name \"*$id*\""
+            " -type d 2>/dev/null; find /sys/fs/cgroup/cpuset /sys/fs/cgroup -maxdepth 8 -path"
+            f" '*{uid.replace('-', '_')}*' -name \"*$id*\" -type d 2>/dev/null; done; true",
+        )
+        .stdout.decode()
+        .split()
+    )
     found = [path for path in said if "cpuset" in path or "unified" not in path]
     if not found:  # the kubelet decides before the container is there
         raise ValueError(f"no container of pod {uid} on {target} yet")
@@ -82,16 +128,24 @@ def _folder(cluster, target: str) -> str:
 def freeze(cluster, target: str, how: str) -> None:
     """FROZEN or THAWED: the freezer of the container that has CPUs alone, of cgroup v1."""
     if state(cluster, target).get("entries"):
-        cluster.exec(target, f"echo {how} > {_folder(cluster, target).replace('/cpuset/', '/freezer/')}/freezer.state")
+        cluster.exec(
+            target,
+            f"echo {how} >"
+            f" {_folder(cluster, target).replace('/cpuset/', '/freezer/')}/freezer.state",
+        )
 
 
 def widen(cluster, target: str) -> None:
     """All CPUs for the container that has some alone."""
-    cluster.exec(target, f"cat /sys/devices/system/cpu/online > {_folder(cluster, target)}/cpuset.cpus")
+    cluster.exec(
+        target, f"cat /sys/devices/system/cpu/online > {_folder(cluster, target)}/cpuset.cpus"
+    )
 
 
 def widened(cluster, target: str) -> bool:
-    online, mine = cluster.exec(target, f"cat /sys/devices/system/cpu/online {_folder(cluster, target)}/cpuset.cpus").stdout.split()
+    online, mine = cluster.exec(
+        target, f"cat /sys/devices/system/cpu/online {_folder(cluster, target)}/cpuset.cpus"
+    ).stdout.split()
     return online == mine
 
 
@@ -101,29 +155,53 @@ def age(cluster, target: str) -> int:
 
 
 def pod(cluster, name: str, target: str, cpus: str = "1", init: dict | None = None) -> dict:
-    """A Guaranteed pod; init: the resources of a container that runs before, none at all where it is {}."""
+    """A Guaranteed pod; init: the resources of a container that runs before, none at all where
+    it is {}.
+    """
     spec = jobs.pod_spec(cluster, nodeSelector={"kubernetes.io/hostname": target})
     spec["containers"][0]["resources"] = {"limits": {"cpu": cpus, "memory": "32Mi"}}
     if init is not None:
-        spec["initContainers"] = [{**spec["containers"][0], "name": "prepare", "command": ["/bin/sleep", "0"], "resources": init}]
+        spec["initContainers"] = [
+            {
+                **spec["containers"][0],
+                "name": "prepare",
+                "command": ["/bin/sleep", "0"],
+                "resources": init,
+            }
+        ]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
 def deployment(cluster, name: str, target: str, cpus: str = "1", init: dict | None = None) -> dict:
     spec = pod(cluster, name, target, cpus, init)["spec"]
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
-        "replicas": 1, "strategy": {"type": "Recreate"}, "selector": {"matchLabels": {"app": name}},
-        "template": {"metadata": {"labels": {"app": name}}, "spec": {**spec, "restartPolicy": "Always"}}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {**spec, "restartPolicy": "Always"},
+            },
+        },
+    }
 
 
 class Pinning(Incident):
-    """An incident of a worker that pins. `fill` makes what is wrong there; its namespace is its own."""
+    """An incident of a worker that pins. `fill` makes what is wrong there.
+
+    Its namespace is its own.
+    """
 
     occupies = "worker"
     target = "w1"
     faults: tuple = ()
     settings: dict | None = STATIC
-    # Whether its state says static: then kubeadm's ConfigMap, which says none, would stop this kubelet at the next upgrade.
+    # Whether its state says static: then kubeadm's ConfigMap, which says none, would stop this
+    # kubelet at the next upgrade.
     says_static = True
 
     def break_(self, cluster, target):
@@ -139,10 +217,19 @@ class Pinning(Incident):
         raise NotImplementedError
 
     def symptom(self, cluster, target):
-        """What fill made is all there is to wait for, but that one end of a kubelet is no loop: while systemd's next one is up, nothing would show."""
+        """What fill made is all there is to wait for, but that one end of a kubelet is no loop.
+
+        While systemd's next one is up, nothing would show.
+        """
         if KEEP_DOWN & set(self.faults):
-            cluster.wait(lambda: int(cluster.exec(target, "systemctl show -p NRestarts --value kubelet").stdout) > 1, 120,
-                         f"the kubelet of {target} to end again")
+            cluster.wait(
+                lambda: (
+                    int(cluster.exec(target, "systemctl show -p NRestarts --value kubelet").stdout)
+                    > 1
+                ),
+                120,
+                f"the kubelet of {target} to end again",
+            )
 
     def undo(self, cluster, target):
         # Not the state that was there: pods ran since.
@@ -158,9 +245,18 @@ class Pinning(Incident):
         return {"args": ["-e", "kubemend_deep=true"], "inventory": None}
 
     def expect(self, cluster, target):
-        config = "kubelet-config" if paths.version_tuple(cluster.k8s) >= (1, 24) else f"kubelet-config-{'.'.join(cluster.k8s[1:].split('.')[:2])}"
+        config = (
+            "kubelet-config"
+            if paths.version_tuple(cluster.k8s) >= (1, 24)
+            else f"kubelet-config-{'.'.join(cluster.k8s[1:].split('.')[:2])}"
+        )
         down = {("KM502", target, "kubelet")} if KEEP_DOWN & set(self.faults) else set()
-        return limits.unlimited(cluster) | down | {(code, target, None) for code in self.faults} | ({("KM312", None, config)} if self.says_static else set())
+        return (
+            limits.unlimited(cluster)
+            | down
+            | {(code, target, None) for code in self.faults}
+            | ({("KM312", None, config)} if self.says_static else set())
+        )
 
 
 class Memory(Pinning):

@@ -1,9 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real ansible-playbook runs against the lab's nodes; and evidence recorded from them for the unit tests.
+"""Real ansible-playbook runs against the lab's nodes.
 
-python -m tests.lab.support.playbook record INCIDENT --k8s v1.36.3 [--layout kubespray] FOLDER [ansible-playbook arguments]
+And evidence recorded from them for the unit tests.
+
+python -m tests.lab.support.playbook record INCIDENT --k8s v1.36.3 [--layout kubespray] FOLDER
+[ansible-playbook arguments]
 """
 
 from __future__ import annotations
@@ -17,32 +20,63 @@ import tempfile
 from pathlib import Path
 
 from tests.gate import machine, venvs
-from tests.lab.support import incident
 from tests.lab.cluster import inventory
 from tests.lab.cluster.clusters import Cluster
+from tests.lab.support import incident
 
-
-# What was started, of ours or with ours in it: a test that comes to grief before that says nothing of us.
+# What was started, of ours or with ours in it: a test that comes to grief before that says nothing
+# of us.
 BEGUN: list[str] = []
 
 
-def _how(name: str, hosts: Path, arguments: tuple[str, ...], report: str, env: dict[str, str] | None) -> dict:
+def _how(
+    name: str, hosts: Path, arguments: tuple[str, ...], report: str, env: dict[str, str] | None
+) -> dict:
     BEGUN.append(name)
-    environment = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), ANSIBLE_NOCOLOR="1", **(env or {}))
-    return {"args": [sys.executable, "-m", "ansible", "playbook", "-i", str(hosts), name if "/" in name else f"kubemend.remediation.{name}",
-                     "-e", json.dumps({"kubemend_report_dir": report}), *arguments],
-            "env": environment, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "text": True}
+    environment = machine.environment(
+        ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), ANSIBLE_NOCOLOR="1", **(env or {})
+    )
+    return {
+        "args": [
+            sys.executable,
+            "-m",
+            "ansible",
+            "playbook",
+            "-i",
+            str(hosts),
+            name if "/" in name else f"kubemend.remediation.{name}",
+            "-e",
+            json.dumps({"kubemend_report_dir": report}),
+            *arguments,
+        ],
+        "env": environment,
+        "stdin": subprocess.DEVNULL,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+    }
 
 
-def run(name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None
-        ) -> subprocess.CompletedProcess:
-    """A playbook of the collection by its name, or anybody's by its path, with nothing inherited from the caller's Ansible settings."""
-    return subprocess.run(**_how(name, hosts, arguments, report, env), stdout=subprocess.PIPE, timeout=900, check=False)
+def run(
+    name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess:
+    """A playbook of the collection by its name, or anybody's by its path, with nothing inherited
+    from the caller's Ansible settings.
+    """
+    return subprocess.run(
+        **_how(name, hosts, arguments, report, env),
+        stdout=subprocess.PIPE,
+        timeout=900,
+        check=False,
+    )
 
 
-def start(name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None, output) -> subprocess.Popen:
+def start(
+    name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None, output
+) -> subprocess.Popen:
     """The same, left to itself: its output goes to a file."""
-    return subprocess.Popen(**_how(name, hosts, arguments, report, env), stdout=output, start_new_session=True)
+    return subprocess.Popen(
+        **_how(name, hosts, arguments, report, env), stdout=output, start_new_session=True
+    )
 
 
 def audit(cluster: Cluster, hosts: Path, arguments: list[str], keep: Path | None = None) -> dict:
@@ -51,7 +85,10 @@ def audit(cluster: Cluster, hosts: Path, arguments: list[str], keep: Path | None
         done = run("audit", hosts, *arguments, report=folder)
         report = Path(folder) / "report.json"
         if not report.exists():
-            raise AssertionError(f"ansible-playbook ended with {done.returncode} and no report:\n{done.stdout[-3000:]}")
+            raise AssertionError(
+                f"ansible-playbook ended with {done.returncode} and no"
+                f" report:\n{done.stdout[-3000:]}"
+            )
         if keep is not None:
             shutil.rmtree(keep, ignore_errors=True)
             shutil.copytree(Path(folder) / "evidence", keep)
@@ -77,7 +114,9 @@ def record(name: str, cluster: Cluster, folder: Path, arguments: list[str]) -> N
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.lab.support.playbook", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.lab.support.playbook", description=__doc__
+    )
     parser.add_argument("what", choices=["record"])
     parser.add_argument("incident")
     parser.add_argument("folder", type=Path)

@@ -11,8 +11,9 @@ import os
 import pytest
 
 from tests.gate import machine
-from tests.lab.support import sampling as drawn, incident, results
 from tests.lab.cluster import host
+from tests.lab.support import incident, results
+from tests.lab.support import sampling as drawn
 from tests.lab.support.static_pod import MANAGER, SCHEDULER, processes
 
 OLD, NEW = "v1.18.4", "v1.36.3"
@@ -20,7 +21,10 @@ FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
 
 
 def releases() -> list[str]:
-    """The releases that this run tests: both in the whole matrix, else what KUBEMEND_K8S names or the commit draws."""
+    """The releases that this run tests.
+
+    Both in the whole matrix, else what KUBEMEND_K8S names or the commit draws.
+    """
     if FULL:
         return [OLD, NEW]
     named = os.environ.get("KUBEMEND_K8S")
@@ -36,7 +40,10 @@ CAPTURE = ("-e", "kubemend_capture=true", "-e", "kubemend_capture_seconds=8")
 
 
 def possible(version):
-    """Skips the test where this machine can have no lab, or not this version; in a continuous integration the first is a failure."""
+    """Skips the test where this machine can have no lab, or not this version.
+
+    In a continuous integration the first is a failure.
+    """
     if host.unavailable_reason():
         impossible(host.unavailable_reason())
     if host.version_unavailable_reason(version):
@@ -44,7 +51,9 @@ def possible(version):
 
 
 def impossible(reason):
-    """What the machine lacks: a skipped test for a person, a failed one in a continuous integration, which is to have it."""
+    """What the machine lacks: a skipped test for a person, a failed one in a continuous
+    integration, which is to have it.
+    """
     if machine.in_ci():
         pytest.fail(reason)
     pytest.skip(reason)
@@ -52,7 +61,10 @@ def impossible(reason):
 
 @contextlib.contextmanager
 def own(found):
-    """A cluster of a test's own, up and taken away at the end: it is one more beside those that the others share."""
+    """A cluster of a test's own, up and taken away at the end.
+
+    It is one more beside those that the others share.
+    """
     try:
         with found.up().locked():
             yield found
@@ -79,49 +91,85 @@ def broken(cluster, *names, target="m2", symptom=True):
 
 
 def state(cluster, names=None):
-    """What a run that only looks must not change: files, processes, our own folder; of all masters or these."""
+    """What a run that only looks must not change: files, processes, our own folder.
+
+    Of all masters or these.
+    """
     seen = {}
-    for node in cluster.of_role("master") if names is None else [cluster.node(name) for name in names]:
-        listing = cluster.exec(node, "cd /etc/kubernetes && find . /var/lib/kubemend -type f -exec sha256sum {} + 2>/dev/null; stat -c '%n %i %Y' manifests/*")
+    for node in (
+        cluster.of_role("master") if names is None else [cluster.node(name) for name in names]
+    ):
+        listing = cluster.exec(
+            node,
+            "cd /etc/kubernetes && find . /var/lib/kubemend -type f -exec sha256sum {} +"
+            " 2>/dev/null; stat -c '%n %i %Y' manifests/*",
+        )
         pids = [processes(cluster, node, component) for component in (SCHEDULER, MANAGER)]
         seen[node.name] = (sorted(listing.stdout.decode().splitlines()), pids)
     return seen
 
 
 def untouched(cluster, before, *names, journal=True):
-    """Nobody changed those masters, or any: a component has another process only where it gave its lead up by itself.
+    """Nobody changed those masters, or any.
+
+    A component has another process only where it gave its lead up by itself.
 
     That happens on a busy machine, to whoever leads while etcd is slow, and its log says so.
     """
     for name, now in state(cluster, names or list(before)).items():
-        was, is_now = ([line for line in seen[0] if journal or "/var/lib/kubemend" not in line] for seen in (before[name], now))
+        was, is_now = (
+            [line for line in seen[0] if journal or "/var/lib/kubemend" not in line]
+            for seen in (before[name], now)
+        )
         assert was == is_now, name
         for component, former, running in zip((SCHEDULER, MANAGER), before[name][1], now[1]):
             if former != running:
-                assert [argv for _pid, argv in former] == [argv for _pid, argv in running], (name, former, running)
-                assert gave_up(cluster, name, component), f"{component} of {name} was started again, and not because it lost its lead"
+                assert [argv for _pid, argv in former] == [argv for _pid, argv in running], (
+                    name,
+                    former,
+                    running,
+                )
+                assert gave_up(cluster, name, component), (
+                    f"{component} of {name} was started again, and not because it lost its lead"
+                )
 
 
 def gave_up(cluster, node, component):
-    """Whether its newest ended container lost its lease; the kubelet keeps one log of those that ended."""
+    """Whether its newest ended container lost its lease.
+
+    The kubelet keeps one log of those that ended.
+    """
     logs = f"/var/log/pods/kube-system_{component}-*/{component}/*.log"
-    said = cluster.exec(node, f"ls -t {logs} | sed -n 2p | xargs -r grep -ciE 'leaderelection lost|lost lease'", check=False)
+    said = cluster.exec(
+        node,
+        f"ls -t {logs} | sed -n 2p | xargs -r grep -ciE 'leaderelection lost|lost lease'",
+        check=False,
+    )
     return said.stdout.strip() not in (b"", b"0")
 
 
 def codes(report):
-    return {(item["code"], item["host"]) for item in report["findings"]
-            if item["code"] not in ("KM113", "KM112") and not restarted(item)}
+    return {
+        (item["code"], item["host"])
+        for item in report["findings"]
+        if item["code"] not in ("KM113", "KM112") and not restarted(item)
+    }
 
 
 def restarted(item):
-    """Whether a finding says that a component restarted often of late: tests and a busy machine do that."""
+    """Whether a finding says that a component restarted often of late.
+
+    Tests and a busy machine do that.
+    """
     return item["code"] == "KM114" and item["severity"] == "warning"
 
 
 def ended(report):
     """How each step of the plan ended; why, where that is not well."""
-    told = {step["id"]: "done" if step["state"] == "done" else f"{step['state']}: {step['reason']}" for step in report["steps"]}
+    told = {
+        step["id"]: "done" if step["state"] == "done" else f"{step['state']}: {step['reason']}"
+        for step in report["steps"]
+    }
     return [told.get(step["id"], step["blocked_by"]) for step in report["plan"]]
 
 

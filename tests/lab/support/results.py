@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What ran, when, on which commit, and how it ended."""
+
 from __future__ import annotations
 
 import datetime
@@ -19,8 +20,11 @@ def _git(*argv) -> bytes:
 def tree() -> dict:
     """The commit, and what of it is changed: a result counts for exactly these bytes."""
     changed = _git("diff", "HEAD") + _git("status", "--porcelain")
-    return {"commit": _git("rev-parse", "HEAD").decode().strip() or "none", "dirty": bool(changed),
-            "tree": digest(changed.hex()) if changed else ""}
+    return {
+        "commit": _git("rev-parse", "HEAD").decode().strip() or "none",
+        "dirty": bool(changed),
+        "tree": digest(changed.hex()) if changed else "",
+    }
 
 
 class Book:
@@ -40,19 +44,31 @@ class Book:
         return found
 
     def add(self, case, timers: str, seconds: float, outcome: str, reason: str) -> dict:
-        entry = {**self.tree, "k8s": case.k8s, "case": case.key, "timers": timers, "seconds": round(seconds),
-                 "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                 "outcome": outcome, "reason": reason}
+        entry = {
+            **self.tree,
+            "k8s": case.k8s,
+            "case": case.key,
+            "timers": timers,
+            "seconds": round(seconds),
+            "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "outcome": outcome,
+            "reason": reason,
+        }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as handle:
             handle.write(json.dumps(entry) + "\n")
-        note(f"{outcome}: {case.key} on {case.k8s} ({seconds:.0f} s){': ' + reason if reason else ''}")
+        note(
+            f"{outcome}: {case.key} on {case.k8s} ({seconds:.0f}"
+            f" s){': ' + reason if reason else ''}"
+        )
         return entry
 
     def passed(self, timers: str) -> set:
         """(version, case) that need not run again: passed last on these very bytes."""
         last = {}
         for entry in self.entries():
-            if entry["timers"] == timers and all(entry.get(key) == value for key, value in self.tree.items()):
+            if entry["timers"] == timers and all(
+                entry.get(key) == value for key, value in self.tree.items()
+            ):
                 last[entry["k8s"], entry["case"]] = entry["outcome"]
         return {key for key, outcome in last.items() if outcome == "passed"}

@@ -1,14 +1,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Packs cases onto clusters, breaks, audits, compares, heals; goes on where an interrupted run stopped."""
+"""Packs cases onto clusters, breaks, audits, compares, heals.
+
+Goes on where an interrupted run stopped.
+"""
+
 from __future__ import annotations
 
 import dataclasses
 import time
 
-from tests.lab.support import incident as incidents, results
 from tests.lab.cluster import inventory
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.host import note, unavailable_reason, version_unavailable_reason
+from tests.lab.support import incident as incidents
+from tests.lab.support import results
 
 # The gentle first: what may leave a scar on the kernel or the cluster comes when the rest is done.
 ORDER = ("worker", "control_plane", "cluster", "kernel")
@@ -16,7 +21,10 @@ ORDER = ("worker", "control_plane", "cluster", "kernel")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One incident on one version. alone: its audit differs from the plain one, so it cannot share it."""
+    """One incident on one version. alone.
+
+    Its audit differs from the plain one, so it cannot share it.
+    """
 
     incident: str
     k8s: str
@@ -41,9 +49,12 @@ def case(name: str, k8s: str, target: str | None = None, alone: bool = False) ->
 
 
 def plan_rounds(cases, workers) -> list:
-    """Rounds in which no two cases are in each other's way; a version's rounds follow each other. Pure.
+    """Rounds in which no two cases are in each other's way; a version's rounds follow each other.
 
-    workers: names of the workers that every cluster has. A worker case without a target gets one of them.
+    Pure.
+
+    workers: names of the workers that every cluster has. A worker case without a target gets one of
+    them.
     """
     rounds = []
     for k8s in dict.fromkeys(one.k8s for one in cases):
@@ -58,12 +69,14 @@ def plan_rounds(cases, workers) -> list:
 
 def _with_target(one: Case, workers) -> Case:
     if one.occupies == "worker" and one.target is None:
-        return dataclasses.replace(one, target=list(workers)[0])
+        return dataclasses.replace(one, target=next(iter(workers)))
     return one
 
 
 def _pack(cases, workers) -> list:
-    """First fit: each worker once per round, each incident once per round (its objects have fixed names)."""
+    """First fit: each worker once per round, each incident once per round (its objects have
+    fixed names).
+    """
     rounds = []
     # Those with a worker of their own choice first: the others take what is left.
     for one in sorted(cases, key=lambda each: each.target is None):
@@ -73,7 +86,9 @@ def _pack(cases, workers) -> list:
                 packed.append(dataclasses.replace(one, target=target))
                 break
         else:
-            rounds.append([dataclasses.replace(one, target=_free_worker(one, [], workers) or one.target)])
+            rounds.append(
+                [dataclasses.replace(one, target=_free_worker(one, [], workers) or one.target)]
+            )
     return rounds
 
 
@@ -86,27 +101,47 @@ def _free_worker(one: Case, packed, workers):
     return next((worker for worker in workers if worker not in taken), None)
 
 
-def differences(report: dict, expected: set, unknown: set, nothing_unknown: bool = False,
-                consequences: frozenset = frozenset()) -> list:
+def differences(
+    report: dict,
+    expected: set,
+    unknown: set,
+    nothing_unknown: bool = False,
+    consequences: frozenset = frozenset(),
+) -> list:
     """What a report says too much or too little, as [(host or None, sentence)].
 
     consequences: findings that may be there already, or not yet. Components that restarted several
     times within the hour are no difference: earlier incidents and a busy machine do that.
     """
-    restarted = {id(f) for f in report["findings"]
-                 if f["code"] == "KM114" and f.get("severity") == "warning"}
+    restarted = {
+        id(f) for f in report["findings"] if f["code"] == "KM114" and f.get("severity") == "warning"
+    }
     # One finding of hosts that share a kernel, as the lab's do, is of each of them.
-    found = {(f["code"], host, f.get("component"))
-             for f in report["findings"] if id(f) not in restarted
-             for host in f.get("hosts") or [f.get("host")]}
-    doubtful = {(v["code"], v.get("component")) for v in report["verdicts"] if v["verdict"] == "unknown"}
-    wrong = [(host, f"not found: {code} {host} {component}") for code, host, component in sorted(
-        expected - found, key=str)]
-    wrong += [(host, f"found but not there: {code} {host} {component}") for code, host, component in sorted(
-        found - expected - consequences, key=str)]
-    wrong += [(None, f"not unknown: {code} {component}") for code, component in sorted(unknown - doubtful, key=str)]
+    found = {
+        (f["code"], host, f.get("component"))
+        for f in report["findings"]
+        if id(f) not in restarted
+        for host in f.get("hosts") or [f.get("host")]
+    }
+    doubtful = {
+        (v["code"], v.get("component")) for v in report["verdicts"] if v["verdict"] == "unknown"
+    }
+    wrong = [
+        (host, f"not found: {code} {host} {component}")
+        for code, host, component in sorted(expected - found, key=str)
+    ]
+    wrong += [
+        (host, f"found but not there: {code} {host} {component}")
+        for code, host, component in sorted(found - expected - consequences, key=str)
+    ]
+    wrong += [
+        (None, f"not unknown: {code} {component}")
+        for code, component in sorted(unknown - doubtful, key=str)
+    ]
     if nothing_unknown:
-        wrong += [(None, f"unknown: {code} {component}") for code, component in sorted(doubtful, key=str)]
+        wrong += [
+            (None, f"unknown: {code} {component}") for code, component in sorted(doubtful, key=str)
+        ]
     return wrong
 
 
@@ -117,8 +152,16 @@ class Unprepared(Exception):
 class Runner:
     """audit(cluster, inventory path, extra arguments) -> report.json as data."""
 
-    def __init__(self, audit, masters: int = 3, workers: int = 1, timers: str = "short", resume: bool = False):
-        self.audit, self.masters, self.workers, self.timers, self.resume = audit, masters, workers, timers, resume
+    def __init__(
+        self, audit, masters: int = 3, workers: int = 1, timers: str = "short", resume: bool = False
+    ):
+        self.audit, self.masters, self.workers, self.timers, self.resume = (
+            audit,
+            masters,
+            workers,
+            timers,
+            resume,
+        )
         self.book = results.Book()
 
     def run(self, cases) -> list:
@@ -136,8 +179,13 @@ class Runner:
     def _round(self, one: Round) -> list:
         reason = version_unavailable_reason(one.k8s)
         version = tuple(int(part) for part in one.k8s.lstrip("v").split("."))
-        skipped = [c for c in one.cases if reason or not incidents.by_name(c.incident).applies(version)]
-        written = [self.book.add(c, self.timers, 0, "skipped", reason or f"{one.k8s} cannot have it") for c in skipped]
+        skipped = [
+            c for c in one.cases if reason or not incidents.by_name(c.incident).applies(version)
+        ]
+        written = [
+            self.book.add(c, self.timers, 0, "skipped", reason or f"{one.k8s} cannot have it")
+            for c in skipped
+        ]
         todo = [c for c in one.cases if c not in skipped]
         return written + (self._run(one.k8s, todo) if todo else [])
 
@@ -151,7 +199,8 @@ class Runner:
                     wrong = self._broken(cluster, cases)
                 break
             except Unprepared as error:
-                # Two leaders do not always make a Job's second pod in time: what the lab failed to show is tried once more;
+                # Two leaders do not always make a Job's second pod in time: what the lab failed to
+                # show is tried once more;
                 # what an audit found or missed never is.
                 wrong = {c: [str(error)] for c in cases}
                 note(f"attempt {attempt}: {error}")
@@ -159,15 +208,25 @@ class Runner:
                 wrong = {c: [f"{type(error).__name__}: {error}"] for c in cases}
                 break
         seconds = time.monotonic() - started
-        return [self.book.add(c, self.timers, seconds, "failed" if wrong.get(c) else "passed",
-                              "; ".join(wrong.get(c, []))) for c in cases]
+        return [
+            self.book.add(
+                c,
+                self.timers,
+                seconds,
+                "failed" if wrong.get(c) else "passed",
+                "; ".join(wrong.get(c, [])),
+            )
+            for c in cases
+        ]
 
     def _up(self, k8s: str) -> Cluster:
         """Cheap where the last round left the cluster healthy; a new cluster where it did not."""
         try:
             return Cluster(k8s, self.masters, self.workers, self.timers).up()
         except Exception as error:
-            raise Unprepared(f"the cluster did not come up: {type(error).__name__}: {error}") from error
+            raise Unprepared(
+                f"the cluster did not come up: {type(error).__name__}: {error}"
+            ) from error
 
     def _broken(self, cluster, cases) -> dict:
         chosen = [(c, incidents.by_name(c.incident)) for c in cases]
@@ -181,7 +240,9 @@ class Runner:
                 for one, incident in chosen:
                     incident.symptom(cluster, one.target or incident.target)
             except Exception as error:
-                raise Unprepared(f"the incident could not be made: {type(error).__name__}: {error}") from error
+                raise Unprepared(
+                    f"the incident could not be made: {type(error).__name__}: {error}"
+                ) from error
             return self._judge(cluster, chosen)
         finally:
             for one, incident in reversed(begun):

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What `make test` runs of the lab, of molecule and of sanity: a part that the commit draws.
 
-The commit draws one release of Kubernetes, so that the lab builds and starts only that one. Tests that no other test
-stands for always run. Another commit draws others, the same commit the same. `make test-full` runs all of it.
+The commit draws one release of Kubernetes, so that the lab builds and starts only that one. Tests
+that no other test stands for always run. Another commit draws others, the same commit the same.
+`make test-full` runs all of it.
 """
 
 from __future__ import annotations
@@ -16,19 +17,57 @@ from collections.abc import Iterable, Sequence
 # first family that has it.
 TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
     "automation": (1, ("test_rulebook.py::", "test_partial_fleet.py::")),
-    "levels": (1, ("test_capture.py::", "test_capture_restart.py::", "test_scheduler_capture.py::")),
+    "levels": (
+        1,
+        ("test_capture.py::", "test_capture_restart.py::", "test_scheduler_capture.py::"),
+    ),
     "drains": (1, ("test_drain.py::",)),
     "failing repairs": (1, ("test_failing_repairs.py::",)),
     "interruptions": (1, ("test_interrupted.py::",)),
-    "repairs": (1, ("test_planted.py::", *(f"test_repair.py::test_{name}" for name in (
-        "two_masters", "configuration_file", "stray_backup", "a_dead_kubelet", "broken_yaml", "an_image_that_is_gone", "without_an_api_server")))),
-    "symptoms": (2, ("test_admission.py::", "test_pinning.py::", "test_reset.py::", "test_open_files.py::", "test_swap.py::", "test_boot.py::",
-                     "test_node_back.py::", "test_manual_fixes.py::",
-                     "test_no_writes.py::")),
+    "repairs": (
+        1,
+        (
+            "test_planted.py::",
+            *(
+                f"test_repair.py::test_{name}"
+                for name in (
+                    "two_masters",
+                    "configuration_file",
+                    "stray_backup",
+                    "a_dead_kubelet",
+                    "broken_yaml",
+                    "an_image_that_is_gone",
+                    "without_an_api_server",
+                )
+            ),
+        ),
+    ),
+    "symptoms": (
+        2,
+        (
+            "test_admission.py::",
+            "test_pinning.py::",
+            "test_reset.py::",
+            "test_open_files.py::",
+            "test_swap.py::",
+            "test_boot.py::",
+            "test_node_back.py::",
+            "test_manual_fixes.py::",
+            "test_no_writes.py::",
+        ),
+    ),
 }
-# Of these files one is drawn: each costs minutes before its first test, most for a cluster of its own.
-FILES = ("test_kubespray.py::", "test_repair_api.py::", "test_roles.py::", "test_power_cut.py::",
-         "test_forgotten_node.py::", "test_pending.py::", "test_bringup.py::test_what_a_killed")
+# Of these files one is drawn: each costs minutes before its first test, most for a cluster of its
+# own.
+FILES = (
+    "test_kubespray.py::",
+    "test_repair_api.py::",
+    "test_roles.py::",
+    "test_power_cut.py::",
+    "test_forgotten_node.py::",
+    "test_pending.py::",
+    "test_bringup.py::test_what_a_killed",
+)
 # Scenarios of molecule on plain nodes: the audit's always runs, and one of these.
 SCENARIOS = ("kubelet_service", "open_files", "swap_off")
 
@@ -38,7 +77,10 @@ def left_out(ids: Iterable[str], seed: str) -> set[str]:
     ids = sorted(ids)
     families: dict[str, list[str]] = {name: [] for name in TESTS}
     for one in ids:
-        family = next((name for name, (_count, parts) in TESTS.items() if any(part in one for part in parts)), None)
+        family = next(
+            (name for name, (_count, parts) in TESTS.items() if any(part in one for part in parts)),
+            None,
+        )
         if family:
             families[family].append(one)
     out: set[str] = set()

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Static pod manifests as an operator edits them, and the processes that follow from them."""
+
 from __future__ import annotations
 
 import contextlib
@@ -39,14 +40,26 @@ def processes(cluster, node: str, component: str) -> list:
 
 
 def ended_long_ago() -> str:
-    """A time of change for a manifest that its kubelet has had for a while: what follows from a younger one is still to come."""
+    """A time of change for a manifest that its kubelet has had for a while.
+
+    What follows from a younger one is still to come.
+    """
     return str(time.time() - 3600)
 
 
 def wait_settled(cluster, node: str) -> None:
-    """Until that kubelet has run for so long that what it has not started yet, it does not start."""
-    cluster.wait(lambda: int(cluster.exec(node, ["ps", "-o", "etimes=", "-C", "kubelet"]).stdout.split()[0]) > 185, 240,
-                 f"the kubelet of {node} to have run for three minutes", every=3)
+    """Until that kubelet has run for so long that what it has not started yet, it does not
+    start.
+    """
+    cluster.wait(
+        lambda: (
+            int(cluster.exec(node, ["ps", "-o", "etimes=", "-C", "kubelet"]).stdout.split()[0])
+            > 185
+        ),
+        240,
+        f"the kubelet of {node} to have run for three minutes",
+        every=3,
+    )
 
 
 def set_flag(text: str, flag: str, value: str) -> str:
@@ -57,11 +70,15 @@ def set_flag(text: str, flag: str, value: str) -> str:
     return re.sub(r"(?m)^(\s*)- (kube-[a-z-]+)$", rf"\1- \2\n\1- --{flag}={value}", text, count=1)
 
 
-def wait_flag(cluster, node: str, component: str, flag: str, timeout: float = 400, gone: bool = False) -> None:
+def wait_flag(
+    cluster, node: str, component: str, flag: str, timeout: float = 400, gone: bool = False
+) -> None:
     """Until the one running process of the component has that argument, or has it no more.
 
-    A manifest that comes back to bytes that ran before meets the kubelet's back-off, minutes of it after some rounds.
+    A manifest that comes back to bytes that ran before meets the kubelet's back-off, minutes of it
+    after some rounds.
     """
+
     def runs():
         running = processes(cluster, node, component)
         if len(running) != 1 or (flag in running[0][1]) == gone:
@@ -72,12 +89,18 @@ def wait_flag(cluster, node: str, component: str, flag: str, timeout: float = 40
 
 
 def restart(cluster, node: str, component: str) -> None:
-    """Its process ends and the kubelet starts another: what a changed configuration file needs, which nobody watches."""
+    """Its process ends and the kubelet starts another.
+
+    What a changed configuration file needs, which nobody watches.
+    """
     before = [pid for pid, _argv in processes(cluster, node, component)]
     if before:
         cluster.exec(node, ["kill", *map(str, before)])
-    cluster.wait(lambda: [pid for pid, _argv in processes(cluster, node, component) if pid not in before], 240,
-                 f"another {component} on {node}")
+    cluster.wait(
+        lambda: [pid for pid, _argv in processes(cluster, node, component) if pid not in before],
+        240,
+        f"another {component} on {node}",
+    )
 
 
 @contextlib.contextmanager
@@ -88,47 +111,71 @@ def away(cluster, names, component: str):
         for name in names:
             cluster.exec(name, f"mv {manifest(component)} {aside}")
         for name in names:
-            cluster.wait(lambda node=name: not processes(cluster, node, component), 300, f"{component} of {name} to end")
+            cluster.wait(
+                lambda node=name: not processes(cluster, node, component),
+                300,
+                f"{component} of {name} to end",
+            )
         yield
     finally:
         for name in names:
             cluster.exec(name, f"if [ -e {aside} ]; then mv {aside} {manifest(component)}; fi")
         for name in names:
-            cluster.wait(lambda node=name: len(processes(cluster, node, component)) == 1, 300, f"{component} of {name} to run again")
+            cluster.wait(
+                lambda node=name: len(processes(cluster, node, component)) == 1,
+                300,
+                f"{component} of {name} to run again",
+            )
 
 
 def election_off(cluster, node: str, component: str) -> bool:
     """The process itself says so: its health lists leaderElection only where election is on."""
-    said = cluster.exec(node, ["curl", "-sk", "-m", "3", f"https://127.0.0.1:{PORTS[component]}/healthz?verbose"],
-                        check=False).stdout.decode()
+    said = cluster.exec(
+        node,
+        ["curl", "-sk", "-m", "3", f"https://127.0.0.1:{PORTS[component]}/healthz?verbose"],
+        check=False,
+    ).stdout.decode()
     return "healthz check passed" in said and "leaderElection" not in said
 
 
 def wait_election_off(cluster, node: str, component: str, timeout: float = 120) -> None:
-    cluster.wait(lambda: election_off(cluster, node, component), timeout,
-                 f"{component} on {node} to serve without an election")
+    cluster.wait(
+        lambda: election_off(cluster, node, component),
+        timeout,
+        f"{component} on {node} to serve without an election",
+    )
 
 
 def lock_holder(cluster, component: str) -> str:
     """Host that holds the lease; versions whose default lock is older keep the lease beside it."""
-    holder = cluster.kubectl("-n", "kube-system", "get", "lease", component, "-o",
-                             "jsonpath={.spec.holderIdentity}").stdout.decode()
+    holder = cluster.kubectl(
+        "-n", "kube-system", "get", "lease", component, "-o", "jsonpath={.spec.holderIdentity}"
+    ).stdout.decode()
     return holder.partition("_")[0]
 
 
 def wait_nobody_leads(cluster, component: str) -> None:
     """Until no master runs one, and nobody has renewed its lock for so long that it shows."""
     for master in cluster.of_role("master"):
-        cluster.wait(lambda node=master: not processes(cluster, node, component), 240, f"{component} of {master.name} to end")
+        cluster.wait(
+            lambda node=master: not processes(cluster, node, component),
+            240,
+            f"{component} of {master.name} to end",
+        )
 
     wait_lock_stands_still(cluster, component)
 
 
 def wait_lock_stands_still(cluster, component: str) -> None:
     """Until nobody has renewed its lock for so long that it shows, whoever runs."""
+
     def stands_still():
-        said = cluster.kubectl("-n", "kube-system", "get", "lease", component, "-o", "jsonpath={.spec.renewTime}").stdout.decode()
-        age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(said.replace("Z", "+00:00"))
+        said = cluster.kubectl(
+            "-n", "kube-system", "get", "lease", component, "-o", "jsonpath={.spec.renewTime}"
+        ).stdout.decode()
+        age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(
+            said.replace("Z", "+00:00")
+        )
         if age.total_seconds() < STALE_SECONDS:
             raise ValueError(f"it was renewed {age.total_seconds():.0f} s ago")
         return True

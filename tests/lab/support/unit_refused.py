@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker whose kubelet or runtime systemd itself does not start, because of one drop-in of its unit."""
+"""A worker whose kubelet or runtime systemd itself does not start, because of one drop-in of its
+unit.
+"""
+
 from __future__ import annotations
 
 from tests.lab.support.incident import Incident
@@ -7,7 +10,10 @@ from tests.lab.support.kubelet_down import HEALTHZ
 
 
 class UnitRefused(Incident):
-    """section and line: what the drop-in of unit says; words: what systemd must have said of it; fault: what the audit must find."""
+    """section and line: what the drop-in of unit says; words: what systemd must have said of it.
+
+    Fault: what the audit must find.
+    """
 
     occupies = "worker"
     target = "w1"
@@ -29,23 +35,42 @@ class UnitRefused(Incident):
         self.keep(cluster, target, target, drop_in)
         cluster.exec(target, ["mkdir", "-p", self.folder])
         cluster.write(target, drop_in, f"[{self.section}]\n{self.line}\n")
-        cluster.exec(target, f"systemctl daemon-reload; systemctl stop {self.unit}; systemctl reset-failed {self.unit}; "
-                             f"systemctl start --no-block {self.unit}; true")
+        cluster.exec(
+            target,
+            f"systemctl daemon-reload; systemctl stop {self.unit}; systemctl reset-failed"
+            f" {self.unit}; systemctl start --no-block {self.unit}; true",
+        )
 
     def symptom(self, cluster, target):
-        cluster.wait(lambda: self.words in self.said(cluster, target), 120, f"systemd of {target} to refuse {self.unit}")
-        assert cluster.exec(target, ["systemctl", "is-active", self.unit], check=False).stdout.strip() != b"active"
+        cluster.wait(
+            lambda: self.words in self.said(cluster, target),
+            120,
+            f"systemd of {target} to refuse {self.unit}",
+        )
+        assert (
+            cluster.exec(target, ["systemctl", "is-active", self.unit], check=False).stdout.strip()
+            != b"active"
+        )
 
     def said(self, cluster, target):
         """Of PID 1 and its child, since it was broken."""
         since = self.record(cluster, target)["since"]
-        return cluster.exec(target, f"journalctl -q --since @{since} -o cat -u {self.unit}; true").stdout.decode(errors="replace")
+        return cluster.exec(
+            target, f"journalctl -q --since @{since} -o cat -u {self.unit}; true"
+        ).stdout.decode(errors="replace")
 
     def undo(self, cluster, target):
         self.restore(cluster, target)
-        cluster.exec(target, f"rmdir {self.folder} 2>/dev/null; systemctl daemon-reload; systemctl stop {self.unit}; "
-                             f"systemctl reset-failed {self.unit}; systemctl start {self.unit}")
-        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 180, f"the kubelet of {target}")
+        cluster.exec(
+            target,
+            f"rmdir {self.folder} 2>/dev/null; systemctl daemon-reload; systemctl stop {self.unit};"
+            f" systemctl reset-failed {self.unit}; systemctl start {self.unit}",
+        )
+        cluster.wait(
+            lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok",
+            180,
+            f"the kubelet of {target}",
+        )
 
     def expect(self, cluster, target):
         return {(self.fault, target, self.unit)}

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every incident on a real cluster: broken as it was really broken, audited, found exactly, healed.
 
-`make test` runs them on the release that the commit draws, and of the families in SAMPLED as many as stand there
-(drawn.py). KUBEMEND_TEST_FULL=1 runs the whole matrix with the components' own timers. Both continue an interrupted run.
-KUBEMEND_CASES is a glob over incident names, and nothing that it names is left out.
+`make test` runs them on the release that the commit draws, and of the families in SAMPLED as many
+as stand there (drawn.py). KUBEMEND_TEST_FULL=1 runs the whole matrix with the components' own
+timers. Both continue an interrupted run. KUBEMEND_CASES is a glob over incident names, and nothing
+that it names is left out.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import os
 import pytest
 
 from tests.gate import machine
-from tests.lab.support import sampling as draw, incident, playbook, results, runner
 from tests.lab.cluster import host, paths
+from tests.lab.support import incident, playbook, results, runner
+from tests.lab.support import sampling as draw
 from tests.lab.support.repairing import FULL, RELEASES
 
-# The gate sets it where an interrupted run goes on: what passed on these very bytes is not run again.
+# The gate sets it where an interrupted run goes on: what passed on these very bytes is not run
+# again.
 RESUMED = FULL or os.environ.get("KUBEMEND_RESUMED") == "1"
 # What depends on the release most: every draw has it.
 ALWAYS = ("healthy", "scheduler-config-file")
@@ -29,11 +32,25 @@ ALWAYS = ("healthy", "scheduler-config-file")
 SAMPLED = {"gpu-": 1, "pinning-": 1, "-master-unreachable": 1, "": 3}
 # Tests of their own make and diagnose these: test_admission.py, test_reset.py, test_repair.py,
 # test_open_files.py, test_boot.py, test_manual_fixes.py, test_pending.py, test_no_writes.py.
-ELSEWHERE = ("gpu-two-leaders", "pinning-policy-changed", "pinning-corrupt-state", "api-down",
-             "inotify-default", "inotify-one-holder", "sysctl-overridden", "ip-forward-off",
-             "inotify-watches", "kubelet-certificate-over", "runtime-metadata",
-             "runtime-config-emptied", "firewall-enabled", "no-scheduler",
-             "scheduler-out-of-reach", "etcd-no-space", "etcd-no-quorum")
+ELSEWHERE = (
+    "gpu-two-leaders",
+    "pinning-policy-changed",
+    "pinning-corrupt-state",
+    "api-down",
+    "inotify-default",
+    "inotify-one-holder",
+    "sysctl-overridden",
+    "ip-forward-off",
+    "inotify-watches",
+    "kubelet-certificate-over",
+    "runtime-metadata",
+    "runtime-config-emptied",
+    "firewall-enabled",
+    "no-scheduler",
+    "scheduler-out-of-reach",
+    "etcd-no-space",
+    "etcd-no-quorum",
+)
 
 
 def chosen() -> list[runner.Case]:
@@ -44,8 +61,11 @@ def chosen() -> list[runner.Case]:
         names = [name for name in known if fnmatch.fnmatchcase(name, wanted or "*")]
         return [runner.case(name, version) for version in RELEASES for name in names]
     seed = results.tree()["commit"]
-    return [runner.case(name, version)
-            for version in RELEASES for name in drawn(possible_on(version), seed)]
+    return [
+        runner.case(name, version)
+        for version in RELEASES
+        for name in drawn(possible_on(version), seed)
+    ]
 
 
 def possible_on(version: str) -> list[str]:
@@ -71,17 +91,20 @@ def test_a_commit_draws_the_same_every_time_and_another_one_others(version):
     first = drawn(names, "a")
     assert first == drawn(names, "a")
     assert {tuple(drawn(names, str(number))) for number in range(20)} != {tuple(first)}
-    assert set(ALWAYS) <= set(first) and not set(ELSEWHERE) & set(first)
+    assert set(ALWAYS) <= set(first)
+    assert not set(ELSEWHERE) & set(first)
     assert len(first) == len(ALWAYS) + sum(SAMPLED.values())
     assert set(names) - set(ELSEWHERE) == {
-        name for number in range(150) for name in drawn(names, str(number))}
+        name for number in range(150) for name in drawn(names, str(number))
+    }
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[tuple[str, str], dict]:
     """Run all cases in packed rounds; each test then looks at its own."""
-    entries = runner.Runner(playbook.audit, masters=3, workers=1, timers="default" if FULL else "short",
-                            resume=RESUMED).run(chosen())
+    entries = runner.Runner(
+        playbook.audit, masters=3, workers=1, timers="default" if FULL else "short", resume=RESUMED
+    ).run(chosen())
     return {(entry["k8s"], entry["case"].split("@")[0]): entry for entry in entries}
 
 

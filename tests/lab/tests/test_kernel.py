@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Labs of several checkouts share one kernel: who lowers a limit for a test is not disturbed by one that comes up. Without a cluster."""
+"""Labs of several checkouts share one kernel.
+
+Who lowers a limit for a test is not disturbed by one that comes up. Without a cluster.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ import subprocess
 import pytest
 
 from tests.lab.cluster import kernel
-from tests.lab.support import limits
 from tests.lab.cluster import node as nodes
+from tests.lab.support import limits
 
 
 @pytest.fixture
@@ -27,7 +30,9 @@ def settings(monkeypatch, tmp_path):
 def test_a_limit_is_lowered_for_as_long_as_its_process_lives(settings):
     assert not kernel.lowered_by_another()
     kernel.lower(kernel.INOTIFY, 128)
-    assert settings == {kernel.INOTIFY: 128} and not kernel.lowered_by_another(), "it is this one's own"
+    assert settings == {kernel.INOTIFY: 128} and not kernel.lowered_by_another(), (
+        "it is this one's own"
+    )
     with subprocess.Popen(["sleep", "60"]) as other:
         kernel.LOWERED.write_text(f"{other.pid}\n")
         assert kernel.lowered_by_another()
@@ -35,13 +40,17 @@ def test_a_limit_is_lowered_for_as_long_as_its_process_lives(settings):
         other.wait(30)
         assert not kernel.lowered_by_another()
     kernel.lift(kernel.INOTIFY, 8192)
-    assert settings == {kernel.INOTIFY: 8192} and not kernel.LOWERED.exists()
+    assert settings == {kernel.INOTIFY: 8192}
+    assert not kernel.LOWERED.exists()
 
 
 def held(process: int) -> int:
     """How many inotify instances it has; one that begins opens and closes other files meanwhile."""
     try:
-        return sum("inotify" in os.readlink(f"/proc/{process}/fd/{one}") for one in os.listdir(f"/proc/{process}/fd"))
+        return sum(
+            "inotify" in os.readlink(f"/proc/{process}/fd/{one}")
+            for one in os.listdir(f"/proc/{process}/fd")
+        )
     except OSError:
         return -1
 

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The same verdicts however the operator runs the audit: check mode, --limit, callbacks, strategy, another user's hands."""
+"""The same verdicts however the operator runs the audit.
+
+Check mode, --limit, callbacks, strategy, another user's hands.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ import pytest
 from tests import report_formats as faces
 from tests.gate import machine
 from tests.lab.cluster import host
-from tests.lab.support import incident, playbook
 from tests.lab.cluster.clusters import Cluster
+from tests.lab.support import incident, playbook
 from tests.lab.support.repairing import RELEASES
 
 CONFIG = "[defaults]\nstrategy = free\nforks = 2\ngathering = implicit\n"
@@ -40,16 +43,22 @@ def broken():
 @pytest.fixture
 def play(broken, tmp_path):
     """Run a playbook; its process and its report."""
+
     def run(*arguments, name="audit", hosts=None, **env):
         folder = tmp_path / "report"
-        done = playbook.run(name, hosts or broken.inventory, *arguments, report=str(folder), env=env)
+        done = playbook.run(
+            name, hosts or broken.inventory, *arguments, report=str(folder), env=env
+        )
         return done, json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
     return run
 
 
 def verdicts(report):
-    return {(item["code"], item["host"], item["component"]): item["verdict"] for item in report["verdicts"]}
+    return {
+        (item["code"], item["host"], item["component"]): item["verdict"]
+        for item in report["verdicts"]
+    }
 
 
 def test_check_mode_strategy_free_and_a_json_callback_change_no_verdict(play, tmp_path):
@@ -57,8 +66,11 @@ def test_check_mode_strategy_free_and_a_json_callback_change_no_verdict(play, tm
     assert plain.returncode == 0
     config = tmp_path / "ansible.cfg"
     config.write_text(CONFIG, encoding="utf-8")
-    for arguments, env in ((("--check", "--diff"), {}), ((), {"ANSIBLE_CONFIG": str(config)}),
-                           ((), {"ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.oneline"})):
+    for arguments, env in (
+        (("--check", "--diff"), {}),
+        ((), {"ANSIBLE_CONFIG": str(config)}),
+        ((), {"ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.oneline"}),
+    ):
         done, report = play(*arguments, **env)
         assert done.returncode == 0, done.stdout[-2000:]
         assert verdicts(report) == verdicts(expected)
@@ -72,20 +84,31 @@ def test_fail_on_decides_the_exit_code(play):
 def test_limit_to_a_worker_does_not_judge_the_masters_but_reads_the_api(play):
     done, report = play("--limit", "w1")
     assert done.returncode == 0, done.stdout[-2000:]
-    assert {"KM101", "KM102", "KM103"} <= {item["code"] for item in report["not_judged"] if item["reason"] == "limit"}
+    assert {"KM101", "KM102", "KM103"} <= {
+        item["code"] for item in report["not_judged"] if item["reason"] == "limit"
+    }
     assert {item["code"] for item in report["findings"]} == {"KM113"}
 
 
 def test_limit_to_the_wrong_master_proves_it(play):
     _done, report = play("--limit", "m2")
-    assert {(item["code"], item["host"]) for item in report["findings"]} == {("KM101", "m2"), ("KM113", None)}
+    assert {(item["code"], item["host"]) for item in report["findings"]} == {
+        ("KM101", "m2"),
+        ("KM113", None),
+    }
 
 
 def test_the_symptoms_playbook_gives_a_differential(play):
     done, report = play(name="duplicate_pods")
     assert report["symptom"]["name"] == "duplicate_pods"
-    assert "possible causes" in done.stdout and "leader election is off" in done.stdout
-    assert {item["code"] for item in report["verdicts"]} <= set(report["symptom"]["causes"]) | {"KM113", "KM901", "KM902", "KM903"}
+    assert "possible causes" in done.stdout
+    assert "leader election is off" in done.stdout
+    assert {item["code"] for item in report["verdicts"]} <= set(report["symptom"]["causes"]) | {
+        "KM113",
+        "KM901",
+        "KM902",
+        "KM903",
+    }
 
 
 def test_one_audit_in_every_format_and_its_bundle_say_the_same(play, broken, tmp_path):
@@ -94,8 +117,15 @@ def test_one_audit_in_every_format_and_its_bundle_say_the_same(play, broken, tmp
     done, report = play("-e", json.dumps(wanted))
     assert done.returncode == 0, done.stdout[-2000:]
     told = faces.faces(tmp_path / "report", done.stdout)
-    assert told == dict.fromkeys(told, {("KM101", "m2"), ("KM113", "")}) and len(told) == len(faces.FORMATS)
-    again = playbook.run("replay", broken.inventory, "-e", json.dumps({"kubemend_evidence": str(archive)}), report=str(tmp_path / "again"))
+    assert told == dict.fromkeys(told, {("KM101", "m2"), ("KM113", "")})
+    assert len(told) == len(faces.FORMATS)
+    again = playbook.run(
+        "replay",
+        broken.inventory,
+        "-e",
+        json.dumps({"kubemend_evidence": str(archive)}),
+        report=str(tmp_path / "again"),
+    )
     assert again.returncode == 0, again.stdout[-2000:]
     replayed = json.loads((tmp_path / "again" / "report.json").read_text(encoding="utf-8"))
     assert verdicts(replayed) == verdicts(report)
@@ -105,21 +135,37 @@ def test_one_audit_in_every_format_and_its_bundle_say_the_same(play, broken, tmp
 def test_hosts_without_groups_are_placed_by_their_evidence(play, broken, tmp_path):
     children = broken.inventory_data()["all"]["children"]
     # The worker first: what its kubelet may read of the API is not all that there is.
-    all_of_them = {name: values for group in children.values() for name, values in group["hosts"].items()}
+    all_of_them = {
+        name: values for group in children.values() for name, values in group["hosts"].items()
+    }
     flat = {"all": {"hosts": dict(sorted(all_of_them.items(), reverse=True))}}
     hosts = tmp_path / "flat.json"
     hosts.write_text(json.dumps(flat), encoding="utf-8")
     _done, report = play(hosts=hosts)
     assert {item["host"]: item["role"] for item in report["hosts"]} == {
-        "m1": "control_plane", "m2": "control_plane", "m3": "control_plane", "w1": "worker"}
-    assert {(item["code"], item["host"]) for item in report["findings"]} == {("KM101", "m2"), ("KM113", None)}
+        "m1": "control_plane",
+        "m2": "control_plane",
+        "m3": "control_plane",
+        "w1": "worker",
+    }
+    assert {(item["code"], item["host"]) for item in report["findings"]} == {
+        ("KM101", "m2"),
+        ("KM113", None),
+    }
 
 
 def test_without_root_the_rest_is_judged(play, broken):
-    """An ordinary user reads no manifest, but every command line: the second leader is still proven."""
+    """An ordinary user reads no manifest, but every command line.
+
+    The second leader is still proven.
+    """
     for node in broken.nodes:
-        broken.exec(node, "id -u auditor >/dev/null 2>&1 || useradd -m auditor; install -d -m 700 -o auditor "
-                          "/home/auditor/.ssh; install -m 600 -o auditor /root/.ssh/authorized_keys /home/auditor/.ssh/")
+        broken.exec(
+            node,
+            "id -u auditor >/dev/null 2>&1 || useradd -m auditor; install -d -m 700 -o auditor"
+            " /home/auditor/.ssh; install -m 600 -o auditor /root/.ssh/authorized_keys"
+            " /home/auditor/.ssh/",
+        )
     done, report = play("-e", "ansible_user=auditor", "-e", "kubemend_become=false")
     assert done.returncode == 0, done.stdout[-2000:]
     assert ("KM101", "m2") in {(item["code"], item["host"]) for item in report["findings"]}
@@ -128,12 +174,23 @@ def test_without_root_the_rest_is_judged(play, broken):
 
 def test_nothing_is_left_on_the_nodes(play, broken):
     def listing(node):
-        return broken.exec(node, "find /etc/kubernetes /var/lib/kubemend /run/kubemend* /tmp /root -newer /tmp/.before "
-                                 "-not -name '*.log' -not -path '*/.ansible_async*' 2>/dev/null; true").stdout
+        return broken.exec(
+            node,
+            "find /etc/kubernetes /var/lib/kubemend /run/kubemend* /tmp /root -newer /tmp/.before "
+            "-not -name '*.log' -not -path '*/.ansible_async*' 2>/dev/null; true",
+        ).stdout
 
     for node in broken.nodes:
-        broken.exec(node, "touch /tmp/.before && sleep 0.05 && touch -d '1 second' /tmp/.before; sleep 1")
+        broken.exec(
+            node, "touch /tmp/.before && sleep 0.05 && touch -d '1 second' /tmp/.before; sleep 1"
+        )
     play()
-    left = {node.name: [line for line in listing(node).decode().splitlines() if line not in ("/tmp", "/root", "/tmp/.before")]
-            for node in broken.nodes}
+    left = {
+        node.name: [
+            line
+            for line in listing(node).decode().splitlines()
+            if line not in ("/tmp", "/root", "/tmp/.before")
+        ]
+        for node in broken.nodes
+    }
     assert not any(left.values()), left

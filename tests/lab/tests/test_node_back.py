@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A worker whose kubelet, or its runtime, is disabled and stopped comes back, and comes back again by itself after a power cut."""
+"""A worker whose kubelet, or its runtime, is disabled and stopped comes back, and comes back
+again by itself after a power cut.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,21 @@ def unit(cluster, name: str = "kubelet") -> tuple[str, str]:
 
 def ready(cluster) -> bool:
     node = json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in node["status"]["conditions"])
+    return any(
+        one["type"] == "Ready" and one["status"] == "True" for one in node["status"]["conditions"]
+    )
 
 
 def taints(cluster) -> set[str]:
-    return {one["key"] for one in json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)["spec"].get("taints") or ()}
+    return {
+        one["key"]
+        for one in (
+            json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)["spec"].get(
+                "taints"
+            )
+            or ()
+        )
+    }
 
 
 @contextlib.contextmanager
@@ -51,22 +63,44 @@ def test_a_disabled_kubelet_that_is_stopped_comes_back(cluster, play, tmp_path):
         cluster.exec("w1", ["systemctl", "stop", "kubelet"])
         cluster.wait(lambda: not ready(cluster), 240, "w1 to be not ready")
         done, report = play("--check", "--diff", *CONSENT)
-        assert done.returncode == 0 and "systemctl is-enabled kubelet.service: disabled -> enabled" in done.stdout, done.stdout[-4000:]
-        assert [step["remedy"] for step in report["plan"]] == [ENABLE, START] and unit(cluster) == ("disabled", "inactive")
+        assert (
+            done.returncode == 0
+            and "systemctl is-enabled kubelet.service: disabled -> enabled" in done.stdout
+        ), done.stdout[-4000:]
+        assert [step["remedy"] for step in report["plan"]] == [ENABLE, START]
+        assert unit(cluster) == (
+            "disabled",
+            "inactive",
+        )
         done, report = play(*CONSENT)
-        assert (done.returncode, ended(report), codes(report)) == (0, ["done"] * 2, set()), done.stdout[-4000:]
+        assert (done.returncode, ended(report), codes(report)) == (
+            0,
+            ["done"] * 2,
+            set(),
+        ), done.stdout[-4000:]
         assert unit(cluster) == ("enabled", "active")
-        # The run ends once the API has it so: the controller took its own taints away, and nobody the other.
+        # The run ends once the API has it so: the controller took its own taints away, and nobody
+        # the other.
         assert ready(cluster) and taints(cluster) == {"caf"}, done.stdout[-4000:]
         run_id = report["run_id"]
         done, report = play(*CONSENT)
-        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[-4000:]
+        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[
+            -4000:
+        ]
         assert interrupt.left_over(cluster) == []
         bringup.start_again(cluster.node("w1"))
-        cluster.wait(lambda: unit(cluster) == ("enabled", "active"), 180, "its kubelet to start by itself")
+        cluster.wait(
+            lambda: unit(cluster) == ("enabled", "active"), 180, "its kubelet to start by itself"
+        )
         cluster.wait(lambda: ready(cluster), 240, "w1 to be ready again")
         # And back: the unit is as it was, and its kubelet runs on.
-        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
+        done = playbook.run(
+            "revert",
+            cluster.inventory,
+            "-e",
+            f"kubemend_run_id={run_id}",
+            report=str(tmp_path / "revert"),
+        )
         assert done.returncode == 0, done.stdout[-4000:]
         assert unit(cluster) == ("disabled", "active")
 
@@ -76,7 +110,11 @@ def test_a_node_that_somebody_cordoned_is_left_alone(cluster, play):
         cluster.kubectl("cordon", "w1")
         try:
             done, report = play(*CONSENT)
-            assert done.returncode == 2 and "kubemend_allow=fenced" in report["plan"][0]["blocked_by"] and unit(cluster)[0] == "disabled", done.stdout[-4000:]
+            assert (
+                done.returncode == 2
+                and "kubemend_allow=fenced" in report["plan"][0]["blocked_by"]
+                and unit(cluster)[0] == "disabled"
+            ), done.stdout[-4000:]
         finally:
             cluster.kubectl("uncordon", "w1")
 
@@ -86,20 +124,43 @@ def test_a_masked_kubelet_is_untouched_until_that_is_allowed(cluster, play, tmp_
         cluster.exec("w1", ["systemctl", "stop", "kubelet"])
         cluster.wait(lambda: not ready(cluster), 240, "w1 to be not ready")
         done, report = play(*RISK)
-        assert done.returncode == 2 and {step["blocked_by"].endswith("kubemend_allow=fenced") for step in report["plan"]} == {True}, done.stdout[-4000:]
+        assert done.returncode == 2 and {
+            step["blocked_by"].endswith("kubemend_allow=fenced") for step in report["plan"]
+        } == {True}, done.stdout[-4000:]
         done, report = play("--check", "--diff", *ALLOWED)
-        assert done.returncode == 0 and f"--- {MASK} -> /dev/null" in done.stdout and unit(cluster) == ("masked", "inactive"), done.stdout[-4000:]
-        assert [(step["remedy"], step["risk"]) for step in report["plan"]] == [(UNMASK, 3), (START, 3)]
+        assert (
+            done.returncode == 0
+            and f"--- {MASK} -> /dev/null" in done.stdout
+            and unit(cluster) == ("masked", "inactive")
+        ), done.stdout[-4000:]
+        assert [(step["remedy"], step["risk"]) for step in report["plan"]] == [
+            (UNMASK, 3),
+            (START, 3),
+        ]
         done, report = play(*ALLOWED)
-        assert (done.returncode, ended(report), codes(report)) == (0, ["done"] * 2, set()), done.stdout[-4000:]
+        assert (done.returncode, ended(report), codes(report)) == (
+            0,
+            ["done"] * 2,
+            set(),
+        ), done.stdout[-4000:]
         assert unit(cluster) == ("enabled", "active")
         cluster.wait(lambda: ready(cluster), 180, "w1 to be ready")
         run_id = report["run_id"]
         done, report = play(*ALLOWED)
-        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[-4000:]
+        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[
+            -4000:
+        ]
         # And back: masked by the same link, and its kubelet runs on.
-        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
-        assert done.returncode == 0 and cluster.exec("w1", ["readlink", MASK]).stdout == b"/dev/null\n", done.stdout[-4000:]
+        done = playbook.run(
+            "revert",
+            cluster.inventory,
+            "-e",
+            f"kubemend_run_id={run_id}",
+            report=str(tmp_path / "revert"),
+        )
+        assert (
+            done.returncode == 0 and cluster.exec("w1", ["readlink", MASK]).stdout == b"/dev/null\n"
+        ), done.stdout[-4000:]
         assert unit(cluster) == ("masked", "active")
 
 
@@ -107,14 +168,33 @@ def test_a_runtime_that_is_disabled_and_stopped_comes_back(cluster, play, tmp_pa
     with broken(cluster, "runtime-stopped", target="w1"):
         kubelet = unit(cluster)
         done, report = play("--check", "--diff", *CONSENT)
-        assert done.returncode == 0 and [step["remedy"] for step in report["plan"]] == RUNTIME, done.stdout[-4000:]
-        assert "systemctl is-active containerd.service: inactive -> active" in done.stdout and unit(cluster, "containerd") == ("disabled", "inactive")
+        assert done.returncode == 0 and [step["remedy"] for step in report["plan"]] == RUNTIME, (
+            done.stdout[-4000:]
+        )
+        assert "systemctl is-active containerd.service: inactive -> active" in done.stdout
+        assert unit(cluster, "containerd") == ("disabled", "inactive")
         done, report = play(*CONSENT)
-        assert (done.returncode, ended(report), codes(report)) == (0, ["done"] * 2, set()), done.stdout[-4000:]
-        assert unit(cluster, "containerd") == ("enabled", "active") and unit(cluster) == kubelet
+        assert (done.returncode, ended(report), codes(report)) == (
+            0,
+            ["done"] * 2,
+            set(),
+        ), done.stdout[-4000:]
+        assert unit(cluster, "containerd") == ("enabled", "active")
+        assert unit(cluster) == kubelet
         cluster.wait(lambda: ready(cluster), 180, "w1 to be ready again")
         run_id = report["run_id"]
         done, report = play(*CONSENT)
-        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[-4000:]
-        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
-        assert (done.returncode, unit(cluster, "containerd")) == (0, ("disabled", "active")), done.stdout[-4000:]
+        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[
+            -4000:
+        ]
+        done = playbook.run(
+            "revert",
+            cluster.inventory,
+            "-e",
+            f"kubemend_run_id={run_id}",
+            report=str(tmp_path / "revert"),
+        )
+        assert (done.returncode, unit(cluster, "containerd")) == (
+            0,
+            ("disabled", "active"),
+        ), done.stdout[-4000:]

@@ -1,13 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster of one master whose kubelets are all disabled loses its power: nothing comes up, the API server neither, until we bring it back.
+"""A cluster of one master whose kubelets are all disabled loses its power.
+
+Nothing comes up, the API server neither, until we bring it back.
 
 The cluster is one of its own, and taken away at the end.
 """
 
 from __future__ import annotations
-
 
 import pytest
 
@@ -28,12 +29,25 @@ def cluster(request):
 
 
 def units(cluster):
-    return {(node, word): cluster.exec(node, ["systemctl", word, "kubelet"], check=False).stdout.decode().strip()
-            for node in NODES for word in ("is-enabled", "is-active")}
+    return {
+        (node, word): (
+            cluster.exec(node, ["systemctl", word, "kubelet"], check=False).stdout.decode().strip()
+        )
+        for node in NODES
+        for word in ("is-enabled", "is-active")
+    }
 
 
-BACK = {(node, word): said for node in NODES for word, said in (("is-enabled", "enabled"), ("is-active", "active"))}
-GONE = {(node, word): said for node in NODES for word, said in (("is-enabled", "disabled"), ("is-active", "inactive"))}
+BACK = {
+    (node, word): said
+    for node in NODES
+    for word, said in (("is-enabled", "enabled"), ("is-active", "active"))
+}
+GONE = {
+    (node, word): said
+    for node in NODES
+    for word, said in (("is-enabled", "disabled"), ("is-active", "inactive"))
+}
 
 
 def power_cut(cluster):
@@ -49,11 +63,16 @@ def test_all_kubelets_are_brought_back_and_the_api_with_them(cluster, play):
     done, report = play(*CONSENT, name="node_unreachable")
     assert done.returncode == 2 and units(cluster) == GONE, done.stdout[-4000:]
     assert report["plan"] and all(
-        "kubemend_allow=api_down" in step["blocked_by"] for step in report["plan"]), report["plan"]
+        "kubemend_allow=api_down" in step["blocked_by"] for step in report["plan"]
+    ), report["plan"]
 
     done, report = play("--check", "--diff", *CONSENT, *ALLOW, name="node_unreachable")
-    assert sorted((step["host"], step["remedy"]) for step in report["plan"]) == sorted((node, remedy) for node in NODES for remedy in (ENABLE, START))
-    assert all(step["allowed"] for step in report["plan"]) and units(cluster) == GONE, done.stdout[-4000:]
+    assert sorted((step["host"], step["remedy"]) for step in report["plan"]) == sorted(
+        (node, remedy) for node in NODES for remedy in (ENABLE, START)
+    )
+    assert all(step["allowed"] for step in report["plan"]) and units(cluster) == GONE, done.stdout[
+        -4000:
+    ]
 
     done, report = play(*CONSENT, *ALLOW, name="node_unreachable")
     assert ended(report) == ["done"] * 4 and units(cluster) == BACK, done.stdout[-4000:]

@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The roles of examples/rbac are enough for an audit, and what one of them gave reads unknown once it is gone."""
+"""The roles of examples/rbac are enough for an audit, and what one of them gave reads unknown
+once it is gone.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ import json
 
 from tests.gate import machine
 
-ROLES, NAME, PATH = machine.ROOT / "examples" / "rbac" / "audit.yml", "kubemend-audit", "/root/kubemend-audit.conf"
+ROLES, NAME, PATH = (
+    machine.ROOT / "examples" / "rbac" / "audit.yml",
+    "kubemend-audit",
+    "/root/kubemend-audit.conf",
+)
 
 
 @contextlib.contextmanager
@@ -19,12 +25,29 @@ def limited(cluster):
     """A kubeconfig of the ServiceAccount on m1, the first that is asked."""
     cluster.kubectl("apply", "-f", "-", input=ROLES.read_bytes())
     try:
-        data = {"server": f"https://{cluster.node('m1').ip}:6443",
-                "certificate-authority-data": base64.b64encode(cluster.exec("m1", ["cat", "/etc/kubernetes/pki/ca.crt"]).stdout).decode()}
-        cluster.write("m1", PATH, json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": NAME, "clusters": [{"name": NAME, "cluster": data}],
-            "users": [{"name": NAME, "user": {"token": token(cluster)}}],
-            "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}]}).encode(), mode="600")
+        data = {
+            "server": f"https://{cluster.node('m1').ip}:6443",
+            "certificate-authority-data": (
+                base64.b64encode(
+                    cluster.exec("m1", ["cat", "/etc/kubernetes/pki/ca.crt"]).stdout
+                ).decode()
+            ),
+        }
+        cluster.write(
+            "m1",
+            PATH,
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": NAME,
+                    "clusters": [{"name": NAME, "cluster": data}],
+                    "users": [{"name": NAME, "user": {"token": token(cluster)}}],
+                    "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
+                }
+            ).encode(),
+            mode="600",
+        )
         yield
     finally:
         cluster.exec("m1", ["rm", "-f", PATH])
@@ -37,20 +60,30 @@ def token(cluster) -> str:
         return cluster.kubectl("-n", "kube-system", "create", "token", NAME).stdout.decode().strip()
 
     def made():
-        account = json.loads(cluster.kubectl("-n", "kube-system", "get", "serviceaccount", NAME, "-o", "json").stdout)
+        account = json.loads(
+            cluster.kubectl("-n", "kube-system", "get", "serviceaccount", NAME, "-o", "json").stdout
+        )
         return account.get("secrets")
 
     cluster.wait(made, 30, "the token of the ServiceAccount")
-    secret = json.loads(cluster.kubectl("-n", "kube-system", "get", "secret", made()[0]["name"], "-o", "json").stdout)
+    secret = json.loads(
+        cluster.kubectl(
+            "-n", "kube-system", "get", "secret", made()[0]["name"], "-o", "json"
+        ).stdout
+    )
     return base64.b64decode(secret["data"]["token"]).decode()
 
 
 def told(report: dict) -> set:
-    return {(one["code"], one["host"], one["component"], one["verdict"]) for one in report["verdicts"]}
+    return {
+        (one["code"], one["host"], one["component"], one["verdict"]) for one in report["verdicts"]
+    }
 
 
 def statuses(tmp_path) -> dict:
-    document = json.loads((tmp_path / "report" / "evidence" / "m1.cluster.json").read_text(encoding="utf-8"))
+    document = json.loads(
+        (tmp_path / "report" / "evidence" / "m1.cluster.json").read_text(encoding="utf-8")
+    )
     assert document["status"] == "ok", document["reason"]
     return {name: one["status"] for name, one in document["collectors"].items()}
 
@@ -68,8 +101,14 @@ def test_the_roles_are_enough_and_what_they_lack_is_unknown(cluster, play, tmp_p
         cluster.kubectl("-n", "kube-system", "delete", "rolebinding", NAME)
         done, report = play(*own, name="audit")
         assert done.returncode == 0, done.stdout[-3000:]
-        lost = {name for name, status in statuses(tmp_path).items() if status != as_administrator[name]}
-        assert lost and lost <= {"kubeadm_config", "kubelet_configs", "locks"}
-        unknown = {code for code, _host, _component, verdict in told(report) if verdict == "unknown"}
-        assert "KM110" in unknown and report["findings"] == everything["findings"]
+        lost = {
+            name for name, status in statuses(tmp_path).items() if status != as_administrator[name]
+        }
+        assert lost
+        assert lost <= {"kubeadm_config", "kubelet_configs", "locks"}
+        unknown = {
+            code for code, _host, _component, verdict in told(report) if verdict == "unknown"
+        }
+        assert "KM110" in unknown
+        assert report["findings"] == everything["findings"]
         assert "(denied)" in done.stdout

@@ -1,7 +1,8 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Repair on a real cluster: the plan changes nothing, the run does what the plan said, and what is not safe is refused.
+"""Repair on a real cluster: the plan changes nothing, the run does what the plan said, and what is
+not safe is refused.
 
 `make test` takes the release that the commit draws, KUBEMEND_TEST_FULL=1 both.
 """
@@ -19,7 +20,10 @@ SECRET = "    env:\n    - name: LAB_API_TOKEN\n      value: planted-secret-0815\
 
 
 def test_two_leaders(cluster, play):
-    """The default and the check run change nothing; the run does what they printed; 20 Jobs get one pod each."""
+    """The default and the check run change nothing; the run does what they printed.
+
+    20 Jobs get one pod each.
+    """
     path = manifest(MANAGER)
     with broken(cluster, "two-leaders"):
         text = cluster.read("m2", path).decode().replace("    image:", SECRET + "    image:", 1)
@@ -28,17 +32,25 @@ def test_two_leaders(cluster, play):
         wait_flag(cluster, "m2", MANAGER, "--leader-elect=false")
         before = state(cluster)
         done, observed = play(name="duplicate_pods")
-        assert done.returncode == 0 and observed["mode"] == "observe"
+        assert done.returncode == 0
+        assert observed["mode"] == "observe"
         done, planned = play("--check", "--diff", *CONSENT, name="duplicate_pods")
-        assert done.returncode == 0 and planned["mode"] == "plan"
+        assert done.returncode == 0
+        assert planned["mode"] == "plan"
         untouched(cluster, before)
         assert [step["allowed"] for step in observed["plan"]] == [False, False]
         assert [step["allowed"] for step in planned["plan"]] == [True, True]
 
         done, report = play(*CONSENT, name="duplicate_pods")
-        assert (done.returncode, report["exit_reason"], codes(report)) == (0, "ok", set()), done.stdout[-3000:]
+        assert (done.returncode, report["exit_reason"], codes(report)) == (
+            0,
+            "ok",
+            set(),
+        ), done.stdout[-3000:]
         assert report["plan"] == planned["plan"]
-        assert [(step["id"], step["state"]) for step in report["steps"]] == [(step["id"], "done") for step in planned["plan"]]
+        assert [(step["id"], step["state"]) for step in report["steps"]] == [
+            (step["id"], "done") for step in planned["plan"]
+        ]
         assert "planted-secret" not in done.stdout + json.dumps(report)
         assert cluster.read("m2", path).decode() == set_flag(text, "leader-elect", "true")
         assert not [name for name in listing(cluster, "m2") if name.startswith(".")]
@@ -47,20 +59,25 @@ def test_two_leaders(cluster, play):
         try:
             jobs.create_namespace(cluster, namespace)
             jobs.create(cluster, namespace, 20, 0)
-            cluster.wait(lambda: len(jobs.pods_created(cluster, namespace)) == 20, 60, "pods of 20 Jobs")
+            cluster.wait(
+                lambda: len(jobs.pods_created(cluster, namespace)) == 20, 60, "pods of 20 Jobs"
+            )
             assert {len(pods) for pods in jobs.pods_created(cluster, namespace).values()} == {1}
         finally:
             jobs.remove(cluster, namespace)
 
         after = state(cluster)
         done, again = play(*CONSENT)
-        assert done.returncode == 0 and again["steps"] == []
+        assert done.returncode == 0
+        assert again["steps"] == []
         untouched(cluster, after)
 
 
 def test_two_masters_in_order_the_first_is_not_rolled_back(cluster, play):
-    with broken(cluster, "two-leaders-kcm-only", target="m2", symptom=False), \
-            broken(cluster, "two-leaders-kcm-only", target="m3", symptom=False):
+    with (
+        broken(cluster, "two-leaders-kcm-only", target="m2", symptom=False),
+        broken(cluster, "two-leaders-kcm-only", target="m3", symptom=False),
+    ):
         for node in ("m2", "m3"):
             wait_election_off(cluster, node, MANAGER)
         done, report = play(*CONSENT)
@@ -82,7 +99,8 @@ def test_stray_backup_is_moved_out_and_kept(cluster, play):
         if plan["move_out"]["allowed"]:
             assert (done.returncode, codes(report)) == (0, set()), done.stdout[-3000:]
             assert not [name for name in listing(cluster, "m2") if name.endswith(".bak")]
-        else:  # the running process follows the backup: which of the two is right is the operator's to say
+        # the running process follows the backup: which of the two is right is the operator's to say
+        else:
             assert "compare" in plan["move_out"]["blocked_by"]
 
 
@@ -91,7 +109,11 @@ def test_a_dead_kubelet_comes_first_and_nothing_is_edited(cluster, play):
         before = state(cluster)
         done, report = play(*CONSENT)
         assert "mend the kubelet of m2 first" in report["plan"][0]["blocked_by"]
-        assert (done.returncode, report["exit_reason"], report["steps"]) == (2, "refused", []), done.stdout[-3000:]
+        assert (done.returncode, report["exit_reason"], report["steps"]) == (
+            2,
+            "refused",
+            [],
+        ), done.stdout[-3000:]
         untouched(cluster, before)
 
 
@@ -108,20 +130,37 @@ def test_an_image_that_is_gone_is_refused_before_the_write(cluster, play):
         wait_election_off(cluster, "m2", MANAGER)
         images = cluster.exec("m2", "ctr -n k8s.io images ls -q").stdout.decode().split()
         image = next(name for name in images if f"/{MANAGER}:" in name)
-        cluster.exec("m2", f"ctr -n k8s.io images export /root/lab-image.tar {image} && ctr -n k8s.io images rm {image}", timeout=120)
+        cluster.exec(
+            "m2",
+            f"ctr -n k8s.io images export /root/lab-image.tar {image} && ctr -n k8s.io images rm"
+            f" {image}",
+            timeout=120,
+        )
         try:
             before = state(cluster)
             done, planned = play("--check", *CONSENT)
-            assert (done.returncode, planned["exit_reason"], planned["mode"]) == (2, "refused", "plan"), done.stdout[-3000:]
-            assert "would be refused: the image" in " ".join(done.stdout.split()), done.stdout[-3000:]
+            assert (done.returncode, planned["exit_reason"], planned["mode"]) == (
+                2,
+                "refused",
+                "plan",
+            ), done.stdout[-3000:]
+            assert "would be refused: the image" in " ".join(done.stdout.split()), done.stdout[
+                -3000:
+            ]
             untouched(cluster, before)
             done, report = play(*CONSENT)
             assert (done.returncode, report["exit_reason"]) == (2, "refused"), done.stdout[-3000:]
-            assert [step["state"] for step in report["steps"]] == ["refused"] and "image" in report["steps"][0]["reason"]
-            assert (report["steps"], report["plan"]) == (planned["steps"], planned["plan"])  # what check mode said
+            assert [step["state"] for step in report["steps"]] == ["refused"]
+            assert "image" in report["steps"][0]["reason"]
+            # what check mode said
+            assert (report["steps"], report["plan"]) == (planned["steps"], planned["plan"])
             untouched(cluster, before, journal=False)
         finally:
-            cluster.exec("m2", "ctr -n k8s.io images import /root/lab-image.tar && rm /root/lab-image.tar", timeout=120)
+            cluster.exec(
+                "m2",
+                "ctr -n k8s.io images import /root/lab-image.tar && rm /root/lab-image.tar",
+                timeout=120,
+            )
 
 
 def test_without_an_api_server_nothing_is_edited(cluster, play):
@@ -129,12 +168,18 @@ def test_without_an_api_server_nothing_is_edited(cluster, play):
         before = {name: entry[0] for name, entry in state(cluster).items()}
         done, report = play(*CONSENT)
         one = by_name("api-down")
-        wrong = runner.differences(report, one.expect(cluster, "m2"), set(),
-                                   consequences=one.consequences(cluster, "m2"))
+        wrong = runner.differences(
+            report, one.expect(cluster, "m2"), set(), consequences=one.consequences(cluster, "m2")
+        )
         assert wrong == [], done.stdout[-3000:]
         assert {step["allowed"] for step in report["plan"]} == {False}
         done, report = play(*CONSENT, name="pods_stay_pending")
         text = " ".join(done.stdout.split())
-        assert (done.returncode, report["exit_reason"], report["plan"]) == (0, "ok", []), text[-3000:]
-        assert text.count("the API does not answer (") == 1 and "which pods stay Pending is not known before it does" in text, text[-3000:]
+        assert (done.returncode, report["exit_reason"], report["plan"]) == (0, "ok", []), text[
+            -3000:
+        ]
+        assert (
+            text.count("the API does not answer (") == 1
+            and "which pods stay Pending is not known before it does" in text
+        ), text[-3000:]
         assert {name: entry[0] for name, entry in state(cluster).items()} == before

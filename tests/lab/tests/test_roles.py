@@ -22,10 +22,28 @@ def test_molecule(role, tmp_path):
         pytest.skip(reason)
     home = venvs.ensure("test")
     env = machine.environment(
-        KUBEMEND_LAB_K8S=RELEASES[0], KUBEMEND_ROOT=str(machine.ROOT), KUBEMEND_REPORTS=str(tmp_path), KUBEMEND_INVENTORY="localhost,",
-        ANSIBLE_COLLECTIONS_PATH=os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))]),
-        ANSIBLE_HOME=str(tmp_path / "ansible"), NO_COLOR="1", ANSIBLE_NOCOLOR="1", PY_COLORS="0")
+        KUBEMEND_LAB_K8S=RELEASES[0],
+        KUBEMEND_ROOT=str(machine.ROOT),
+        KUBEMEND_REPORTS=str(tmp_path),
+        KUBEMEND_INVENTORY="localhost,",
+        ANSIBLE_COLLECTIONS_PATH=os.pathsep.join(
+            [str(venvs.collections()), str(venvs.bundled("containers.podman"))]
+        ),
+        ANSIBLE_HOME=str(tmp_path / "ansible"),
+        NO_COLOR="1",
+        ANSIBLE_NOCOLOR="1",
+        PY_COLORS="0",
+    )
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
-    done = subprocess.run([home / "bin" / "molecule", "test", "-s", role], env=env, cwd=machine.ROOT / "extensions", stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1200, check=False)
+    done = subprocess.run(
+        [home / "bin" / "molecule", "test", "-s", role],
+        env=env,
+        cwd=machine.ROOT / "extensions",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-5000:]

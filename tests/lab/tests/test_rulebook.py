@@ -1,11 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Alerts to a real ansible-rulebook: the right playbook, its diagnosis; a second alert in time starts none, and no two runs are at once."""
+"""Alerts to a real ansible-rulebook: the right playbook, its diagnosis.
+
+A second alert in time starts none, and no two runs are at once.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -30,9 +34,17 @@ SECONDS = 120
 
 def post(port: int, *alerts: str, status: str = "firing", token: str = TOKEN) -> int:
     """What Alertmanager's webhook sends, as far as it is looked at; the answer's code."""
-    body = {"version": "4", "status": status, "commonLabels": {}, "alerts": [{"status": status, "labels": {"alertname": name}} for name in alerts]}
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/endpoint", json.dumps(body).encode(),
-                                     {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
+    body = {
+        "version": "4",
+        "status": status,
+        "commonLabels": {},
+        "alerts": [{"status": status, "labels": {"alertname": name}} for name in alerts],
+    }
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/endpoint",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {token}"},
+    )
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return answer.status
@@ -54,7 +66,9 @@ def waited(condition, what: str, log: Path):
         if found:
             return found
         time.sleep(0.5)
-    raise AssertionError(f"{what} did not happen in {SECONDS} s:\n{log.read_text(errors='replace')[-3000:]}")
+    raise AssertionError(
+        f"{what} did not happen in {SECONDS} s:\n{log.read_text(errors='replace')[-3000:]}"
+    )
 
 
 def listens(port: int) -> bool:
@@ -71,7 +85,10 @@ class Runs:
 
     def __call__(self, count: int) -> list[dict]:
         """The reports once there are that many whole ones, else nothing."""
-        found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(self.home.glob(".kubemend/runs/*/report.json"))]
+        found = [
+            json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(self.home.glob(".kubemend/runs/*/report.json"))
+        ]
         return found if len(found) >= count else []
 
 
@@ -79,20 +96,44 @@ class Runs:
 def rulebook(cluster, tmp_path):
     """(port, runs, log) of a rulebook that listens for this cluster."""
     if machine.need({"java": "default-jre-headless"}):
-        repairing.impossible("ansible-rulebook needs Java: install the package default-jre-headless")
+        repairing.impossible(
+            "ansible-rulebook needs Java: install the package default-jre-headless"
+        )
     home, port, log = venvs.ensure("rulebook"), free_port(), tmp_path / "rulebook.log"
     # Reports go to the user's folder; ssh's sockets too, whose paths may not be as long as that.
     sockets = tempfile.mkdtemp(prefix="km-")
-    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), HOME=str(tmp_path), KUBEMEND_TOKEN=TOKEN,
-                              ANSIBLE_SSH_CONTROL_PATH_DIR=sockets,
-                              JAVA_HOME=str(Path(os.path.realpath(shutil.which("java") or "")).parents[1]))
-    env["PATH"] = os.pathsep.join([str(home / "bin"), str(Path(sys.executable).parent), env["PATH"]])
+    env = machine.environment(
+        ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()),
+        HOME=str(tmp_path),
+        KUBEMEND_TOKEN=TOKEN,
+        ANSIBLE_SSH_CONTROL_PATH_DIR=sockets,
+        JAVA_HOME=str(Path(os.path.realpath(shutil.which("java") or "")).parents[1]),
+    )
+    env["PATH"] = os.pathsep.join(
+        [str(home / "bin"), str(Path(sys.executable).parent), env["PATH"]]
+    )
     settings = tmp_path / "vars.yml"
     settings.write_text(json.dumps({"kubemend_port": port}), encoding="utf-8")
     with open(log, "wb") as output:
         process = subprocess.Popen(
-            [str(home / "bin" / "ansible-rulebook"), "--rulebook", "kubemend.remediation.alertmanager", "-i", str(cluster.inventory), "--vars", str(settings),
-             "--env-vars", "KUBEMEND_TOKEN"], env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            [
+                str(home / "bin" / "ansible-rulebook"),
+                "--rulebook",
+                "kubemend.remediation.alertmanager",
+                "-i",
+                str(cluster.inventory),
+                "--vars",
+                str(settings),
+                "--env-vars",
+                "KUBEMEND_TOKEN",
+            ],
+            env=env,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     try:
         waited(lambda: listens(port), "listening", log)
         yield port, Runs(tmp_path), log
@@ -112,18 +153,44 @@ def test_an_alert_ends_in_a_diagnosis(cluster, rulebook):
     with repairing.broken(cluster, "kubelet-stopped", target="w1"):
         before = repairing.state(cluster)
         assert post(port, "KubeletDown", token="another") == 401
-        assert (post(port, "KubeletDown", status="resolved"), post(port, "Watchdog"), post(port, "NotKubeletDown")) == (200, 200, 200)
+        assert (
+            post(port, "KubeletDown", status="resolved"),
+            post(port, "Watchdog"),
+            post(port, "NotKubeletDown"),
+        ) == (200, 200, 200)
         assert post(port, "Watchdog", "KubeletDown") == 200
         (report,) = waited(lambda: runs(1), "the run", log)
-        assert (report["symptom"]["name"], report["mode"], report["steps"]) == ("node_unreachable", "observe", []), report["mode"]
-        assert "KM502" in {finding["code"] for finding in report["findings"] if finding["host"] == "w1"}
+        assert (report["symptom"]["name"], report["mode"], report["steps"]) == (
+            "node_unreachable",
+            "observe",
+            [],
+        ), report["mode"]
+        assert "KM502" in {
+            finding["code"] for finding in report["findings"] if finding["host"] == "w1"
+        }
         # Of the same kind: answered by that run. Of others: one run each, one after the other.
-        assert (post(port, "KubeNodeNotReady"), post(port, "KubeletDown"), post(port, "KubePodNotReady"), post(port, "NodeFileDescriptorLimit")) == (200,) * 4
+        assert (
+            post(port, "KubeNodeNotReady"),
+            post(port, "KubeletDown"),
+            post(port, "KubePodNotReady"),
+            post(port, "NodeFileDescriptorLimit"),
+        ) == (200,) * 4
         reports = waited(lambda: runs(3), "two more runs", log)
-        assert [one["symptom"]["name"] for one in reports] == ["node_unreachable", "pods_stay_pending", "too_many_open_files"]
-        assert all(earlier["finished"] <= later["started"] for earlier, later in zip(reports, reports[1:]))
+        assert [one["symptom"]["name"] for one in reports] == [
+            "node_unreachable",
+            "pods_stay_pending",
+            "too_many_open_files",
+        ]
+        assert all(
+            earlier["finished"] <= later["started"]
+            for earlier, later in itertools.pairwise(reports)
+        )
         time.sleep(5)
         assert len(runs(1)) == 3
         repairing.untouched(cluster, before)
-        stopped = cluster.exec("w1", ["systemctl", "is-active", "kubelet"], check=False).stdout.decode().strip()
+        stopped = (
+            cluster.exec("w1", ["systemctl", "is-active", "kubelet"], check=False)
+            .stdout.decode()
+            .strip()
+        )
         assert stopped == "inactive"

@@ -1,5 +1,6 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The scheduler, without a cluster."""
+
 from __future__ import annotations
 
 import json
@@ -20,7 +21,9 @@ def shape(rounds):
 
 
 def test_worker_cases_share_a_round_on_different_workers():
-    assert shape(plan_rounds([worker("a"), worker("b")], WORKERS)) == [(NEW, [("a", "w1"), ("b", "w2")])]
+    assert shape(plan_rounds([worker("a"), worker("b")], WORKERS)) == [
+        (NEW, [("a", "w1"), ("b", "w2")])
+    ]
 
 
 def test_more_worker_cases_than_workers_make_another_round():
@@ -42,14 +45,26 @@ def test_the_same_incident_is_never_twice_in_a_round():
 
 
 def test_what_occupies_more_than_a_worker_is_alone_and_the_kernel_is_last():
-    cases = [Case("k", NEW, None, "kernel"), Case("c", NEW, None, "cluster"), Case("m", NEW), worker("a"), worker("b")]
+    cases = [
+        Case("k", NEW, None, "kernel"),
+        Case("c", NEW, None, "cluster"),
+        Case("m", NEW),
+        worker("a"),
+        worker("b"),
+    ]
     assert [[case.incident for case in one.cases] for one in plan_rounds(cases, WORKERS)] == [
-        ["a", "b"], ["m"], ["c"], ["k"]]
+        ["a", "b"],
+        ["m"],
+        ["c"],
+        ["k"],
+    ]
 
 
 def test_a_case_with_an_audit_of_its_own_shares_with_nobody_but_gets_a_worker():
     assert shape(plan_rounds([worker("a", alone=True), worker("b")], WORKERS)) == [
-        (NEW, [("b", "w1")]), (NEW, [("a", "w1")])]
+        (NEW, [("b", "w1")]),
+        (NEW, [("a", "w1")]),
+    ]
 
 
 def test_rounds_of_one_version_follow_each_other():
@@ -64,9 +79,14 @@ def test_every_case_is_planned_once():
 
 
 REPORT = {
-    "findings": [{"code": "KM101", "host": "m2", "component": "kube-scheduler"}, {"code": "KM113", "host": None}],
-    "verdicts": [{"code": "KM106", "component": None, "verdict": "unknown"},
-                 {"code": "KM101", "component": "kube-scheduler", "verdict": "present"}],
+    "findings": [
+        {"code": "KM101", "host": "m2", "component": "kube-scheduler"},
+        {"code": "KM113", "host": None},
+    ],
+    "verdicts": [
+        {"code": "KM106", "component": None, "verdict": "unknown"},
+        {"code": "KM101", "component": "kube-scheduler", "verdict": "present"},
+    ],
 }
 EXPECTED = {("KM101", "m2", "kube-scheduler"), ("KM113", None, None)}
 
@@ -77,7 +97,10 @@ def test_the_exact_findings_differ_in_nothing():
 
 def test_too_few_and_too_many_findings_are_both_told_with_their_host():
     wrong = differences(REPORT, {("KM109", "m3", None), ("KM113", None, None)}, set())
-    assert wrong == [("m3", "not found: KM109 m3 None"), ("m2", "found but not there: KM101 m2 kube-scheduler")]
+    assert wrong == [
+        ("m3", "not found: KM109 m3 None"),
+        ("m2", "found but not there: KM101 m2 kube-scheduler"),
+    ]
 
 
 def test_a_consequence_may_be_there_or_not_yet():
@@ -92,7 +115,9 @@ def test_an_unknown_that_was_expected_must_be_there():
 
 
 def test_certainty_is_demanded_only_where_it_is_promised():
-    assert differences(REPORT, EXPECTED, set(), nothing_unknown=True) == [(None, "unknown: KM106 None")]
+    assert differences(REPORT, EXPECTED, set(), nothing_unknown=True) == [
+        (None, "unknown: KM106 None")
+    ]
 
 
 def test_resume_skips_what_passed_last_on_these_bytes(tmp_path):

@@ -11,8 +11,11 @@ import re
 from tests.lab.support import sampling as drawn
 
 HERE = pathlib.Path(__file__).parent
-IDS = [f"tests/lab/tests/{file.name}::{name}" for file in sorted(HERE.glob("test_*.py"))
-       for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)]
+IDS = [
+    f"tests/lab/tests/{file.name}::{name}"
+    for file in sorted(HERE.glob("test_*.py"))
+    for name in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+]
 
 
 def test_the_same_commit_draws_the_same_and_no_test_is_never_drawn():
@@ -22,8 +25,12 @@ def test_the_same_commit_draws_the_same_and_no_test_is_never_drawn():
 
 def test_every_scenario_is_drawn_by_some_commit_and_one_by_each():
     out = [drawn.scenarios_left_out(str(number)) for number in range(20)]
-    assert {len(one) for one in out} == {len(drawn.SCENARIOS) - 1} and {name for one in out for name in set(drawn.SCENARIOS) - set(one)} == set(drawn.SCENARIOS)
-    assert all((HERE.parents[2] / "extensions/molecule" / name / "molecule.yml").is_file() for name in drawn.SCENARIOS)
+    assert {len(one) for one in out} == {len(drawn.SCENARIOS) - 1}
+    assert {name for one in out for name in set(drawn.SCENARIOS) - set(one)} == set(drawn.SCENARIOS)
+    assert all(
+        (HERE.parents[2] / "extensions/molecule" / name / "molecule.yml").is_file()
+        for name in drawn.SCENARIOS
+    )
 
 
 def test_as_many_as_stand_there():

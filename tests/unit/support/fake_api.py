@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An API server that is written to, behind a unix socket as kubectl proxy has it, and what it is to do wrong."""
+"""An API server that is written to, behind a unix socket as kubectl proxy has it, and what it is
+to do wrong.
+"""
 
 import contextlib
 import copy
@@ -13,31 +15,42 @@ import socketserver
 import tempfile
 import threading
 import urllib.parse
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import client as api, kubeconfig
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import api_object_change as config_map
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
+    client as api,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
+    kubeconfig,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    api_object_change as config_map,
+)
 
 UID = "11111111-2222-3333-4444-555555555555"
 SYSTEM = "/api/v1/namespaces/kube-system"
 
 
 class Api:
-    """Objects by their path. wrong: {method: "refuse", "lose" or "drop"}: a 500, a connection that ends before or after it is done.
+    """Objects by their path. wrong: {method: "refuse", "lose" or "drop"}.
 
-    before(method, path): what happens just before a request is answered; it may say one of these words too, or give another answer (code, object, headers).
+    A 500, a connection that ends before or after it is done.
+
+    before(method, path): what happens just before a request is answered; it may say one of these
+    words too, or give another answer (code, object, headers).
     """
 
     def __init__(self) -> None:
-        self.objects: "dict[str, dict[str, Any]]" = {SYSTEM: {"metadata": {"uid": UID}}}
+        self.objects: dict[str, dict[str, Any]] = {SYSTEM: {"metadata": {"uid": UID}}}
         self.version, self.wrong, self.up = 7, {}, True
-        self.seen: "list[str]" = []
+        self.seen: list[str] = []
         self.pods = 1
-        self.events: "list[dict[str, Any]]" = [{"type": "ADDED", "object": {"metadata": {"name": "other", "uid": "other"}}}]
+        self.events: list[dict[str, Any]] = [
+            {"type": "ADDED", "object": {"metadata": {"name": "other", "uid": "other"}}}
+        ]
         self.before: Any = lambda method, path: None
 
     def put(self, path: str, item: "dict[str, Any]") -> "dict[str, Any]":
@@ -48,21 +61,32 @@ class Api:
 
     def create(self, path: str, sent: "dict[str, Any]") -> "dict[str, Any]":
         """A Job, and as many pods as the controller managers that are at work."""
-        job = self.put("%s/%s" % (path, sent["metadata"]["name"]), sent)
+        job = self.put("{}/{}".format(path, sent["metadata"]["name"]), sent)
         job["metadata"]["uid"] = "job-%d" % self.version
         for number in range(self.pods):
-            meta = {"name": "pod-%d" % number, "uid": "pod-%d" % number, "ownerReferences": [{"uid": job["metadata"]["uid"]}],
-                    "labels": sent["spec"]["template"]["metadata"]["labels"]}
+            meta = {
+                "name": "pod-%d" % number,
+                "uid": "pod-%d" % number,
+                "ownerReferences": [{"uid": job["metadata"]["uid"]}],
+                "labels": sent["spec"]["template"]["metadata"]["labels"],
+            }
             self.put("%s/pods/pod-%d" % (SYSTEM, number), {"metadata": meta})
-            self.events += [{"type": kind, "object": {"metadata": meta}} for kind in ("ADDED", "MODIFIED")]
+            self.events += [
+                {"type": kind, "object": {"metadata": meta}} for kind in ("ADDED", "MODIFIED")
+            ]
         return job
 
-    def answer(self, method: str, path: str, query: "dict[str, str]", sent: Any) -> "tuple[int, Any]":
+    def answer(
+        self, method: str, path: str, query: "dict[str, str]", sent: Any
+    ) -> "tuple[int, Any]":
         """The code and the object."""
         if method == "PUT":
             if path not in self.objects:
                 return 404, {}
-            if sent["metadata"].get("resourceVersion") != self.objects[path]["metadata"]["resourceVersion"]:
+            if (
+                sent["metadata"].get("resourceVersion")
+                != self.objects[path]["metadata"]["resourceVersion"]
+            ):
                 return 409, {"kind": "Status", "message": "the object has been modified"}
             return 200, self.put(path, sent)
         if method == "POST":
@@ -72,11 +96,30 @@ class Api:
         if "watch" in query:
             return 200, b"".join(json.dumps(event).encode() + b"\n" for event in self.events)
         if path.rpartition("/")[2] in ("jobs", "pods", "nodes"):
-            wanted = [pair.partition("=")[::2] for pair in query.get("labelSelector", "").split(",") if pair]
-            items = [item for name, item in self.objects.items() if name.rpartition("/")[0] == path
-                     and all((item["metadata"].get("labels") or {}).get(key) == value for key, value in wanted)]
-            return 200, {"kind": "List", "metadata": {"resourceVersion": str(self.version)}, "items": items}
-        return (200, self.objects[path]) if path in self.objects else (404, {"kind": "Status", "message": "not found"})
+            wanted = [
+                pair.partition("=")[::2]
+                for pair in query.get("labelSelector", "").split(",")
+                if pair
+            ]
+            items = [
+                item
+                for name, item in self.objects.items()
+                if name.rpartition("/")[0] == path
+                and all(
+                    (item["metadata"].get("labels") or {}).get(key) == value
+                    for key, value in wanted
+                )
+            ]
+            return 200, {
+                "kind": "List",
+                "metadata": {"resourceVersion": str(self.version)},
+                "items": items,
+            }
+        return (
+            (200, self.objects[path])
+            if path in self.objects
+            else (404, {"kind": "Status", "message": "not found"})
+        )
 
 
 class _Server(socketserver.ThreadingUnixStreamServer):
@@ -97,16 +140,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         fake, parts = self.server.fake, urllib.parse.urlsplit(self.path)  # type: ignore[attr-defined]
         sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
-        fake.seen.append("%s %s" % (self.command, parts.path))
+        fake.seen.append(f"{self.command} {parts.path}")
         wrong = fake.before(self.command, parts.path) or fake.wrong.get(self.command)
         if wrong == "lose":
             self.close_connection = True
             return
-        code, item, headers = 500, {"kind": "Status", "message": "etcdserver: request timed out"}, {}
+        code, item, headers = (
+            500,
+            {"kind": "Status", "message": "etcdserver: request timed out"},
+            {},
+        )
         if isinstance(wrong, tuple):
             code, item, headers = wrong
         elif wrong != "refuse":
-            code, item = fake.answer(self.command, parts.path, dict(urllib.parse.parse_qsl(parts.query)), sent)
+            code, item = fake.answer(
+                self.command, parts.path, dict(urllib.parse.parse_qsl(parts.query)), sent
+            )
         if isinstance(item, tuple):
             item, headers = item
         if wrong == "drop":
@@ -135,7 +184,16 @@ def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
     class Door(api.Client):
         """In the place of kubectl proxy."""
 
-        def __init__(self, where: str, name: str, kubectl: str, config: str, deadline: Any, server: Any = None, read_only: bool = True) -> None:
+        def __init__(
+            self,
+            where: str,
+            name: str,
+            kubectl: str,
+            config: str,
+            deadline: Any,
+            server: Any = None,
+            read_only: bool = True,
+        ) -> None:
             super().__init__(str(path / "sock") if fake.up else str(path / "none"), deadline)
             self.read_only = read_only
 

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's disk for the tests of the write: a manifest folder, our own folder, and what was to be seen in both."""
+"""A node's disk for the tests of the write.
+
+A manifest folder, our own folder, and what was to be seen in both.
+"""
 
 import contextlib
 import ctypes
@@ -13,7 +16,6 @@ import select
 import shutil
 import subprocess
 import time
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,12 +24,25 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import file_change as change, interrupted_changes as recover
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    file_change as change,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    interrupted_changes as recover,
+)
 
 RUN = "20261121T090000Z-1a2b3c"
 NEXT = "20261121T100000Z-4d5e6f"
-BEFORE = b"spec:\r\n  - --leader-elect=false\t# \xc3\xa9 tab\r\n  - --token=S3cret \xff\r\nno newline at the end"
+BEFORE = (
+    b"spec:\r\n  - --leader-elect=false\t# \xc3\xa9 tab\r\n  - --token=S3cret \xff\r\nno newline at"
+    b" the end"
+)
 AFTER = BEFORE.replace(b"false", b"true")
 SPLICES = [(BEFORE.index(b"false"), BEFORE.index(b"false") + 5, b"false", b"true")]
 
@@ -50,12 +65,23 @@ class Node:
             self.file.chmod(0o640)
 
     def step(self, run_id: str = RUN, **more: Any) -> journal.Step:
-        return journal.Step(run_id, "m1:KM101:kube-scheduler", "leader election on", "KM101", root=str(self.root), **more)
+        return journal.Step(
+            run_id,
+            "m1:KM101:kube-scheduler",
+            "leader election on",
+            "KM101",
+            root=str(self.root),
+            **more,
+        )
 
     def swap(self, run_id: str = RUN, **more: Any) -> dict[str, Any]:
-        return change.compare_and_swap(str(self.file), sha(BEFORE), SPLICES, self.step(run_id, **more))
+        return change.compare_and_swap(
+            str(self.file), sha(BEFORE), SPLICES, self.step(run_id, **more)
+        )
 
-    def refused(self, *words: str, changed: bool = False, action: "Callable[[], Any] | None" = None) -> str:
+    def refused(
+        self, *words: str, changed: bool = False, action: "Callable[[], Any] | None" = None
+    ) -> str:
         """One sentence with these words, and the file as it was."""
         before = self.bytes()
         with pytest.raises(durable.ChangeError) as error:
@@ -63,7 +89,8 @@ class Node:
         sentence = str(error.value)
         for word in words:
             assert word in sentence
-        assert "\n" not in sentence and not sentence.endswith(".")
+        assert "\n" not in sentence
+        assert not sentence.endswith(".")
         assert error.value.changed is changed
         if not changed:
             assert self.bytes() == before
@@ -84,11 +111,18 @@ class Node:
         return journal.list_runs(str(self.root))
 
     def results(self, run_id: str = RUN) -> list[str | None]:
-        return [item["end"]["result"] if item["end"] else None for item in journal.read_run(run_id, str(self.root))]
+        return [
+            item["end"]["result"] if item["end"] else None
+            for item in journal.read_run(run_id, str(self.root))
+        ]
 
     def own(self) -> list[str]:
         """Every name in our own folder."""
-        return sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*")) if self.root.exists() else []
+        return (
+            sorted(str(path.relative_to(self.root)) for path in self.root.rglob("*"))
+            if self.root.exists()
+            else []
+        )
 
 
 class Call(NamedTuple):
@@ -119,17 +153,31 @@ class Ended:
 
 
 STRACE = shutil.which("strace")
-READY = "chdir"  # what the child calls until strace is seen to trace it; nothing that is tested does
-CALLS = READY + ",write,fsync,rename,renameat,renameat2,unlink,unlinkat,link,linkat,openat,mkdir,mkdirat,rmdir,fchown,fchmod,fsetxattr"
+# what the child calls until strace is seen to trace it; nothing that is tested does
+READY = "chdir"
+CALLS = (
+    READY
+    + ",write,fsync,rename,renameat,renameat2,unlink,unlinkat,link,linkat,openat,mkdir,mkdirat,rmdir,fchown,fchmod,fsetxattr"
+)
 
 
 def _works() -> bool:
     if not STRACE:
         return False
-    return subprocess.run([STRACE, "-f", "-o", "/dev/null", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            [STRACE, "-f", "-o", "/dev/null", "true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        ).returncode
+        == 0
+    )
 
 
-needs_strace = pytest.mark.skipif(not _works(), reason="strace is missing or may not trace here (Debian package strace)")
+needs_strace = pytest.mark.skipif(
+    not _works(), reason="strace is missing or may not trace here (Debian package strace)"
+)
 
 
 def traced(folder: Path, action: Callable[[], Any], inject: "str | None" = None) -> Ended:
@@ -142,8 +190,24 @@ def traced(folder: Path, action: Callable[[], Any], inject: "str | None" = None)
     if pid == 0:
         _child(gate, mine, action, answer)
     os.close(gate)
-    command = [STRACE or "strace", "-qq", "-y", "-s", "400", "-o", str(log), "-e", "trace=" + CALLS, "-p", str(pid)]
-    strace = subprocess.Popen(command + (["-e", "inject=" + inject] if inject else []), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [
+        STRACE or "strace",
+        "-qq",
+        "-y",
+        "-s",
+        "400",
+        "-o",
+        str(log),
+        "-e",
+        "trace=" + CALLS,
+        "-p",
+        str(pid),
+    ]
+    strace = subprocess.Popen(
+        command + (["-e", "inject=" + inject] if inject else []),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         end = time.monotonic() + 120
         while not log.exists() or READY + "(" not in log.read_text(errors="replace"):
@@ -153,13 +217,20 @@ def traced(folder: Path, action: Callable[[], Any], inject: "str | None" = None)
         os.close(mine)  # the child goes on
         status = os.waitpid(pid, 0)[1]
         strace.wait(120)
-    calls = [Call(*found) for found in re.findall(r"^(?:\d+ +)?(\w+)\((.*)$", log.read_text(errors="replace"), re.M) if found[0] != READY]
-    return Ended(os.WIFSIGNALED(status), json.loads(answer.read_text()) if answer.exists() else None, calls)
+    calls = [
+        Call(*found)
+        for found in re.findall(r"^(?:\d+ +)?(\w+)\((.*)$", log.read_text(errors="replace"), re.M)
+        if found[0] != READY
+    ]
+    return Ended(
+        os.WIFSIGNALED(status), json.loads(answer.read_text()) if answer.exists() else None, calls
+    )
 
 
 def _child(gate: int, mine: int, action: Callable[[], Any], answer: Path) -> None:
     try:
-        ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER, for those who are not root
+        # PR_SET_PTRACER, for those who are not root
+        ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
         os.close(mine)
         while not select.select([gate], [], [], 0.001)[0]:
             os.chdir(".")
@@ -176,7 +247,12 @@ def _child(gate: int, mine: int, action: Callable[[], Any], answer: Path) -> Non
 @contextlib.contextmanager
 def tmpfs(folder: Path, options: str) -> Iterator[None]:
     """A filesystem of its own."""
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "kubemend-test", str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "kubemend-test", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         pytest.skip("tmpfs cannot be mounted here: " + durable.one_line(done.stderr))
     try:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for kubectl: `config view` and `proxy` over recorded answers. Its kubeconfig is JSON:
 
-{"server": URL, "ca": PEM, "answers": path of recorded answers, "broken": {URL: text of the proxy's 500},
- "codes": {path: [HTTP status, ...]}, "differ": {URL: holder}, "slow": seconds, "fail": text}
+{"server": URL, "ca": PEM, "answers": path of recorded answers, "broken": {URL: text of the proxy's
+500}, "codes": {path: [HTTP status, ...]}, "differ": {URL: holder}, "slow": seconds, "fail": text}
 """
 
 import base64
@@ -19,7 +19,7 @@ import urllib.parse
 
 def option(name):
     for argument in sys.argv[1:]:
-        if argument.startswith("--%s=" % name):
+        if argument.startswith(f"--{name}="):
             return argument.split("=", 1)[1]
     return None
 
@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             answer = {"kind": "Status", "message": "refused for the test", "code": code}
         text = json.dumps(answer)
         if SERVER in FACTS.get("differ", {}):
-            text = text.replace('"m1_', '"%s_' % FACTS["differ"][SERVER])
+            text = text.replace('"m1_', '"{}_'.format(FACTS["differ"][SERVER]))
         return self.reply(code, text.encode())
 
     def reply(self, code, body, kind="application/json"):
@@ -74,7 +74,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
 
 def main():
     if FACTS.get("fail"):
-        sys.stderr.write("error: %s\n" % FACTS["fail"])
+        sys.stderr.write("error: {}\n".format(FACTS["fail"]))
         sys.exit(1)
     if "view" in sys.argv:
         cluster = {"server": FACTS["server"]}

@@ -1,25 +1,44 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node whose kubelet's level is raised by a restart: systemd and the kubelet are stand-ins, the files are real."""
+"""A node whose kubelet's level is raised by a restart.
+
+Systemd and the kubelet are stand-ins, the files are real.
+"""
 
 import base64
 import json
 import re
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, raised_levels as level_raised, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import preconditions as guard, kubelet_restart
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import kubelet_level
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import run as revert_run
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    raised_levels as level_raised,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    kubelet_restart,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    preconditions as guard,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    run as revert_run,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
 from tests.unit.support.waiting import Clock
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -27,17 +46,28 @@ FIRST = 5_000_000  # no process of this machine has such a number
 
 
 class Node:
-    """A kubelet that starts with what its environment file says, and the systemctl that starts it."""
+    """A kubelet that starts with what its environment file says, and the systemctl that starts
+    it.
+    """
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.root, self.env = path, str(path / "kubemend"), path / "kubelet.env"
         self.env.write_text('KUBE_LOG_LEVEL="--v=2"\nOTHER=1\n')
         self.pid, self.argv, self.commands = FIRST, self._words(), []
-        self.unit: dict[str, Any] = {"name": "kubelet.service", "active_state": "active", "need_daemon_reload": False, "environment_files": []}
+        self.unit: dict[str, Any] = {
+            "name": "kubelet.service",
+            "active_state": "active",
+            "need_daemon_reload": False,
+            "environment_files": [],
+        }
         self.config: Any = None
         self.healthy, self.deaf, self.more, self.fails, self.dies = True, False, [], "", 0
         ticks = proof.ticks
-        monkeypatch.setattr(proof, "ticks", lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None)
+        monkeypatch.setattr(
+            proof,
+            "ticks",
+            lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None,
+        )
         monkeypatch.setattr(kubelet_restart, "Kubelet", self._look)
         monkeypatch.setattr(kubelet_restart, "_systemctl", self._systemctl)
         monkeypatch.setattr(kubelet_restart, "time", Clock())
@@ -55,10 +85,21 @@ class Node:
         if self.dies:
             self.dies -= 1
             self.pid += 1
-        evidence = {"unit": self.unit, "process": {"pid": self.pid, "started_at": 1000.0} if self.pid else None, "config": self.config, "config_dropins": [],
-                    "healthz": {"status": 200 if self.healthy else None, "error": "refused"}}
-        return SimpleNamespace(evidence=evidence, pid=self.pid or None, ticks=self.pid * 10, argv=list(self.argv), healthy=self.healthy,
-                               identity=(self.pid, self.pid * 10) if self.pid else None)
+        evidence = {
+            "unit": self.unit,
+            "process": {"pid": self.pid, "started_at": 1000.0} if self.pid else None,
+            "config": self.config,
+            "config_dropins": [],
+            "healthz": {"status": 200 if self.healthy else None, "error": "refused"},
+        }
+        return SimpleNamespace(
+            evidence=evidence,
+            pid=self.pid or None,
+            ticks=self.pid * 10,
+            argv=list(self.argv),
+            healthy=self.healthy,
+            identity=(self.pid, self.pid * 10) if self.pid else None,
+        )
 
     def _systemctl(self, *words: str) -> None:
         self.commands.append(words[0])
@@ -71,26 +112,59 @@ class Node:
     def step(self) -> dict[str, Any]:
         data = self.env.read_bytes()
         begin = data.index(b"--v=2") + 4
-        one = {"kind": "splice", "path": str(self.env), "sha256": durable.digest(data), "splices": [[begin, begin + 1, b64("2"), b64("4")]]}
-        return {"id": "raise-kubelet", "host": "w1", "remedy": "raise_kubelet", "target": str(self.env),
-                "change": {"kind": "files", "path": str(self.env), "files": [one], "reload": False},
-                "expect": {"component": "kubelet", "restart": "unit", "level": 4, "pid": self.pid, "started_at": 1000.0}, "guard": {"allow": []}}
+        one = {
+            "kind": "splice",
+            "path": str(self.env),
+            "sha256": durable.digest(data),
+            "splices": [[begin, begin + 1, b64("2"), b64("4")]],
+        }
+        return {
+            "id": "raise-kubelet",
+            "host": "w1",
+            "remedy": "raise_kubelet",
+            "target": str(self.env),
+            "change": {"kind": "files", "path": str(self.env), "files": [one], "reload": False},
+            "expect": {
+                "component": "kubelet",
+                "restart": "unit",
+                "level": 4,
+                "pid": self.pid,
+                "started_at": 1000.0,
+            },
+            "guard": {"allow": []},
+        }
 
     def beside(self) -> dict[str, Any]:
         """The other way: files of our own, which systemd has to read."""
         step = self.step()
-        made = [{"kind": "create", "path": str(self.path / folder / "made"), "data": b64("x\n"), "mode": mode}
-                for folder, mode in (("one", "0600"), ("two", "0644"))]
-        step["change"] = {"kind": "files", "path": made[-1]["path"], "files": [*made, *step["change"]["files"]], "reload": True}
+        made = [
+            {
+                "kind": "create",
+                "path": str(self.path / folder / "made"),
+                "data": b64("x\n"),
+                "mode": mode,
+            }
+            for folder, mode in (("one", "0600"), ("two", "0644"))
+        ]
+        step["change"] = {
+            "kind": "files",
+            "path": made[-1]["path"],
+            "files": [*made, *step["change"]["files"]],
+            "reload": True,
+        }
         return step
 
     def raise_level(self, step: Any = None) -> tuple[str, str]:
         step = step or self.step()
-        state, why = kubelet_level.raise_level(journal.Step(RUN, step["id"], "level", "asked for", self.root), step, "w1")
+        state, why = kubelet_level.raise_level(
+            journal.Step(RUN, step["id"], "level", "asked for", self.root), step, "w1"
+        )
         return state, why or ""
 
     def revert(self, run_id: str = NEXT, **more: Any) -> dict[str, Any]:
-        return revert_run.reverted({"run_id": run_id, "reverts": RUN, "root": self.root, "lock": None, **more})
+        return revert_run.reverted(
+            {"run_id": run_id, "reverts": RUN, "root": self.root, "lock": None, **more}
+        )
 
     def record(self, name: str = "raise-kubelet", run_id: str = RUN) -> dict[str, Any]:
         return proof.read(run_id, name, self.root)

@@ -9,18 +9,26 @@ import os
 import shutil
 import tempfile
 import time
-
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.logs import sources as log_sources, components as pod_logs
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    components as pod_logs,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    sources as log_sources,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import procfs
 
 UID = "0123456789abcdef0123456789abcdef"
-KUBELET = {"__REALTIME_TIMESTAMP": None, "_SYSTEMD_UNIT": "kubelet.service", "MESSAGE": "I1121 20:01:02.1 1 kubelet.go:1] x"}
+KUBELET = {
+    "__REALTIME_TIMESTAMP": None,
+    "_SYSTEMD_UNIT": "kubelet.service",
+    "MESSAGE": "I1121 20:01:02.1 1 kubelet.go:1] x",
+}
 # Plays journalctl: what it is asked for picks a file of the folder; what it was asked is kept.
 JOURNALCTL = """#!/bin/sh
 echo "$@" >> {folder}/asked
@@ -71,13 +79,27 @@ class Node:
         self.units("loaded")
 
     def units(self, state: str) -> None:
-        (self.folder / "units").write_text(f"Id=kubelet.service\nLoadState={state}\nActiveState=inactive\nMainPID=0\n")
+        (self.folder / "units").write_text(
+            f"Id=kubelet.service\nLoadState={state}\nActiveState=inactive\nMainPID=0\n"
+        )
 
     def journal(self, name: str, *entries: tuple[float, object], **more: object) -> None:
-        lines = [json.dumps({**KUBELET, "__REALTIME_TIMESTAMP": str(int(moment * 1e6)), "MESSAGE": text, **more}) for moment, text in entries]
+        lines = [
+            json.dumps(
+                {**KUBELET, "__REALTIME_TIMESTAMP": str(int(moment * 1e6)), "MESSAGE": text, **more}
+            )
+            for moment, text in entries
+        ]
         (self.folder / name).write_text("".join(line + "\n" for line in lines))
 
-    def log(self, name: str, text: str, component: str = "kube-scheduler", age: float = 0, uid: str = UID) -> Path:
+    def log(
+        self,
+        name: str,
+        text: str,
+        component: str = "kube-scheduler",
+        age: float = 0,
+        uid: str = UID,
+    ) -> Path:
         path = self.pods / f"kube-system_{component}-m1_{uid}" / component / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
@@ -85,15 +107,24 @@ class Node:
         return path
 
     def read(self, *components: str, **params: object) -> dict:
-        return pod_logs.read({"components": list(components) or ["kube-scheduler"], "seconds_back": 100.0, "timeout": 300, **params})
+        return pod_logs.read(
+            {
+                "components": list(components) or ["kube-scheduler"],
+                "seconds_back": 100.0,
+                "timeout": 300,
+                **params,
+            }
+        )
 
 
 def a_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    folder = Path(tempfile.mkdtemp(prefix="kubemend-logs-"))  # not tmp_path: its parents are root's alone
+    # not tmp_path: its parents are root's alone
+    folder = Path(tempfile.mkdtemp(prefix="kubemend-logs-"))
     folder.chmod(0o755)
     found = Node(folder)
     monkeypatch.setattr(log_sources, "PODS", str(found.pods))
-    monkeypatch.setattr(procfs, "of_interest", lambda: [])  # a machine with a lab on it has kubelets
+    # a machine with a lab on it has kubelets
+    monkeypatch.setattr(procfs, "of_interest", list)
     monkeypatch.setattr(pod_logs, "time", Stopped(found))
     monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
     yield found

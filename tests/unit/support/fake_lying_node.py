@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plays ssh and a node behind it that lies: the address names the lie, KUBEMEND_PWNED the file that nobody may ever make."""
+"""Plays ssh and a node behind it that lies.
+
+The address names the lie, KUBEMEND_PWNED the file that nobody may ever make.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,38 @@ import os
 import re
 import sys
 import time
-
 from typing import Any
 
 PWNED = os.environ.get("KUBEMEND_PWNED", "/nowhere/pwned")
-TEMPLATE = "{{ lookup('ansible.builtin.pipe', 'touch %s') }}{%% for x in range(9) %%}{{ x }}{%% endfor %%}" % PWNED
+TEMPLATE = (
+    f"{{{{ lookup('ansible.builtin.pipe', 'touch {PWNED}') }}}}{{% for x in range(9) %}}{{{{ x"
+    " }}{% endfor %}"
+)
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x1b[31m\r\x08\x9b1m\u202e\u200f\u2028"
-PATHS = ("../../../../pwned", "/etc/cron.d/pwned", "..", ".", "a/b", "-rf", "~root", "x\0y", "\ud800", "C:\\x", "$(touch %s)" % PWNED, "`touch %s`" % PWNED)
-WORDS = (TEMPLATE, ESCAPES, *PATHS, "!unsafe x", "!!python/object/apply:os.system ['touch %s']" % PWNED, "<script>alert(1)</script>", "' onload='x", "\0")
+PATHS = (
+    "../../../../pwned",
+    "/etc/cron.d/pwned",
+    "..",
+    ".",
+    "a/b",
+    "-rf",
+    "~root",
+    "x\0y",
+    "\ud800",
+    "C:\\x",
+    f"$(touch {PWNED})",
+    f"`touch {PWNED}`",
+)
+WORDS = (
+    TEMPLATE,
+    ESCAPES,
+    *PATHS,
+    "!unsafe x",
+    f"!!python/object/apply:os.system ['touch {PWNED}']",
+    "<script>alert(1)</script>",
+    "' onload='x",
+    "\0",
+)
 CHUNK = b"A" * 1048576
 
 
@@ -31,32 +58,133 @@ def spread(value: Any, word: str) -> Any:
 
 
 def keys(mark: str) -> Any:
-    """What Ansible would take for its own, were it ever given to it; and what only the controller may say."""
+    """What Ansible would take for its own, were it ever given to it.
+
+    And what only the controller may say.
+    """
     magic = {
-        "ansible_facts": {"ansible_connection": "local", "ansible_python_interpreter": TEMPLATE, "discovered_interpreter_python": TEMPLATE},
-        "ansible_connection": "local", "ansible_host": "127.0.0.1", "_ansible_no_log": True, "_ansible_delegated_vars": {"ansible_host": TEMPLATE},
-        "add_host": {"host_name": "pwned", "groups": ["all"], "host_vars": {"ansible_connection": "local"}}, "add_group": "pwned",
-        "ansible_stats": {"data": {"pwned": 1}, "per_host": True}, "failed": False, "unreachable": False, "changed": True, "skipped": True,
-        "results": [{"failed": True}], "msg": TEMPLATE, "exception": TEMPLATE, "warnings": [ESCAPES], "deprecations": [{"msg": TEMPLATE}],
-        "diff": {"before": "", "after": ESCAPES}, "invocation": {"module_args": TEMPLATE}, "__ansible_type": "_TrustedAsTemplate", "__payload__": TEMPLATE,
-        "__ansible_unsafe": TEMPLATE, "__ansible_vault": "x",
+        "ansible_facts": {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": TEMPLATE,
+            "discovered_interpreter_python": TEMPLATE,
+        },
+        "ansible_connection": "local",
+        "ansible_host": "127.0.0.1",
+        "_ansible_no_log": True,
+        "_ansible_delegated_vars": {"ansible_host": TEMPLATE},
+        "add_host": {
+            "host_name": "pwned",
+            "groups": ["all"],
+            "host_vars": {"ansible_connection": "local"},
+        },
+        "add_group": "pwned",
+        "ansible_stats": {"data": {"pwned": 1}, "per_host": True},
+        "failed": False,
+        "unreachable": False,
+        "changed": True,
+        "skipped": True,
+        "results": [{"failed": True}],
+        "msg": TEMPLATE,
+        "exception": TEMPLATE,
+        "warnings": [ESCAPES],
+        "deprecations": [{"msg": TEMPLATE}],
+        "diff": {"before": "", "after": ESCAPES},
+        "invocation": {"module_args": TEMPLATE},
+        "__ansible_type": "_TrustedAsTemplate",
+        "__payload__": TEMPLATE,
+        "__ansible_unsafe": TEMPLATE,
+        "__ansible_vault": "x",
     }
-    ours = {"host": "../../../../pwned", "node": "here", "kind": "cluster", "cluster_key": "k" * 64, "groups": ["control_plane"], "address": "here",
-            "asked_at": "x", "received_at": [], "schema": "pwned/1", "tool_version": TEMPLATE, "status": "ok", "reason": TEMPLATE + ESCAPES}
-    records = {name: {"status": "ok", "data": dict(magic), "ansible_facts": magic["ansible_facts"]} for name in ("kubelet", "system", *magic)}
+    ours = {
+        "host": "../../../../pwned",
+        "node": "here",
+        "kind": "cluster",
+        "cluster_key": "k" * 64,
+        "groups": ["control_plane"],
+        "address": "here",
+        "asked_at": "x",
+        "received_at": [],
+        "schema": "pwned/1",
+        "tool_version": TEMPLATE,
+        "status": "ok",
+        "reason": TEMPLATE + ESCAPES,
+    }
+    records = {
+        name: {"status": "ok", "data": dict(magic), "ansible_facts": magic["ansible_facts"]}
+        for name in ("kubelet", "system", *magic)
+    }
     return {**magic, **ours, "collectors": records}
 
 
 def words(mark: str) -> Any:
     """Files, processes and units with names that are no names."""
-    files = [{"path": word, "name": word, "kind": word, "link": word, "text": word, "error": word, "masked": [[0, 1]], "sha256": word} for word in WORDS]
-    processes = [{"component": "kube-scheduler", "pid": word, "argv": list(WORDS), "static": True, "unit": word, "exe": word} for word in WORDS]
-    unit = {"name": TEMPLATE, "load_state": ESCAPES, "active_state": "failed", "unit_file_state": "disabled", "fragment_path": PATHS[0]}
-    data = {"folder": TEMPLATE, "files": files, "processes": processes, "unit": unit, "argv": list(WORDS), "hostname": TEMPLATE, "addresses": list(WORDS),
-            "kubeconfig": {"text": "clusters: [{cluster: {certificate-authority-data: %s}}]" % TEMPLATE}, "text": TEMPLATE, "lines": list(WORDS),
-            "ca": {"pem": "-----BEGIN CERTIFICATE-----" + "A" * 99999}, "config": {"text": "&a [" + "*a," * 999 + "]"}}
-    names = ("kubelet", "system", "manifests", "instances", "etcd", "installer", "devices", "limits", "runtime", "boot", "swap", "kubelet_log", "pinning")
-    return {"collected_at": TEMPLATE, "duration_ms": 1, "collectors": {name: {"status": "ok", "data": data} for name in (*names, *WORDS)}}
+    files = [
+        {
+            "path": word,
+            "name": word,
+            "kind": word,
+            "link": word,
+            "text": word,
+            "error": word,
+            "masked": [[0, 1]],
+            "sha256": word,
+        }
+        for word in WORDS
+    ]
+    processes = [
+        {
+            "component": "kube-scheduler",
+            "pid": word,
+            "argv": list(WORDS),
+            "static": True,
+            "unit": word,
+            "exe": word,
+        }
+        for word in WORDS
+    ]
+    unit = {
+        "name": TEMPLATE,
+        "load_state": ESCAPES,
+        "active_state": "failed",
+        "unit_file_state": "disabled",
+        "fragment_path": PATHS[0],
+    }
+    data = {
+        "folder": TEMPLATE,
+        "files": files,
+        "processes": processes,
+        "unit": unit,
+        "argv": list(WORDS),
+        "hostname": TEMPLATE,
+        "addresses": list(WORDS),
+        "kubeconfig": {
+            "text": f"clusters: [{{cluster: {{certificate-authority-data: {TEMPLATE}}}}}]"
+        },
+        "text": TEMPLATE,
+        "lines": list(WORDS),
+        "ca": {"pem": "-----BEGIN CERTIFICATE-----" + "A" * 99999},
+        "config": {"text": "&a [" + "*a," * 999 + "]"},
+    }
+    names = (
+        "kubelet",
+        "system",
+        "manifests",
+        "instances",
+        "etcd",
+        "installer",
+        "devices",
+        "limits",
+        "runtime",
+        "boot",
+        "swap",
+        "kubelet_log",
+        "pinning",
+    )
+    return {
+        "collected_at": TEMPLATE,
+        "duration_ms": 1,
+        "collectors": {name: {"status": "ok", "data": data} for name in (*names, *WORDS)},
+    }
 
 
 def flood(descriptor: int) -> None:
@@ -77,11 +205,18 @@ def said(mark: str, text: str | bytes) -> None:
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     data = mark.encode("ascii") + b" " + data + b"\n"
     while data:
-        data = data[os.write(1, data):]
+        data = data[os.write(1, data) :]
 
 
 def fine(**more: Any) -> str:
-    return json.dumps({"collected_at": "2026-11-21T09:00:00Z", "duration_ms": 1, "collectors": {"system": {"status": "ok", "data": {}}}, **more})
+    return json.dumps(
+        {
+            "collected_at": "2026-11-21T09:00:00Z",
+            "duration_ms": 1,
+            "collectors": {"system": {"status": "ok", "data": {}}},
+            **more,
+        }
+    )
 
 
 def hang(mark: str) -> None:
@@ -100,31 +235,89 @@ LIES = {
     "gigabyte": one_gigabyte,
     "hang": hang,
     "drip": drip,
-    "bomb": lambda mark: said(mark, '{"collectors": {"system": {"status": "ok", "data": [' + '{"":0},' * 4500000 + "0]}}}"),
+    "bomb": lambda mark: said(
+        mark, '{"collectors": {"system": {"status": "ok", "data": [' + '{"":0},' * 4500000 + "0]}}}"
+    ),
     "deep": lambda mark: said(mark, '{"collectors": ' + '{"a":[' * 200000),
-    "deep-enough": lambda mark: said(mark, fine(collectors={"system": {"status": "ok", "data": json.loads("[" * 600 + "]" * 600)}})),
+    "deep-enough": lambda mark: said(
+        mark,
+        fine(collectors={"system": {"status": "ok", "data": json.loads("[" * 600 + "]" * 600)}}),
+    ),
     "keys": lambda mark: said(mark, json.dumps(keys(mark))),
     "words": lambda mark: said(mark, json.dumps(words(mark))),
-    "types": lambda mark: said(mark, json.dumps({"status": 7, "reason": [], "collected_at": {}, "duration_ms": "x", "collectors": "all", "groups": 1})),
-    "records": lambda mark: said(mark, fine(collectors={"system": 3, "kubelet": {"status": TEMPLATE}})),
+    "types": lambda mark: said(
+        mark,
+        json.dumps(
+            {
+                "status": 7,
+                "reason": [],
+                "collected_at": {},
+                "duration_ms": "x",
+                "collectors": "all",
+                "groups": 1,
+            }
+        ),
+    ),
+    "records": lambda mark: said(
+        mark, fine(collectors={"system": 3, "kubelet": {"status": TEMPLATE}})
+    ),
     "statuses": lambda mark: said(mark, fine(status="not_asked", reason=ESCAPES)),
     "infinite": lambda mark: said(
-        mark, '{"collectors": {"system": {"status": "ok", "data": {"clock": 1e999, "x": %s}}}}' % ("9" * 4000)),
+        mark,
+        '{"collectors": {"system": {"status": "ok", "data": {"clock": 1e999, "x": %s}}}}'
+        % ("9" * 4000),
+    ),
     "numbers": lambda mark: said(
-        mark, '{"duration_ms": NaN, "collectors": {"system": {"status": "ok", "data": [Infinity, -1e999, 1e999, %s]}}}' % ("9" * 4000)),
-    "deep-yaml": lambda mark: said(mark, fine(collectors={"kubelet": {"status": "ok", "data": {"kubeconfig": {"text": "x: " + "[" * 200000}}}})),
+        mark,
+        '{"duration_ms": NaN, "collectors": {"system": {"status": "ok", "data": [Infinity, -1e999,'
+        " 1e999, %s]}}}" % ("9" * 4000),
+    ),
+    "deep-yaml": lambda mark: said(
+        mark,
+        fine(
+            collectors={
+                "kubelet": {"status": "ok", "data": {"kubeconfig": {"text": "x: " + "[" * 200000}}}
+            }
+        ),
+    ),
     "digits": lambda mark: said(mark, '{"collectors": {}, "duration_ms": %s}' % ("9" * 100000)),
     "bytes": lambda mark: said(mark, b'{"collectors": {"\xff\xfe\x00": "\xc3\x28\x00\x1b[2J"}}'),
     "surrogates": lambda mark: said(
-        mark, '{"duration_ms": 1, "collectors": {"\\ud800": {"status": "ok", "data": {"\\udfff": "\\ud800"}}}, "reason": "\\ud800"}'),
-    "large": lambda mark: said(mark, fine(collectors={"system": {"status": "ok", "data": {
-        "processes": [{"pid": number, "argv": ["kubelet", "--config=/var/lib/kubelet/config.yaml", "x" * 60]} for number in range(100000)]}}})),
+        mark,
+        '{"duration_ms": 1, "collectors": {"\\ud800": {"status": "ok", "data": {"\\udfff":'
+        ' "\\ud800"}}}, "reason": "\\ud800"}',
+    ),
+    "large": lambda mark: said(
+        mark,
+        fine(
+            collectors={
+                "system": {
+                    "status": "ok",
+                    "data": {
+                        "processes": [
+                            {
+                                "pid": number,
+                                "argv": [
+                                    "kubelet",
+                                    "--config=/var/lib/kubelet/config.yaml",
+                                    "x" * 60,
+                                ],
+                            }
+                            for number in range(100000)
+                        ]
+                    },
+                }
+            }
+        ),
+    ),
     "nothing": lambda mark: None,
     "text": lambda mark: said(mark, "Segmentation fault"),
     "list": lambda mark: said(mark, json.dumps([TEMPLATE] * 9)),
     "failed": lambda mark: said(mark, json.dumps({"failed": TEMPLATE + ESCAPES})),
     "python": lambda mark: said(mark, json.dumps({"python": TEMPLATE + ESCAPES})),
-    "module": lambda mark: os.write(1, json.dumps({"changed": True, **keys(mark), "document": keys(mark)}).encode()),
+    "module": lambda mark: os.write(
+        1, json.dumps({"changed": True, **keys(mark), "document": keys(mark)}).encode()
+    ),
 }
 
 

@@ -1,10 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node for the tests of a repair's step: a small kubelet that restarts a small scheduler, a runtime and an API server.
+"""A node for the tests of a repair's step.
 
-Real processes with real names, so that everything between the manifest and the proof is what it is on a node. What they
-are to do wrong is told by files of the `state` folder.
+A small kubelet that restarts a small scheduler, a runtime and an API server.
+
+Real processes with real names, so that everything between the manifest and the proof is what it is
+on a node. What they are to do wrong is told by files of the `state` folder.
 """
 
 import base64
@@ -23,16 +25,30 @@ import sys
 import tempfile
 import threading
 import time
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, preconditions as guard, health_probe as prove
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import runtime_tool as runtime
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import files, procfs, systemd as unit
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    health_probe as prove,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    preconditions as guard,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    files,
+    procfs,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    runtime_tool as runtime,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    systemd as unit,
+)
 from tests.unit.support.waiting import until
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -104,7 +120,10 @@ def sha(data: bytes) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody has, below those that the kernel gives to whoever asks for any: nobody else is given them meanwhile."""
+    """Ports that nobody has, below those that the kernel gives to whoever asks for any.
+
+    Nobody else is given them meanwhile.
+    """
     found: list[int] = []
     while len(found) < count:
         port = random.SystemRandom().randrange(12000, 30000)
@@ -117,7 +136,12 @@ class Node:
     """What the guards look at, and what a step changes."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.state, self.folder, self.root = path, path / "state", path / "manifests", path / "kubemend"
+        self.path, self.state, self.folder, self.root = (
+            path,
+            path / "state",
+            path / "manifests",
+            path / "kubemend",
+        )
         for folder in (self.state, self.folder, path / "bin"):
             folder.mkdir()
         self.manifest, self.config = self.folder / "kube-scheduler.yaml", path / "scheduler.conf"
@@ -129,15 +153,26 @@ class Node:
         self._unix.listen()
         (self.state / "image").touch()
         self.write_manifest(["--leader-elect=false"])
-        names = {"python": sys.executable, "state": str(self.state), "folder": str(self.folder), "port": self.kubelet_port,
-                 "scheduler": str(path / "bin" / "kube-scheduler")}
+        names = {
+            "python": sys.executable,
+            "state": str(self.state),
+            "folder": str(self.folder),
+            "port": self.kubelet_port,
+            "scheduler": str(path / "bin" / "kube-scheduler"),
+        }
         for name, text in (("kubelet", KUBELET), ("kube-scheduler", SCHEDULER), ("ctr", CTR)):
             (path / "bin" / name).write_text(text.format(**names))
             (path / "bin" / name).chmod(0o755)
         self._api, self.api = _api()
-        self._kubelet = subprocess.Popen([
-            str(path / "bin" / "kubelet"), f"--pod-manifest-path={self.folder}", f"--healthz-port={self.kubelet_port}",
-            f"--container-runtime-endpoint=unix://{self.socket}"], start_new_session=True)
+        self._kubelet = subprocess.Popen(
+            [
+                str(path / "bin" / "kubelet"),
+                f"--pod-manifest-path={self.folder}",
+                f"--healthz-port={self.kubelet_port}",
+                f"--container-runtime-endpoint=unix://{self.socket}",
+            ],
+            start_new_session=True,
+        )
         self.wait_healthy()
 
     def close(self) -> None:
@@ -149,7 +184,9 @@ class Node:
 
     def write_manifest(self, flags: list[str]) -> None:
         words = ["kube-scheduler", f"--port={self.port}", "--secure-port=0", *flags]
-        text = "kind: Pod\nmetadata:\n  name: kube-scheduler\nspec:\n  containers:\n  - command:\n".replace("  - command", "    command")
+        text = "kind: Pod\nmetadata:\n  name: kube-scheduler\nspec:\n  containers:\n  - command:\n".replace(
+            "  - command", "    command"
+        )
         self.manifest.write_text(text + "".join(f"    - {word}\n" for word in words))
 
     def running(self) -> list[Any]:
@@ -164,39 +201,99 @@ class Node:
 
     def wait_restarted(self, former: Any) -> None:
         """Another scheduler than this one (prove.Instance) runs, alone, and is healthy."""
-        assert until(lambda: [one.identity != former.identity for one in self.running()] == [True] and self._healthy()), "it was not restarted"
+        assert until(
+            lambda: (
+                [one.identity != former.identity for one in self.running()] == [True]
+                and self._healthy()
+            )
+        ), "it was not restarted"
 
     def configure(self) -> None:
         """The scheduler gets its configuration from a file, which is older than its process."""
-        before, = self.running()
+        (before,) = self.running()
         os.utime(self.config, (time.time() - 60, time.time() - 60))
         self.write_manifest([f"--config={self.config}"])
         self.wait_restarted(before)
 
-    def step(self, old: bytes = b"--leader-elect=false", new: bytes = b"--leader-elect=true", **more: Any) -> dict[str, Any]:
+    def step(
+        self, old: bytes = b"--leader-elect=false", new: bytes = b"--leader-elect=true", **more: Any
+    ) -> dict[str, Any]:
         data = self.manifest.read_bytes()
         at = data.index(old)
         process = self.running()[0]
         made = {
-            "id": "01-m2-kube-scheduler-edit", "host": "m2", "code": ["KM101"], "remedy": "edit_manifest", "target": str(self.manifest), "limit": 120,
-            "change": {"kind": "splice", "path": str(self.manifest), "sha256": sha(data), "splices": [
-                [at, at + len(old), base64.b64encode(old).decode(), base64.b64encode(new).decode()]]},
-            "expect": {"component": "kube-scheduler", "restart": "kubelet", "flags": {"leader-elect": "true"}, "elect": True, "pid": process.pid,
-                       "started_at": process.started_at, "image": "registry.k8s.io/kube-scheduler:v1"},
-            "guard": {"manifest": str(self.manifest), "folder": str(self.folder), "api_servers": [self.api], "allow": []}}
+            "id": "01-m2-kube-scheduler-edit",
+            "host": "m2",
+            "code": ["KM101"],
+            "remedy": "edit_manifest",
+            "target": str(self.manifest),
+            "limit": 120,
+            "change": {
+                "kind": "splice",
+                "path": str(self.manifest),
+                "sha256": sha(data),
+                "splices": [
+                    [
+                        at,
+                        at + len(old),
+                        base64.b64encode(old).decode(),
+                        base64.b64encode(new).decode(),
+                    ]
+                ],
+            },
+            "expect": {
+                "component": "kube-scheduler",
+                "restart": "kubelet",
+                "flags": {"leader-elect": "true"},
+                "elect": True,
+                "pid": process.pid,
+                "started_at": process.started_at,
+                "image": "registry.k8s.io/kube-scheduler:v1",
+            },
+            "guard": {
+                "manifest": str(self.manifest),
+                "folder": str(self.folder),
+                "api_servers": [self.api],
+                "allow": [],
+            },
+        }
         return {**made, **more}
 
     def config_step(self, **more: Any) -> dict[str, Any]:
-        step = self.step(b"secure-port", b"secure-port", id="02-m2-kube-scheduler-config", remedy="edit_config", target=str(self.config))
+        step = self.step(
+            b"secure-port",
+            b"secure-port",
+            id="02-m2-kube-scheduler-config",
+            remedy="edit_config",
+            target=str(self.config),
+        )
         data = self.config.read_bytes()
         at = data.index(b"false")
-        step["change"] = {"kind": "splice", "path": str(self.config), "sha256": sha(data), "splices": [
-            [at, at + 5, base64.b64encode(b"false").decode(), base64.b64encode(b"true").decode()]]}
+        step["change"] = {
+            "kind": "splice",
+            "path": str(self.config),
+            "sha256": sha(data),
+            "splices": [
+                [
+                    at,
+                    at + 5,
+                    base64.b64encode(b"false").decode(),
+                    base64.b64encode(b"true").decode(),
+                ]
+            ],
+        }
         step["expect"].update(restart="signal", flags={})
         return {**step, **more}
 
     def params(self, step: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"run_id": RUN, "step": step, "lock": None, "check": False, "root": str(self.root), **more}
+        return {
+            "run_id": RUN,
+            "step": step,
+            "lock": None,
+            "check": False,
+            "root": str(self.root),
+            **more,
+        }
 
     def run(self, step: Any = None, **more: Any) -> dict[str, Any]:
         return apply_step.run(self.params(step or self.step(), **more))
@@ -204,6 +301,7 @@ class Node:
 
 def _api() -> tuple[http.server.HTTPServer, str]:
     """An API server that refuses everybody: that is an answer."""
+
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_error(401)
@@ -230,31 +328,52 @@ def _certificate() -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kube-apiserver")])
     now = datetime.datetime.now(datetime.timezone.utc)
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1).not_valid_before(
-        now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1)).sign(key, hashes.SHA256())
-    plain = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    plain = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     return made.public_bytes(serialization.Encoding.PEM) + plain
 
 
 @contextlib.contextmanager
 def made(monkeypatch: pytest.MonkeyPatch):
-    """A node that this test's code sees instead of the machine's own processes; all waits are short."""
+    """A node that this test's code sees instead of the machine's own processes.
+
+    All waits are short.
+    """
     path = Path(tempfile.mkdtemp(prefix="kmstep"))
     everybody, text = procfs.of_interest, files.text
 
     def ours(proc: str = "/proc") -> list[tuple[int, str]]:
-        return [(pid, comm) for pid, comm in everybody() if str(path) in (text(f"/proc/{pid}/cmdline") or "")]
+        return [
+            (pid, comm)
+            for pid, comm in everybody()
+            if str(path) in (text(f"/proc/{pid}/cmdline") or "")
+        ]
 
     def cgroups(name: str, *args: Any, **named: Any) -> Any:
         parts = name.split("/")
-        if parts[-1] == "cgroup" and (text(f"/proc/{parts[2]}/comm") or "").startswith("kube-scheduler"):
+        if parts[-1] == "cgroup" and (text(f"/proc/{parts[2]}/comm") or "").startswith(
+            "kube-scheduler"
+        ):
             return STATIC
         return text(name, *args, **named)
 
     monkeypatch.setattr(procfs, "of_interest", ours)
     monkeypatch.setattr(files, "text", cgroups)
     monkeypatch.setattr(unit, "show", lambda names: {})
-    monkeypatch.setattr(runtime, "_program", lambda name: str(path / "bin" / "ctr") if name == "ctr" else None)
+    monkeypatch.setattr(
+        runtime, "_program", lambda name: str(path / "bin" / "ctr") if name == "ctr" else None
+    )
     monkeypatch.setattr(prove, "PODS", str(path / "state"))
     monkeypatch.setattr(prove, "STABLE", 0.5)
     monkeypatch.setattr(prove, "WRONG", 0.8)

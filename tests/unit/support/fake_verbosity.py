@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node from which levels are raised: components that have one, what they answer, and what was asked of them."""
+"""A node from which levels are raised.
+
+Components that have one, what they answer, and what was asked of them.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +13,18 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import klog_level as level
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import health_probe as prove
+from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
+    klog_level as level,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    health_probe as prove,
+)
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 SCHEDULER, KUBELET = "level:kube-scheduler", "level:kubelet/w1"
@@ -24,23 +36,36 @@ class Killed(BaseException):
 
 
 class Levels:
-    """answers: of a real, or of all: (code, text), or what is raised; WELL without one. `killed`: ends us once the level is set."""
+    """answers: of a real, or of all: (code, text), or what is raised; WELL without one. `killed`.
+
+    Ends us once the level is set.
+    """
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = str(root)
         self.levels: dict[str, int] = {SCHEDULER: 2, KUBELET: 0, "level:kube-controller-manager": 0}
-        self.asked: list[tuple[str, str, "int | None"]] = []
+        self.asked: list[tuple[str, str, int | None]] = []
         self.answers: dict[str, Any] = {}
         self.killed = False
-        self.argv: "list[str] | None" = ["kube-scheduler", "--v=2"]
+        self.argv: list[str] | None = ["kube-scheduler", "--v=2"]
         self.at_put = lambda real: None
         monkeypatch.setattr(level.Levels, "_ask", lambda dummy, *what: self.ask(*what))
-        monkeypatch.setattr(prove, "instances", lambda component: [SimpleNamespace(argv=self.argv, pid=1, started_at=None)] if self.argv else [])
+        monkeypatch.setattr(
+            prove,
+            "instances",
+            lambda component: (
+                [SimpleNamespace(argv=self.argv, pid=1, started_at=None)] if self.argv else []
+            ),
+        )
 
-    def ask(self, component: str, node: "str | None", method: str, body: "bytes | None") -> tuple[int, str]:
+    def ask(
+        self, component: str, node: "str | None", method: str, body: "bytes | None"
+    ) -> tuple[int, str]:
         real = f"level:{component}/{node}" if node else f"level:{component}"
         self.asked.append((method, real, None if body is None else int(body)))
-        answer = self.answers.get(real, WELL if method == "PUT" else (406, "unrecognized http method"))
+        answer = self.answers.get(
+            real, WELL if method == "PUT" else (406, "unrecognized http method")
+        )
         if isinstance(answer, BaseException):
             raise answer
         if method == "PUT" and answer[0] == 200:
@@ -51,21 +76,35 @@ class Levels:
         return answer
 
     def step(self, run_id: str = RUN, name: str = "raise", **more: Any) -> journal.Step:
-        return journal.Step(run_id, name, "log levels for a capture", "asked for", self.root, **more)
+        return journal.Step(
+            run_id, name, "log levels for a capture", "asked for", self.root, **more
+        )
 
-    def up(self, real: str = SCHEDULER, former: int = 2, to: int = 4, run_id: str = RUN, seconds: int = 60) -> str:
+    def up(
+        self,
+        real: str = SCHEDULER,
+        former: int = 2,
+        to: int = 4,
+        run_id: str = RUN,
+        seconds: int = 60,
+    ) -> str:
         step = self.step(run_id)
         with step.exclusive() as root_fd, level.Levels() as levels:
-            return level.change(levels, step, {"real": real, "former": former, "level": to}, root_fd, seconds, {})
+            return level.change(
+                levels, step, {"real": real, "former": former, "level": to}, root_fd, seconds, {}
+            )
 
     def down(self, run_id: str = RUN) -> str:
         step = self.step(run_id, "restore")
-        item, = level.raised(self.root)
+        (item,) = level.raised(self.root)
         with step.exclusive() as root_fd, level.Levels() as levels:
             return level.put_back(levels, item, step, root_fd)
 
     def results(self, run_id: str = RUN) -> list["str | None"]:
-        return [item["end"]["result"] if item["end"] else None for item in journal.read_run(run_id, self.root)]
+        return [
+            item["end"]["result"] if item["end"] else None
+            for item in journal.read_run(run_id, self.root)
+        ]
 
     def raised(self) -> list[str]:
         return [item["intent"]["real"] for item in level.raised(self.root)]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time
-
 from collections.abc import Callable
 
 LIMIT = 120  # a machine of two cores with ten other things to do is this slow, and no slower

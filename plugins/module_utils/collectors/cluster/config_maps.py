@@ -1,11 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: texts that kubeadm keeps in ConfigMaps, and writes files from at its next upgrade. Secrets are masked."""
+"""Texts that kubeadm keeps in ConfigMaps, and writes files from at its next upgrade.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+Secrets are masked.
+"""
 
 import hashlib
 import re
@@ -19,14 +18,19 @@ UNVERSIONED = 24
 
 
 def kubeadm(api):
-    """kubeadm's record of the cluster, from which the next upgrade writes the manifests again."""
+    """Kubeadm's record of the cluster, from which the next upgrade writes the manifests again."""
     return _text(api, "kubeadm-config", "ClusterConfiguration")
 
 
 def kubelet(api, version):
-    """{items: [the ConfigMap from which `kubeadm upgrade node` writes a kubelet's configuration]}: the one that this release uses."""
+    """{items: [the ConfigMap from which `kubeadm upgrade node` writes a kubelet's configuration]}.
+
+    The one that this release uses.
+    """
     minor = re.match(r"\d+", str(version.get("minor") or ""))
-    old = minor is not None and str(version.get("major")) == "1" and int(minor.group()) < UNVERSIONED
+    old = (
+        minor is not None and str(version.get("major")) == "1" and int(minor.group()) < UNVERSIONED
+    )
     name = "kubelet-config-1.%d" % int(minor.group()) if old else "kubelet-config"
     return {"items": [dict(_text(api, name, "kubelet"), name=name)]}
 
@@ -36,8 +40,13 @@ def _text(api, name, key):
     item = api.get(CONFIG_MAPS + name)
     text = (item.get("data") or {}).get(key)
     if text is None:
-        raise ApiError("absent", "%s holds no %s" % (name, key))
+        raise ApiError("absent", f"{name} holds no {key}")
     true = text.encode("utf-8")
     hidden, spans = mask.data(true)[:2]
-    return {"text": hidden.decode("utf-8", "replace"), "masked": spans, "sha256": hashlib.sha256(true).hexdigest(), "size": len(true),
-            "resource_version": item["metadata"].get("resourceVersion")}
+    return {
+        "text": hidden.decode("utf-8", "replace"),
+        "masked": spans,
+        "sha256": hashlib.sha256(true).hexdigest(),
+        "size": len(true),
+        "resource_version": item["metadata"].get("resourceVersion"),
+    }

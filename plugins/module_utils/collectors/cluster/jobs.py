@@ -1,15 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: Jobs that might have had more pods than they asked for. The controller judges them.
+"""Jobs that might have had more pods than they asked for. The controller judges them.
 
-Read in the order events, pods, Jobs, so that a Job that ends meanwhile looks deleted and never unheard of. Of every
-object only a few short values are kept, so a cluster full of Jobs costs one page of memory and a little for each pod.
+Read in the order events, pods, Jobs, so that a Job that ends meanwhile looks deleted and never
+unheard of. Of every object only a few short values are kept, so a cluster full of Jobs costs one
+page of memory and a little for each pod.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import calendar
 import re
@@ -29,7 +26,16 @@ def epoch(text):
     """Seconds of an API time, None when there is none."""
     text = str(text)
     try:  # ten times as fast as strptime, over some ten thousand pods
-        return calendar.timegm((int(text[:4]), int(text[5:7]), int(text[8:10]), int(text[11:13]), int(text[14:16]), int(text[17:19])))
+        return calendar.timegm(
+            (
+                int(text[:4]),
+                int(text[5:7]),
+                int(text[8:10]),
+                int(text[11:13]),
+                int(text[14:16]),
+                int(text[17:19]),
+            )
+        )
     except ValueError:
         return None
 
@@ -44,9 +50,14 @@ def event_of(item):
     series = item.get("series") or {}
     first = item.get("firstTimestamp") or item.get("eventTime")
     named = POD.search(item.get("message") or "")
-    return {"reason": sys.intern(item.get("reason") or ""), "message": files.told(item.get("message"), 300), "first": first,
-            "last": item.get("lastTimestamp") or series.get("lastObservedTime") or first,
-            "count": item.get("count") or series.get("count") or 1, "pod": named.group(1) if named else None}
+    return {
+        "reason": sys.intern(item.get("reason") or ""),
+        "message": files.told(item.get("message"), 300),
+        "first": first,
+        "last": item.get("lastTimestamp") or series.get("lastObservedTime") or first,
+        "count": item.get("count") or series.get("count") or 1,
+        "pod": named.group(1) if named else None,
+    }
 
 
 def pod_of(item):
@@ -55,36 +66,75 @@ def pod_of(item):
     deleted, requested = meta.get("deletionTimestamp"), None
     if epoch(deleted) is not None:  # it lies ahead of the request by the grace period
         requested = iso(epoch(deleted) - (meta.get("deletionGracePeriodSeconds") or 0))
-    return {"name": meta.get("name"), "uid": meta.get("uid"), "created": meta.get("creationTimestamp"), "deleted": deleted,
-            "deletion_requested": requested, "phase": sys.intern(status.get("phase") or ""), "reason": status.get("reason"),
-            "node": sys.intern((item.get("spec") or {}).get("nodeName") or "") or None, "finished_at": _finished(status)}
+    return {
+        "name": meta.get("name"),
+        "uid": meta.get("uid"),
+        "created": meta.get("creationTimestamp"),
+        "deleted": deleted,
+        "deletion_requested": requested,
+        "phase": sys.intern(status.get("phase") or ""),
+        "reason": status.get("reason"),
+        "node": sys.intern((item.get("spec") or {}).get("nodeName") or "") or None,
+        "finished_at": _finished(status),
+    }
 
 
 def _finished(status):
-    """When the last container ended, of a pod that ended. A rejected pod has no container, and mostly no condition: it ended as it began."""
+    """When the last container ended, of a pod that ended.
+
+    A rejected pod has no container, and mostly no condition: it ended as it began.
+    """
     if status.get("phase") not in ("Succeeded", "Failed"):
         return None
-    states = [entry.get("state") or {} for entry in (status.get("containerStatuses") or []) + (status.get("initContainerStatuses") or [])]
+    states = [
+        entry.get("state") or {}
+        for entry in (status.get("containerStatuses") or [])
+        + (status.get("initContainerStatuses") or [])
+    ]
     ends = [state["terminated"].get("finishedAt") for state in states if state.get("terminated")]
     ends = [end for end in ends if end]
     if not ends:
-        ends = [entry.get("lastTransitionTime") for entry in status.get("conditions") or [] if entry.get("lastTransitionTime")]
+        ends = [
+            entry.get("lastTransitionTime")
+            for entry in status.get("conditions") or []
+            if entry.get("lastTransitionTime")
+        ]
     return max(ends) if ends else status.get("startTime")
 
 
 def job_of(item):
     """The values of a Job that tell how many pods it asks for."""
-    meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+    meta, spec, status = (
+        item.get("metadata") or {},
+        item.get("spec") or {},
+        item.get("status") or {},
+    )
     owner = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
-    finished = any(entry.get("type") in ("Complete", "Failed") and entry.get("status") == "True" for entry in status.get("conditions") or [])
-    return {"namespace": meta.get("namespace"), "name": meta.get("name"), "uid": meta.get("uid"), "created": meta.get("creationTimestamp"),
-            "completions": spec.get("completions"), "parallelism": spec.get("parallelism"), "suspend": bool(spec.get("suspend")),
-            "active": status.get("active") or 0, "succeeded": status.get("succeeded") or 0, "failed": status.get("failed") or 0,
-            "finished": finished, "owner": "%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None}
+    finished = any(
+        entry.get("type") in ("Complete", "Failed") and entry.get("status") == "True"
+        for entry in status.get("conditions") or []
+    )
+    return {
+        "namespace": meta.get("namespace"),
+        "name": meta.get("name"),
+        "uid": meta.get("uid"),
+        "created": meta.get("creationTimestamp"),
+        "completions": spec.get("completions"),
+        "parallelism": spec.get("parallelism"),
+        "suspend": bool(spec.get("suspend")),
+        "active": status.get("active") or 0,
+        "succeeded": status.get("succeeded") or 0,
+        "failed": status.get("failed") or 0,
+        "finished": finished,
+        "owner": "{}/{}".format(owner[0].get("kind"), owner[0].get("name")) if owner else None,
+    }
 
 
 def suspicion(job, pods, events):
-    """How likely this Job had surplus pods, 0 for not at all. Generous: an ordinary replacement is told apart later."""
+    """How likely this Job had surplus pods, 0 for not at all. Generous.
+
+    An ordinary replacement is told apart later.
+    """
     parallelism, completions = job.get("parallelism"), job.get("completions")
     gone = job.get("created") is None
     allowed = 1 if parallelism is None else parallelism
@@ -109,14 +159,19 @@ def suspicion(job, pods, events):
 def _together(lives):
     """The most that lived at one time."""
     most = now = 0
-    for dummy, change in sorted([(begin, 1) for begin, end in lives] + [(end, -1) for begin, end in lives]):
+    for dummy, change in sorted(
+        [(begin, 1) for begin, end in lives] + [(end, -1) for begin, end in lives]
+    ):
         now += change
         most = max(most, now)
     return most
 
 
 def _lives(pods, events):
-    """(begin, end) of every pod that exists or was created by an event; at least a second, the API's resolution."""
+    """(begin, end) of every pod that exists or was created by an event.
+
+    At least a second, the API's resolution.
+    """
     lives = {}
     for event in events:
         begin = epoch(event["first"])
@@ -130,7 +185,11 @@ def _lives(pods, events):
             continue
         ends = [epoch(pod[key]) for key in ("finished_at", "deletion_requested")]
         ends = [end for end in ends if end is not None]
-        end = min(ends) if ends else (begin if pod["phase"] in ("Succeeded", "Failed") else float("inf"))
+        end = (
+            min(ends)
+            if ends
+            else (begin if pod["phase"] in ("Succeeded", "Failed") else float("inf"))
+        )
         lives[pod["name"]] = (begin, max(end, begin + 1))
     return list(lives.values())
 
@@ -147,7 +206,11 @@ def read_events(api):
     events, names, oldest, seen = {}, {}, None, set()
     for item in api.items("/api/v1/events", {"fieldSelector": "involvedObject.kind=Job"}):
         about, uid = item.get("involvedObject") or {}, (item.get("metadata") or {}).get("uid")
-        if uid in seen or not about.get("uid") or not str(about.get("apiVersion") or "batch/v1").startswith("batch/"):
+        if (
+            uid in seen
+            or not about.get("uid")
+            or not str(about.get("apiVersion") or "batch/v1").startswith("batch/")
+        ):
             continue
         if len(seen) >= MAX_EVENTS:
             return events, names, oldest, True
@@ -161,7 +224,10 @@ def read_events(api):
 
 
 def read_pods(api):
-    """(job uid → its pods, cut). The old label is still set beside the new one by 1.36; pods with the new one alone are asked for too."""
+    """(job uid → its pods, cut). The old label is still set beside the new one by 1.36.
+
+    Pods with the new one alone are asked for too.
+    """
     pods, kept = {}, set()
     for selector in ("job-name", "batch.kubernetes.io/job-name,!job-name"):
         for item in api.items("/api/v1/pods", {"labelSelector": selector}):
@@ -176,7 +242,9 @@ def read_pods(api):
 
 
 def collect(api, ended):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it."""
+    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of
+    costing all of it.
+    """
     cut = []
 
     def until_cut(read, nothing):
@@ -199,8 +267,13 @@ def collect(api, ended):
         mine, said = pods.pop(uid, []), events.pop(uid, [])
         level = suspicion(job, mine, said)
         if level:
-            last = max([event["last"] or "" for event in said] + [pod["created"] or "" for pod in mine] or [""])
-            worst.append((level, last, uid, dict(job, pods=mine[:PER_ITEM], events=said[:PER_ITEM])))
+            last = max(
+                [event["last"] or "" for event in said] + [pod["created"] or "" for pod in mine]
+                or [""]
+            )
+            worst.append(
+                (level, last, uid, dict(job, pods=mine[:PER_ITEM], events=said[:PER_ITEM]))
+            )
             if len(worst) > 2 * MAX_ITEMS:
                 worst.sort(key=lambda entry: entry[:3], reverse=True)
                 del worst[MAX_ITEMS:]
@@ -219,4 +292,6 @@ def collect(api, ended):
         weigh(dict(job_of({}), namespace=names[uid][0], name=names[uid][1], uid=uid))
     worst.sort(key=lambda entry: entry[:3], reverse=True)
     items = [entry[3] for entry in worst[:MAX_ITEMS]]
-    return {"listed": len(listed), "events_oldest": oldest, "items": items}, bool(cut) or len(worst) > MAX_ITEMS
+    return {"listed": len(listed), "events_oldest": oldest, "items": items}, bool(cut) or len(
+        worst
+    ) > MAX_ITEMS

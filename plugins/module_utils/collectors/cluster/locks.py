@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the lock objects of kube-system, of every kind, as one API server shows them."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""The lock objects of kube-system, of every kind, as one API server shows them."""
 
 import json
 import re
@@ -25,9 +21,12 @@ def uid_of(api, seconds=None):
 
 
 def read(address, api):
-    """The lock objects of kube-system through one API server. A kind that may not be read is said, the others are kept.
+    """The lock objects of kube-system through one API server.
 
-    beat: when the last of the API servers renewed its own lease (1.26 and newer); clock: what this one's clock said.
+    A kind that may not be read is said, the others are kept.
+
+    beat: when the last of the API servers renewed its own lease (1.26 and newer); clock: what this
+    one's clock said.
     """
     budget = Deadline(SERVER_SECONDS, api.deadline)
     objects, errors, uid, beats = {}, [], [], []
@@ -42,12 +41,21 @@ def read(address, api):
             if error.code is None or error.status not in ("denied", "absent"):
                 raise
             errors.append(str(error))
-    return {"address": address, "error": "; ".join(errors) or None, "kube_system_uid": uid[0] if uid else None,
-            "objects": [objects[key] for key in sorted(objects)], "beat": max(beats) if beats else None, "clock": api.clock}
+    return {
+        "address": address,
+        "error": "; ".join(errors) or None,
+        "kube_system_uid": uid[0] if uid else None,
+        "objects": [objects[key] for key in sorted(objects)],
+        "beat": max(beats) if beats else None,
+        "clock": api.clock,
+    }
 
 
 def _leases(api):
-    """Every Lease of kube-system; the API servers' own identities are no locks, but show that something is written."""
+    """Every Lease of kube-system.
+
+    The API servers' own identities are no locks, but show that something is written.
+    """
     try:
         group = api.get("/apis/coordination.k8s.io", seconds=SERVER_SECONDS)
     except ApiError as error:
@@ -55,35 +63,71 @@ def _leases(api):
             return
         raise
     version = (group.get("preferredVersion") or {}).get("groupVersion") or "coordination.k8s.io/v1"
-    for item in api.items("/apis/%s/namespaces/kube-system/leases" % version):
+    for item in api.items(f"/apis/{version}/namespaces/kube-system/leases"):
         meta, spec = item.get("metadata") or {}, item.get("spec") or {}
-        identity = (meta.get("labels") or {}).get("apiserver.kubernetes.io/identity") or (meta.get("labels") or {}).get("k8s.io/component")
+        identity = (meta.get("labels") or {}).get("apiserver.kubernetes.io/identity") or (
+            meta.get("labels") or {}
+        ).get("k8s.io/component")
         if identity == "kube-apiserver" or re.match(r"(kube-)?apiserver-", meta.get("name") or ""):
             yield {"kind": BEAT, "renew_time": spec.get("renewTime")}
             continue
-        yield _lock("Lease", meta, spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"), spec.get("leaseDurationSeconds"))
+        yield _lock(
+            "Lease",
+            meta,
+            spec.get("holderIdentity"),
+            spec.get("renewTime"),
+            spec.get("leaseTransitions"),
+            spec.get("leaseDurationSeconds"),
+        )
 
 
 def _annotated(api):
-    """Endpoints and ConfigMaps that carry the annotation of the older lock kinds: their metadata alone is asked for."""
+    """Endpoints and ConfigMaps that carry the annotation of the older lock kinds.
+
+    Their metadata alone is asked for.
+    """
     for kind in ("Endpoints", "ConfigMap"):
-        for item in api.items("%s/%s" % (SYSTEM, "endpoints" if kind == "Endpoints" else "configmaps"), accept=door.LIST):
+        for item in api.items(
+            "{}/{}".format(SYSTEM, "endpoints" if kind == "Endpoints" else "configmaps"),
+            accept=door.LIST,
+        ):
             meta = item.get("metadata") or {}
             try:
                 record = json.loads((meta.get("annotations") or {}).get(LEADER) or "null")
             except ValueError:
                 record = {}
             if isinstance(record, dict):
-                yield _lock(kind, meta, record.get("holderIdentity"), record.get("renewTime"), record.get("leaderTransitions"),
-                            record.get("leaseDurationSeconds"))
+                yield _lock(
+                    kind,
+                    meta,
+                    record.get("holderIdentity"),
+                    record.get("renewTime"),
+                    record.get("leaderTransitions"),
+                    record.get("leaseDurationSeconds"),
+                )
 
 
 def _lock(kind, meta, holder, renewed, transitions, seconds):
-    return {"kind": kind, "namespace": meta.get("namespace"), "name": meta.get("name"), "uid": meta.get("uid"), "holder": holder,
-            "renew_time": renewed, "transitions": transitions, "lease_duration_s": seconds}
+    return {
+        "kind": kind,
+        "namespace": meta.get("namespace"),
+        "name": meta.get("name"),
+        "uid": meta.get("uid"),
+        "holder": holder,
+        "renew_time": renewed,
+        "transitions": transitions,
+        "lease_duration_s": seconds,
+    }
 
 
 def differ(servers):
-    """Whether two API servers name different holders: one of them may only have been asked a moment before the other."""
-    views = [dict(((lock["kind"], lock["name"]), lock["holder"]) for lock in server["objects"]) for server in servers if server["objects"]]
+    """Whether two API servers name different holders.
+
+    One of them may only have been asked a moment before the other.
+    """
+    views = [
+        {(lock["kind"], lock["name"]): lock["holder"] for lock in server["objects"]}
+        for server in servers
+        if server["objects"]
+    ]
     return any(one != views[0] for one in views[1:])

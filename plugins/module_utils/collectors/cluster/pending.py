@@ -1,25 +1,30 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: pods that are Pending, and what they wait for. The controller judges them.
+"""Pods that are Pending, and what they wait for. The controller judges them.
 
-Pods of one owner that hear the same are one entry, but for the one that was asked for. The message stands in the pod itself; its
-events, which go after an hour, are only asked for where it does not.
+Pods of one owner that hear the same are one entry, but for the one that was asked for. The message
+stands in the pod itself; its events, which go after an hour, are only asked for where it does not.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import json
 import re
 import urllib.parse
 
-from . import jobs as collect_jobs, rejected as collect_rejected
 from ...kubeapi import node_affinity as node_match
 from ...kubeapi.client import TABLE, ApiError, dicts
+from . import jobs as collect_jobs
+from . import rejected as collect_rejected
 
-MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = 5000, 200, 5, 2000, 50, 50, 50
+MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = (
+    5000,
+    200,
+    5,
+    2000,
+    50,
+    50,
+    50,
+)
 MAX_SILENT, MAX_EVENTS, MAX_GATES, MAX_PLACED, MAX_ABSENT, MAX_ASKED = 500, 20000, 20, 50000, 10, 20
 CROWDED = re.compile(r"Too many pods|Insufficient pods")
 FIELDS = ("key", "operator", "value", "effect")
@@ -27,9 +32,16 @@ REFUSALS = ("Unschedulable", "SchedulerError")
 
 
 def refused(item):
-    """The condition by which a scheduler says that it finds no node, or that it failed; else None."""
+    """The condition by which a scheduler says that it finds no node, or that it failed.
+
+    Else None.
+    """
     for one in dicts((item.get("status") or {}).get("conditions")):
-        if one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("reason") in REFUSALS:
+        if (
+            one.get("type") == "PodScheduled"
+            and one.get("status") == "False"
+            and one.get("reason") in REFUSALS
+        ):
             return one
     return None
 
@@ -37,23 +49,42 @@ def refused(item):
 def is_asked(item, asked):
     """Whether this is the pod that was asked for, by namespace/name or UID."""
     meta = item.get("metadata") or {}
-    return bool(asked) and (asked == "%s/%s" % (meta.get("namespace"), meta.get("name")) or asked.lower() == meta.get("uid"))
+    return bool(asked) and (
+        asked == "{}/{}".format(meta.get("namespace"), meta.get("name"))
+        or asked.lower() == meta.get("uid")
+    )
 
 
 def unseen(item):
     """Whether no scheduler has said anything of this pod, which waits for one."""
     meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
-    if not spec.get("schedulerName") or spec.get("nodeName") or spec.get("schedulingGates") or meta.get("deletionTimestamp"):
+    if (
+        not spec.get("schedulerName")
+        or spec.get("nodeName")
+        or spec.get("schedulingGates")
+        or meta.get("deletionTimestamp")
+    ):
         return False
     return not any(one.get("type") == "PodScheduled" for one in dicts(status.get("conditions")))
 
 
 def target_of(item):
-    """The node that a DaemonSet's pod is meant for: its affinity names it in fields, each of its terms the same. None else."""
+    """The node that a DaemonSet's pod is meant for.
+
+    Its affinity names it in fields, each of its terms the same. None else.
+    """
     affinity = ((item.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
     named = set()
-    for term in dicts((affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms")):
-        fields = [one.get("values") for one in dicts(term.get("matchFields")) if one.get("key") == "metadata.name" and one.get("operator") == "In"]
+    for term in dicts(
+        (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
+            "nodeSelectorTerms"
+        )
+    ):
+        fields = [
+            one.get("values")
+            for one in dicts(term.get("matchFields"))
+            if one.get("key") == "metadata.name" and one.get("operator") == "In"
+        ]
         if len(fields) != 1 or not isinstance(fields[0], list) or len(fields[0]) != 1:
             return None
         named.add(str(fields[0][0])[:253])
@@ -62,31 +93,58 @@ def target_of(item):
 
 def owner_of(item):
     """Kind/name of the controller, None without one."""
-    owner = [one for one in dicts((item.get("metadata") or {}).get("ownerReferences")) if one.get("controller")]
-    return "%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None
+    owner = [
+        one
+        for one in dicts((item.get("metadata") or {}).get("ownerReferences"))
+        if one.get("controller")
+    ]
+    return "{}/{}".format(owner[0].get("kind"), owner[0].get("name")) if owner else None
 
 
 def asks_of(spec):
-    """{resource: how much of it}, as schedulers count: CPU in thousandths, what plugins offer in pieces, all others in bytes."""
+    """{resource: how much of it}, as schedulers count.
+
+    CPU in thousandths, what plugins offer in pieces, all others in bytes.
+    """
     asked = dict(collect_rejected.compute(spec), **collect_rejected.requests(spec))
-    return dict(sorted((name, value) for name, value in asked.items() if value and name != "pods")[:MAX_ASKED])
+    return dict(
+        sorted((name, value) for name, value in asked.items() if value and name != "pods")[
+            :MAX_ASKED
+        ]
+    )
 
 
 def entry_of(item, condition):
     """What tells whose pod it is, what it tolerates, and what keeps it waiting."""
     meta, spec = item.get("metadata") or {}, item.get("spec") or {}
     listed, target = dicts(spec.get("tolerations")), target_of(item)
-    return {"namespace": meta.get("namespace"), "names": [meta.get("name")], "pods": 1, "since": condition.get("lastTransitionTime"),
-            "owner": owner_of(item), "scheduler": spec.get("schedulerName"),
-            "message": str(condition.get("message") or "")[:MAX_TEXT], "targets": [[meta.get("name"), target]] if target else [],
-            "asks": asks_of(spec),
-            # None where there are too many to say
-            "tolerations": None if len(listed) > MAX_TOLERATIONS else [
-                dict((name, str(one[name])[:320]) for name in FIELDS if one.get(name) is not None) for one in listed]}
+    return {
+        "namespace": meta.get("namespace"),
+        "names": [meta.get("name")],
+        "pods": 1,
+        "since": condition.get("lastTransitionTime"),
+        "owner": owner_of(item),
+        "scheduler": spec.get("schedulerName"),
+        "message": str(condition.get("message") or "")[:MAX_TEXT],
+        "targets": [[meta.get("name"), target]] if target else [],
+        "asks": asks_of(spec),
+        # None where there are too many to say
+        "tolerations": (
+            None
+            if len(listed) > MAX_TOLERATIONS
+            else [
+                {name: str(one[name])[:320] for name in FIELDS if one.get(name) is not None}
+                for one in listed
+            ]
+        ),
+    }
 
 
 class _Found:
-    """What was found so far, whatever ends it. asked: the pod in question; labels: {node: its labels} or None."""
+    """What was found so far, whatever ends it. asked: the pod in question; labels: {node.
+
+    Its labels} or None.
+    """
 
     def __init__(self, asked, labels):
         self.asked, self.match = asked, node_match.Matcher(labels)
@@ -102,8 +160,19 @@ class _Found:
         elif (item.get("metadata") or {}).get("deletionTimestamp"):
             return
         elif spec.get("schedulingGates"):
-            gates = sorted(str(one.get("name"))[:320] for one in dicts(spec["schedulingGates"]))[:MAX_GATES]
-            self._count(self.gated, MAX_ITEMS, item, {"namespace": item["metadata"].get("namespace"), "owner": owner_of(item), "gates": gates})
+            gates = sorted(str(one.get("name"))[:320] for one in dicts(spec["schedulingGates"]))[
+                :MAX_GATES
+            ]
+            self._count(
+                self.gated,
+                MAX_ITEMS,
+                item,
+                {
+                    "namespace": item["metadata"].get("namespace"),
+                    "owner": owner_of(item),
+                    "gates": gates,
+                },
+            )
         elif condition is not None and condition.get("message"):
             self.say(item, condition)
         elif condition is not None or unseen(item):
@@ -116,7 +185,9 @@ class _Found:
         """A pod of which a scheduler says something."""
         self.total += 1
         entry = entry_of(item, condition)
-        entry["off"] = None if entry["targets"] else self.match.left_out(item["spec"], self._is_asked(item))
+        entry["off"] = (
+            None if entry["targets"] else self.match.left_out(item["spec"], self._is_asked(item))
+        )
         if self.match.refuses(item["spec"], [target for dummy, target in entry["targets"]]):
             entry["unfit"] = True
         if self._is_asked(item):
@@ -128,7 +199,9 @@ class _Found:
         for item, condition in self.silent:
             event = heard.get((item.get("metadata") or {}).get("uid"))
             if event:
-                since = (condition or {}).get("lastTransitionTime") or item["metadata"].get("creationTimestamp")
+                since = (condition or {}).get("lastTransitionTime") or item["metadata"].get(
+                    "creationTimestamp"
+                )
                 self.say(item, {"message": event, "lastTransitionTime": since})
             else:
                 self._unheard(item, condition)
@@ -137,7 +210,12 @@ class _Found:
         if condition is not None:
             self.say(item, condition)
         else:
-            self._count(self.waiting, MAX_SCHEDULERS, item, {"scheduler": str(item["spec"]["schedulerName"])[:253]})
+            self._count(
+                self.waiting,
+                MAX_SCHEDULERS,
+                item,
+                {"scheduler": str(item["spec"]["schedulerName"])[:253]},
+            )
 
     def _placed(self, item):
         """A pod that has its node: it waits for the kubelet until that one writes when it began."""
@@ -147,8 +225,18 @@ class _Found:
         if status.get("startTime"):
             self.taken += 1
             return
-        placed = [one.get("lastTransitionTime") for one in dicts(status.get("conditions")) if one.get("type") == "PodScheduled"]
-        self._count(self.bound, MAX_TARGETS, item, {"node": str(item["spec"]["nodeName"])[:253]}, placed[0] if placed else None)
+        placed = [
+            one.get("lastTransitionTime")
+            for one in dicts(status.get("conditions"))
+            if one.get("type") == "PodScheduled"
+        ]
+        self._count(
+            self.bound,
+            MAX_TARGETS,
+            item,
+            {"node": str(item["spec"]["nodeName"])[:253]},
+            placed[0] if placed else None,
+        )
 
     def _count(self, kept, most, item, what, since=None):
         """Pods that wait for the same are one row, with the time since when the oldest waits."""
@@ -162,7 +250,7 @@ class _Found:
         one = kept.setdefault(key, dict(what, pods=0, names=[], since=None))
         one["pods"] += 1
         if len(one["names"]) < MAX_NAMES:
-            one["names"].append("%s/%s" % (meta.get("namespace"), meta.get("name")))
+            one["names"].append("{}/{}".format(meta.get("namespace"), meta.get("name")))
         since = since or meta.get("creationTimestamp")
         one["since"] = min(one["since"] or since or "", since or one["since"] or "") or None
 
@@ -171,15 +259,21 @@ class _Found:
 
 
 def full_nodes(api, room):
-    """Names of the nodes that have as many pods as they may have; None where that cannot be told. room: {node: how many}, or None.
+    """Names of the nodes that have as many pods as they may have; None where that cannot be told.
 
-    Pods are read for it only where a scheduler says that some node has too many; all of them, so that no more than a table's row is asked of each. A row
-    has nothing by which one that comes twice is known, so a list that expires (410) is no answer.
+    Room: {node: how many}, or None.
+
+    Pods are read for it only where a scheduler says that some node has too many; all of them, so
+    that no more than a table's row is asked of each. A row has nothing by which one that comes
+    twice is known, so a list that expires (410) is no answer.
     """
     if room is None:
         return None
     has = {}
-    query = {"fieldSelector": "spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded", "includeObject": "None"}
+    query = {
+        "fieldSelector": "spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded",
+        "includeObject": "None",
+    }
     try:
         for number, item in enumerate(api.items("/api/v1/pods", query, accept=TABLE, restarts=0)):
             name = item.get("Node") or (item.get("spec") or {}).get("nodeName")
@@ -188,11 +282,16 @@ def full_nodes(api, room):
             has[name] = has.get(name, 0) + 1
     except ApiError:
         return None
-    return sorted(name for name, most in room.items() if most is not None and has.get(name, 0) >= most)
+    return sorted(
+        name for name, most in room.items() if most is not None and has.get(name, 0) >= most
+    )
 
 
 def tell_absent(api, rows, known):
-    """Mark the rows whose node does not exist. known: the names listed before the pods were: one that has joined since then is asked for by its name."""
+    """Mark the rows whose node does not exist. known: the names listed before the pods were.
+
+    One that has joined since then is asked for by its name.
+    """
     unlisted = [one for one in rows if known is not None and one["node"] not in known]
     try:
         for one in unlisted[:MAX_ABSENT]:
@@ -212,9 +311,11 @@ def largest(allocatable):
 
 
 def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it.
+    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of
+    costing all of it.
 
-    labels, room, allocatable: {node: its labels}, {node: how many pods it may have}, {node: what it has for them}, None where they are not known.
+    labels, room, allocatable: {node: its labels}, {node: how many pods it may have}, {node: what it
+    has for them}, None where they are not known.
     """
     found = _Found(asked, labels)
     try:
@@ -229,9 +330,18 @@ def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
             raise
         found.cut = True
     found.hear(_said(api) if found.silent else {})
-    items = sorted(found.refused.values(), key=lambda one: (str(one["namespace"]), str(one["names"][0])))
-    data = {"items": items, "total": found.total, "read": found.read, "taken": found.taken, "unseen": _rows(found.waiting, "scheduler"),
-            "gated": _rows(found.gated, "namespace"), "bound": _rows(found.bound, "node")}
+    items = sorted(
+        found.refused.values(), key=lambda one: (str(one["namespace"]), str(one["names"][0]))
+    )
+    data = {
+        "items": items,
+        "total": found.total,
+        "read": found.read,
+        "taken": found.taken,
+        "unseen": _rows(found.waiting, "scheduler"),
+        "gated": _rows(found.gated, "namespace"),
+        "bound": _rows(found.bound, "node"),
+    }
     tell_absent(api, data["bound"], labels)
     if items and allocatable:
         data["largest"] = largest(allocatable.values())
@@ -245,23 +355,44 @@ def _rows(kept, name):
 
 
 def _said(api):
-    """{uid of a pod: what the newest FailedScheduling event about it says}; what cannot be read says nothing."""
+    """{uid of a pod: what the newest FailedScheduling event about it says}.
+
+    What cannot be read says nothing.
+    """
     newest = {}
     try:
-        for number, item in enumerate(api.items("/api/v1/events", {"fieldSelector": "involvedObject.kind=Pod,reason=FailedScheduling"})):
+        for number, item in enumerate(
+            api.items(
+                "/api/v1/events",
+                {"fieldSelector": "involvedObject.kind=Pod,reason=FailedScheduling"},
+            )
+        ):
             if number >= MAX_EVENTS:
                 break
-            uid, at = (item.get("involvedObject") or {}).get("uid"), collect_jobs.event_of(item)["last"] or ""
+            uid, at = (
+                (item.get("involvedObject") or {}).get("uid"),
+                collect_jobs.event_of(item)["last"] or "",
+            )
             if uid and item.get("message") and at >= newest.get(uid, ("",))[0]:
                 newest[uid] = (at, str(item["message"])[:MAX_TEXT])
     except ApiError:
         pass
-    return dict((uid, text) for uid, (dummy, text) in newest.items())
+    return {uid: text for uid, (dummy, text) in newest.items()}
 
 
 def _add(found, entry):
     """Whether there was room for it."""
-    told = ("namespace", "owner", "scheduler", "message", "tolerations", "off", "unfit", "asked", "asks")
+    told = (
+        "namespace",
+        "owner",
+        "scheduler",
+        "message",
+        "tolerations",
+        "off",
+        "unfit",
+        "asked",
+        "asks",
+    )
     key = json.dumps([entry.get(name) for name in told], sort_keys=True)
     known = found.get(key)
     if known is None:
@@ -274,5 +405,7 @@ def _add(found, entry):
         known["names"].append(entry["names"][0])
     if len(known["targets"]) < MAX_TARGETS:
         known["targets"] += entry["targets"]
-    known["since"] = min(known["since"] or entry["since"] or "", entry["since"] or known["since"] or "") or None
+    known["since"] = (
+        min(known["since"] or entry["since"] or "", entry["since"] or known["since"] or "") or None
+    )
     return True

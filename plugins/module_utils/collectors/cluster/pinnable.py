@@ -1,46 +1,62 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: pods and templates of workloads that look meant for CPU pinning and get none. The controller judges them.
+"""Pods and templates of workloads that look meant for CPU pinning and get none.
 
-A static CPU manager pins a container of whole CPUs in a pod that is Guaranteed. Meant for it is an app container whose CPU
-limit is whole and its request; what keeps the pod from being Guaranteed is then another container, an init container or
-memory. Workloads are read before pods, so that a pod finds its own.
+The controller judges them.
+
+A static CPU manager pins a container of whole CPUs in a pod that is Guaranteed. Meant for it is an
+app container whose CPU limit is whole and its request; what keeps the pod from being Guaranteed is
+then another container, an init container or memory. Workloads are read before pods, so that a pod
+finds its own.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 from hashlib import sha256
 
 from ...kubeapi import client as door
-from ...shared import quantity, label_selector as selector, workload_resources as workload
 from ...kubeapi.client import ApiError
+from ...shared import label_selector as selector
+from ...shared import quantity
+from ...shared import workload_resources as workload
 
 APP, INIT, SIDECAR = "app", "init", "sidecar"
 RESOURCES = ("cpu", "memory")
 MAX_ITEMS, MAX_CONTAINERS, MAX_LOOKUPS = 500, 100, 100
 WORKLOADS = (
-    ("Deployment", ("/apis/apps/v1/deployments",)), ("StatefulSet", ("/apis/apps/v1/statefulsets",)),
-    ("DaemonSet", ("/apis/apps/v1/daemonsets",)), ("CronJob", ("/apis/batch/v1/cronjobs", "/apis/batch/v1beta1/cronjobs")))
+    ("Deployment", ("/apis/apps/v1/deployments",)),
+    ("StatefulSet", ("/apis/apps/v1/statefulsets",)),
+    ("DaemonSet", ("/apis/apps/v1/daemonsets",)),
+    ("CronJob", ("/apis/batch/v1/cronjobs", "/apis/batch/v1beta1/cronjobs")),
+)
 # Owners that another may own: who made them is asked of the object itself.
-BETWEEN = {"ReplicaSet": "/apis/apps/v1/namespaces/%s/replicasets/%s", "Job": "/apis/batch/v1/namespaces/%s/jobs/%s"}
+BETWEEN = {
+    "ReplicaSet": "/apis/apps/v1/namespaces/%s/replicasets/%s",
+    "Job": "/apis/batch/v1/namespaces/%s/jobs/%s",
+}
 HASH = "pod-template-hash"
 # Whoever writes an object anew from a place of its own, by the label or annotation that it leaves.
-TOOLS = (("Argo CD", "argocd.argoproj.io/tracking-id"), ("Argo CD", "argocd.argoproj.io/instance"),
-         ("Flux (Kustomization)", "kustomize.toolkit.fluxcd.io/name"), ("Flux (HelmRelease)", "helm.toolkit.fluxcd.io/name"),
-         ("Helm", "meta.helm.sh/release-name"))
+TOOLS = (
+    ("Argo CD", "argocd.argoproj.io/tracking-id"),
+    ("Argo CD", "argocd.argoproj.io/instance"),
+    ("Flux (Kustomization)", "kustomize.toolkit.fluxcd.io/name"),
+    ("Flux (HelmRelease)", "helm.toolkit.fluxcd.io/name"),
+    ("Helm", "meta.helm.sh/release-name"),
+)
 MANAGED_BY, INSTANCE = "app.kubernetes.io/managed-by", "app.kubernetes.io/instance"
 LIVING = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 
 def containers_of(spec):
-    """Name, kind and the four quantities of each container that counts for the QoS class; what is not set is None."""
+    """Name, kind and the four quantities of each container that counts for the QoS class.
+
+    What is not set is None.
+    """
     found = []
     for raw in spec.get("initContainers") or []:
         found.append(_container(raw, SIDECAR if raw.get("restartPolicy") == "Always" else INIT))
-    return [_container(raw, APP) for raw in (spec.get("containers") or [])[:MAX_CONTAINERS]] + found[:MAX_CONTAINERS]
+    return [
+        _container(raw, APP) for raw in (spec.get("containers") or [])[:MAX_CONTAINERS]
+    ] + found[:MAX_CONTAINERS]
 
 
 def _container(raw, kind):
@@ -49,28 +65,41 @@ def _container(raw, kind):
     for resource in RESOURCES:
         for part in ("request", "limit"):
             value = (given.get(part + "s") or {}).get(resource)
-            found["%s_%s" % (resource, part)] = None if value is None else str(value)[:quantity.MAX_TEXT]
+            found[f"{resource}_{part}"] = None if value is None else str(value)[: quantity.MAX_TEXT]
     return found
 
 
 def unequal(container):
-    """The resources of a container that keep its pod from being Guaranteed: no limit, or a request that is not its limit."""
+    """The resources of a container that keep its pod from being Guaranteed.
+
+    No limit, or a request that is not its limit.
+    """
     found = []
     for resource in RESOURCES:
-        request, limit = container["%s_request" % resource], container["%s_limit" % resource]
-        if not quantity.positive(limit) or (request is not None and not quantity.same(request, limit)):
+        request, limit = container[f"{resource}_request"], container[f"{resource}_limit"]
+        if not quantity.positive(limit) or (
+            request is not None and not quantity.same(request, limit)
+        ):
             found.append(resource)
     return found
 
 
 def meant(container):
     """Whether an app container asks for CPUs as one that is to be pinned does."""
-    return container["kind"] == APP and quantity.whole(container["cpu_limit"]) and "cpu" not in unequal(container)
+    return (
+        container["kind"] == APP
+        and quantity.whole(container["cpu_limit"])
+        and "cpu" not in unequal(container)
+    )
 
 
 def pinned(containers, guaranteed):
-    """Whether a static CPU manager gives one of them, that is no plain init container, CPUs of its own."""
-    return guaranteed and any(quantity.whole(one["cpu_limit"]) for one in containers if one["kind"] != INIT)
+    """Whether a static CPU manager gives one of them, that is no plain init container, CPUs of
+    its own.
+    """
+    return guaranteed and any(
+        quantity.whole(one["cpu_limit"]) for one in containers if one["kind"] != INIT
+    )
 
 
 def manager_of(meta):
@@ -90,7 +119,11 @@ def controller_of(meta):
     """{kind, api_version, name} of the owner that controls it, else None."""
     for one in meta.get("ownerReferences") or []:
         if one.get("controller"):
-            return {"kind": one.get("kind"), "api_version": one.get("apiVersion"), "name": one.get("name")}
+            return {
+                "kind": one.get("kind"),
+                "api_version": one.get("apiVersion"),
+                "name": one.get("name"),
+            }
     return None
 
 
@@ -104,17 +137,23 @@ def template_of(kind, item):
 
 
 class Search:
-    """One reading of all workloads, then of all pods. expected: requirements of the selector of pods that are to be pinned, whatever their shape."""
+    """One reading of all workloads, then of all pods. expected.
+
+    Requirements of the selector of pods that are to be pinned, whatever their shape.
+    """
 
     def __init__(self, api, expected):
         self.api, self.expected = api, expected
-        self.known = {}  # (kind, namespace, name) of every workload: its containers' names, and its manager
+        # (kind, namespace, name) of every workload: its containers' names, and its manager
+        self.known = {}
         self.suspects, self.pods = {}, {}
         self.lookups = {}
         self.fine, self.cut = set(), False
 
     def workloads(self):
-        """Templates. One with resources of the pod as a whole is left to its pods, whose class the API server has worked out."""
+        """Templates. One with resources of the pod as a whole is left to its pods, whose class
+        the API server has worked out.
+        """
         for kind, paths in WORKLOADS:
             for version, item in self._list(paths):
                 meta, (labels, spec) = item.get("metadata") or {}, template_of(kind, item)
@@ -128,28 +167,43 @@ class Search:
                 if len(self.suspects) >= MAX_ITEMS and key not in self.suspects:
                     self.cut = True
                     continue
-                self.suspects[key] = dict(_item(kind, version, meta, containers, wanted), manager=self.known[key][1],
-                                          resources=sha256(workload.text_of(dict(item, kind=kind)).encode("utf-8")).hexdigest())
+                self.suspects[key] = dict(
+                    _item(kind, version, meta, containers, wanted),
+                    manager=self.known[key][1],
+                    resources=sha256(
+                        workload.text_of(dict(item, kind=kind)).encode("utf-8")
+                    ).hexdigest(),
+                )
 
     def _list(self, paths):
         """(API version, object) of the first of these paths that the API has."""
         for number, path in enumerate(paths):
             try:
                 for item in self.api.items(path, unmanaged=True):
-                    yield path[len("/apis/"):].rpartition("/")[0], item
+                    yield path[len("/apis/") :].rpartition("/")[0], item
                 return
             except ApiError as error:
                 if error.status != "absent" or number + 1 == len(paths):
                     raise
 
     def living(self):
-        """Pods that have not ended. Of those of one owner on one node that are alike one is kept, and counted."""
+        """Pods that have not ended. Of those of one owner on one node that are alike one is
+        kept, and counted.
+        """
         for item in self.api.items("/api/v1/pods", LIVING, unmanaged=True):
-            meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+            meta, spec, status = (
+                item.get("metadata") or {},
+                item.get("spec") or {},
+                item.get("status") or {},
+            )
             if meta.get("deletionTimestamp"):
                 continue
             containers, wanted = containers_of(spec), self._wanted(meta.get("labels") or {})
-            guaranteed = status["qosClass"] == "Guaranteed" if status.get("qosClass") else not any(unequal(one) for one in containers)
+            guaranteed = (
+                status["qosClass"] == "Guaranteed"
+                if status.get("qosClass")
+                else not any(unequal(one) for one in containers)
+            )
             if _suspect(containers, guaranteed, wanted):
                 self._keep(item, containers, wanted)
             elif guaranteed:
@@ -159,10 +213,16 @@ class Search:
         meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         owner, manager = self._owner(meta)
         namespace = meta.get("namespace")
-        names = self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0] if owner else None
+        names = (
+            self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
+            if owner
+            else None
+        )
         for one in containers:
             one["injected"] = names is not None and one["name"] not in names
-        shape = tuple(tuple(str(value) for dummy, value in sorted(one.items())) for one in containers)
+        shape = tuple(
+            tuple(str(value) for dummy, value in sorted(one.items())) for one in containers
+        )
         of = (owner["kind"], owner["name"]) if owner else (None, meta.get("uid"))
         key = (namespace, of, spec.get("nodeName"), shape)
         if key in self.pods:
@@ -170,18 +230,32 @@ class Search:
         elif len(self.pods) >= MAX_ITEMS:
             self.cut = True
         else:
-            self.pods[key] = dict(_item("Pod", "v1", meta, containers, wanted), node=spec.get("nodeName"), phase=status.get("phase"),
-                                  qos=status.get("qosClass"), owner=owner, manager=manager, uids=set([meta.get("uid")]),
-                                  pod_level=_quantities(spec.get("resources")))
+            self.pods[key] = dict(
+                _item("Pod", "v1", meta, containers, wanted),
+                node=spec.get("nodeName"),
+                phase=status.get("phase"),
+                qos=status.get("qosClass"),
+                owner=owner,
+                manager=manager,
+                uids=set([meta.get("uid")]),
+                pod_level=_quantities(spec.get("resources")),
+            )
 
     def _workload(self, meta):
-        """The workload of a pod as its own names tell: a ReplicaSet's name is its Deployment's with the hash that its pods carry."""
+        """The workload of a pod as its own names tell.
+
+        A ReplicaSet's name is its Deployment's with the hash that its pods carry.
+        """
         owner = controller_of(meta)
         if owner is None:
             return None
         end = "-" + str((meta.get("labels") or {}).get(HASH))
-        deployment = ("Deployment", meta.get("namespace"), owner["name"][:-len(end)])
-        if owner["kind"] == "ReplicaSet" and owner["name"].endswith(end) and deployment in self.known:
+        deployment = ("Deployment", meta.get("namespace"), owner["name"][: -len(end)])
+        if (
+            owner["kind"] == "ReplicaSet"
+            and owner["name"].endswith(end)
+            and deployment in self.known
+        ):
             return deployment
         return owner["kind"], meta.get("namespace"), owner["name"]
 
@@ -199,11 +273,17 @@ class Search:
         return owner, self.known.get((owner["kind"], namespace, owner["name"]), (None, manager))[1]
 
     def _above(self, kind, namespace, name):
-        """(owner, manager) of a ReplicaSet or Job, as its own metadata say; (None, None) where they say nothing or it is one too many."""
+        """(owner, manager) of a ReplicaSet or Job, as its own metadata say.
+
+        (None, None) where they say nothing or it is one too many.
+        """
         key = (kind, namespace, name)
         if key not in self.lookups and len(self.lookups) < MAX_LOOKUPS:
             try:
-                meta = self.api.get(BETWEEN[kind] % (namespace, name), accept=door.ONE).get("metadata") or {}
+                meta = (
+                    self.api.get(BETWEEN[kind] % (namespace, name), accept=door.ONE).get("metadata")
+                    or {}
+                )
             except ApiError as error:
                 if error.status not in ("absent", "denied"):
                     raise
@@ -216,13 +296,26 @@ class Search:
         return bool(self.expected) and selector.matches(self.expected, labels)
 
     def items(self):
-        """Templates and pods that were found. A template whose pods are what it wants to be was completed by the API server (a LimitRange)."""
-        pods = [dict((name, value) for name, value in one.items() if name != "uids") for one in self.pods.values()]
+        """Templates and pods that were found.
+
+        A template whose pods are what it wants to be was completed by the API server (a
+        LimitRange).
+        """
+        pods = [
+            {name: value for name, value in one.items() if name != "uids"}
+            for one in self.pods.values()
+        ]
         for one, kept in zip(pods, self.pods.values()):
             one["alike"] = len(kept["uids"])
-        unwell = set((one["owner"]["kind"], one["namespace"], one["owner"]["name"]) for one in pods if one["owner"])
+        unwell = {
+            (one["owner"]["kind"], one["namespace"], one["owner"]["name"])
+            for one in pods
+            if one["owner"]
+        }
         found = [one for key, one in self.suspects.items() if key not in self.fine or key in unwell]
-        return sorted(found + pods, key=lambda one: (one["kind"], one["namespace"] or "", one["name"] or ""))
+        return sorted(
+            found + pods, key=lambda one: (one["kind"], one["namespace"] or "", one["name"] or "")
+        )
 
 
 def _suspect(containers, guaranteed, wanted):
@@ -232,8 +325,21 @@ def _suspect(containers, guaranteed, wanted):
 
 
 def _item(kind, version, meta, containers, wanted):
-    return {"kind": kind, "api_version": version, "namespace": meta.get("namespace"), "name": meta.get("name"), "uid": meta.get("uid"), "node": None,
-            "phase": None, "qos": None, "owner": None, "manager": None, "expected": wanted, "pod_level": None, "containers": containers}
+    return {
+        "kind": kind,
+        "api_version": version,
+        "namespace": meta.get("namespace"),
+        "name": meta.get("name"),
+        "uid": meta.get("uid"),
+        "node": None,
+        "phase": None,
+        "qos": None,
+        "owner": None,
+        "manager": None,
+        "expected": wanted,
+        "pod_level": None,
+        "containers": containers,
+    }
 
 
 def _quantities(given):
@@ -241,11 +347,14 @@ def _quantities(given):
     if not given:
         return None
     found = _container({"resources": given}, None)
-    return dict((name, value) for name, value in found.items() if name not in ("name", "kind"))
+    return {name: value for name, value in found.items() if name not in ("name", "kind")}
 
 
 def collect(api, expected, ended):
-    """({items}, truncated). expected: a label selector or None; `ended(error)` says whether an error may cut the list short."""
+    """({items}, truncated). expected: a label selector or None.
+
+    `ended(error)` says whether an error may cut the list short.
+    """
     search = Search(api, selector.parse(expected) if expected else [])
     try:
         search.workloads()

@@ -1,36 +1,42 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: all that the API knows of one pod: itself, its owner, its siblings and their events.
+"""All that the API knows of one pod: itself, its owner, its siblings and their events.
 
-A surplus pod lives for a second: then the events about its name, and those of its owner that name it, are all that is left.
+A surplus pod lives for a second: then the events about its name, and those of its owner that name
+it, are all that is left.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import re
 import urllib.parse
 
 from ...kubeapi import client as door
-from . import jobs as collect_jobs, rejected as collect_rejected
 from ...kubeapi.client import ApiError
 from ...system import files
+from . import jobs as collect_jobs
+from . import rejected as collect_rejected
 
 REJECTED = "rejected"  # in the place of a name: the newest pod that a kubelet rejected
 MAX_SIBLINGS, MAX_EVENTS, MAX_SCANNED, PER_POD, TEXT = 50, 500, 50000, 20, 500
-DEVICES = re.compile(r"requested number of devices unavailable|cannot allocate un(registered|healthy) device")
+DEVICES = re.compile(
+    r"requested number of devices unavailable|cannot allocate un(registered|healthy) device"
+)
 UID = re.compile(r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$")
 NAME = re.compile(r"^[a-z0-9][-a-z0-9]*/[a-z0-9][-.a-z0-9]*$")
 # Where the API keeps owners. Others are named, and not asked for.
-KINDS = {"Job": ("batch/", "/apis/batch/v1", "jobs"), "ReplicaSet": ("apps/", "/apis/apps/v1", "replicasets"),
-         "StatefulSet": ("apps/", "/apis/apps/v1", "statefulsets"), "DaemonSet": ("apps/", "/apis/apps/v1", "daemonsets"),
-         "ReplicationController": ("v1", "/api/v1", "replicationcontrollers")}
+KINDS = {
+    "Job": ("batch/", "/apis/batch/v1", "jobs"),
+    "ReplicaSet": ("apps/", "/apis/apps/v1", "replicasets"),
+    "StatefulSet": ("apps/", "/apis/apps/v1", "statefulsets"),
+    "DaemonSet": ("apps/", "/apis/apps/v1", "daemonsets"),
+    "ReplicationController": ("v1", "/api/v1", "replicationcontrollers"),
+}
 
 
 def choose(items):
-    """(namespace, name, uid) of the newest rejected pod whose device was refused, else of the newest; None without any."""
+    """(namespace, name, uid) of the newest rejected pod whose device was refused, else of the
+    newest; None without any.
+    """
     for wanted in (DEVICES, re.compile("")):
         for pod in items:
             if wanted.search(pod.get("message") or ""):
@@ -40,35 +46,65 @@ def choose(items):
 
 def pod_of(item):
     """A pod with the times of everything that happened to it."""
-    meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+    meta, spec, status = (
+        item.get("metadata") or {},
+        item.get("spec") or {},
+        item.get("status") or {},
+    )
     found = collect_rejected.pod_of(item)
     found.update(
-        grace=meta.get("deletionGracePeriodSeconds"), finalizers=(meta.get("finalizers") or [])[:PER_POD], managers=managers(meta), asks=asks(spec),
-        conditions=[_short(one, "type", "status", "reason", "message", lastTransitionTime="time") for one in (status.get("conditions") or [])[:PER_POD]],
-        containers=[_container(one, init) for init, name in ((True, "initContainerStatuses"), (False, "containerStatuses"))
-                    for one in (status.get(name) or [])[:PER_POD]])
+        grace=meta.get("deletionGracePeriodSeconds"),
+        finalizers=(meta.get("finalizers") or [])[:PER_POD],
+        managers=managers(meta),
+        asks=asks(spec),
+        conditions=[
+            _short(one, "type", "status", "reason", "message", lastTransitionTime="time")
+            for one in (status.get("conditions") or [])[:PER_POD]
+        ],
+        containers=[
+            _container(one, init)
+            for init, name in ((True, "initContainerStatuses"), (False, "containerStatuses"))
+            for one in (status.get(name) or [])[:PER_POD]
+        ],
+    )
     return found
 
 
 def managers(meta):
-    """Who wrote the object, from the fields that the API server attributes to each: whether the spec, and the node in it, were among them."""
-    return [{"manager": one.get("manager"), "operation": one.get("operation"), "time": one.get("time"), "subresource": one.get("subresource"),
-             "spec": "f:spec" in (one.get("fieldsV1") or {}), "node": "f:nodeName" in ((one.get("fieldsV1") or {}).get("f:spec") or {})}
-            for one in (meta.get("managedFields") or [])[:PER_POD]]
+    """Who wrote the object, from the fields that the API server attributes to each.
+
+    Whether the spec, and the node in it, were among them.
+    """
+    return [
+        {
+            "manager": one.get("manager"),
+            "operation": one.get("operation"),
+            "time": one.get("time"),
+            "subresource": one.get("subresource"),
+            "spec": "f:spec" in (one.get("fieldsV1") or {}),
+            "node": "f:nodeName" in ((one.get("fieldsV1") or {}).get("f:spec") or {}),
+        }
+        for one in (meta.get("managedFields") or [])[:PER_POD]
+    ]
 
 
 def asks(spec):
-    """{resource: text}: what each container asks for, "100m+200m"; what only an init container asks for is left out."""
+    """{resource: text}: what each container asks for, "100m+200m".
+
+    What only an init container asks for is left out.
+    """
     found = {}
     for container in spec.get("containers") or []:
         given = container.get("resources") or {}
         for name, value in dict(given.get("limits") or {}, **(given.get("requests") or {})).items():
             found.setdefault(name, []).append(str(value))
-    return dict((name, "+".join(values[:PER_POD])[:TEXT]) for name, values in sorted(found.items())[:PER_POD])
+    return {
+        name: "+".join(values[:PER_POD])[:TEXT] for name, values in sorted(found.items())[:PER_POD]
+    }
 
 
 def _short(item, *names, **renamed):
-    found = dict((name, item.get(name)) for name in names)
+    found = {name: item.get(name) for name in names}
     found.update((new, item.get(old)) for old, new in renamed.items())
     if found.get("message"):
         found["message"] = files.told(found["message"], TEXT)
@@ -79,38 +115,79 @@ def _container(one, init):
     last = (one.get("lastState") or {}).get("terminated")
     state = one.get("state") or {}
     kind = sorted(state)[0] if state else None
-    return {"name": one.get("name"), "init": init, "restarts": one.get("restartCount") or 0, "state": kind, "now": _state(state.get(kind)),
-            "before": _state(last) if last else None}
+    return {
+        "name": one.get("name"),
+        "init": init,
+        "restarts": one.get("restartCount") or 0,
+        "state": kind,
+        "now": _state(state.get(kind)),
+        "before": _state(last) if last else None,
+    }
 
 
 def _state(state):
-    return _short(state or {}, "reason", "message", startedAt="started", finishedAt="finished", exitCode="exit_code")
+    return _short(
+        state or {},
+        "reason",
+        "message",
+        startedAt="started",
+        finishedAt="finished",
+        exitCode="exit_code",
+    )
 
 
 def owner_of(item):
-    """The values of a controller that tell when it began and ended, and by which labels its pods are found."""
-    meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+    """The values of a controller that tell when it began and ended, and by which labels its pods
+    are found.
+    """
+    meta, spec, status = (
+        item.get("metadata") or {},
+        item.get("spec") or {},
+        item.get("status") or {},
+    )
     wanted = spec.get("selector") or {}
-    if "matchLabels" in wanted or "matchExpressions" in wanted:  # a ReplicationController has the labels themselves
+    # a ReplicationController has the labels themselves
+    if "matchLabels" in wanted or "matchExpressions" in wanted:
         wanted = wanted.get("matchLabels") or {}
-    return {"created": meta.get("creationTimestamp"), "deleted": meta.get("deletionTimestamp"), "managers": managers(meta),
-            "completions": spec.get("completions"), "parallelism": spec.get("parallelism"), "replicas": spec.get("replicas"),
-            "started": status.get("startTime"), "completed": status.get("completionTime"),
-            "conditions": [_short(one, "type", "status", "reason", "message", lastTransitionTime="time")
-                           for one in (status.get("conditions") or [])[:PER_POD]]}, wanted
+    return {
+        "created": meta.get("creationTimestamp"),
+        "deleted": meta.get("deletionTimestamp"),
+        "managers": managers(meta),
+        "completions": spec.get("completions"),
+        "parallelism": spec.get("parallelism"),
+        "replicas": spec.get("replicas"),
+        "started": status.get("startTime"),
+        "completed": status.get("completionTime"),
+        "conditions": [
+            _short(one, "type", "status", "reason", "message", lastTransitionTime="time")
+            for one in (status.get("conditions") or [])[:PER_POD]
+        ],
+    }, wanted
 
 
 def event_of(item):
-    """What an event says, whichever of its generations of fields it uses; who says it, and where that runs."""
+    """What an event says, whichever of its generations of fields it uses.
+
+    Who says it, and where that runs.
+    """
     about, source = item.get("involvedObject") or {}, item.get("source") or {}
     found = collect_jobs.event_of(item)
     component = item.get("reportingComponent") or source.get("component")
     instance = item.get("reportingInstance") or ""
     if component and instance.startswith(component + "-"):  # a scheduler signs default-scheduler-m1
-        instance = instance[len(component) + 1:]
+        instance = instance[len(component) + 1 :]
     made = (item.get("metadata") or {}).get("creationTimestamp")
-    found.update(message=files.told(item.get("message"), TEXT), first=found["first"] or made, last=found["last"] or made, type=item.get("type"),
-                 kind=about.get("kind"), name=about.get("name"), uid=about.get("uid"), component=component, host=source.get("host") or instance or None)
+    found.update(
+        message=files.told(item.get("message"), TEXT),
+        first=found["first"] or made,
+        last=found["last"] or made,
+        type=item.get("type"),
+        kind=about.get("kind"),
+        name=about.get("name"),
+        uid=about.get("uid"),
+        component=component,
+        host=source.get("host") or instance or None,
+    )
     return found
 
 
@@ -123,52 +200,82 @@ class _Look:
 
     def pod(self, namespace, name):
         """The pod of this name as the API has it, None where there is none."""
-        return self.api.find("/api/v1/namespaces/%s/pods/%s" % (_part(namespace), _part(name)))
+        return self.api.find(f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}")
 
     def named(self, uid):
-        """(namespace, name) of the pod with this UID, or with this hash of a static pod's file; None where nobody knows it."""
-        for item in self.api.items("/api/v1/events", {"fieldSelector": "involvedObject.uid=" + uid}):
+        """(namespace, name) of the pod with this UID, or with this hash of a static pod's file.
+
+        None where nobody knows it.
+        """
+        for item in self.api.items(
+            "/api/v1/events", {"fieldSelector": "involvedObject.uid=" + uid}
+        ):
             about = item.get("involvedObject") or {}
-            if about.get("kind") == "Pod" and about.get("uid") == uid and about.get("namespace") and about.get("name"):
+            if (
+                about.get("kind") == "Pod"
+                and about.get("uid") == uid
+                and about.get("namespace")
+                and about.get("name")
+            ):
                 return about["namespace"], about["name"]
         for item in self.api.items("/api/v1/pods", accept=door.LIST):
             meta = item.get("metadata") or {}
-            if uid in (meta.get("uid"), (meta.get("annotations") or {}).get(collect_rejected.MIRROR)):
+            if uid in (
+                meta.get("uid"),
+                (meta.get("annotations") or {}).get(collect_rejected.MIRROR),
+            ):
                 return meta.get("namespace"), meta.get("name")
         return None
 
     def listen(self, namespace, selector, keep=None):
         """Keep the events that this selector finds, bounded."""
-        for item in self.api.items("/api/v1/namespaces/%s/events" % _part(namespace), {"fieldSelector": selector}):
+        for item in self.api.items(
+            f"/api/v1/namespaces/{_part(namespace)}/events", {"fieldSelector": selector}
+        ):
             event = event_of(item)
             if keep and not keep(event):
                 continue
             if len(self.events) >= MAX_EVENTS:
                 self.cut = True
                 return
-            self.events.setdefault((item.get("metadata") or {}).get("uid") or len(self.events), event)
+            self.events.setdefault(
+                (item.get("metadata") or {}).get("uid") or len(self.events), event
+            )
 
     def owner(self, namespace, pod):
         """(the controller, the labels of its pods) of a pod; ({}, {}) where it has none."""
-        reference = [one for one in (pod.get("metadata") or {}).get("ownerReferences") or [] if one.get("controller")]
+        reference = [
+            one
+            for one in (pod.get("metadata") or {}).get("ownerReferences") or []
+            if one.get("controller")
+        ]
         return self._controller(namespace, reference[0]) if reference else ({}, {})
 
     def creator(self, namespace, name):
         """The same for a pod that is no more, of which its owner's event tells."""
         owners = []
-        for item in self.api.items("/api/v1/namespaces/%s/events" % _part(namespace), {"fieldSelector": "reason=SuccessfulCreate"}):
+        for item in self.api.items(
+            f"/api/v1/namespaces/{_part(namespace)}/events",
+            {"fieldSelector": "reason=SuccessfulCreate"},
+        ):
             if event_of(item)["pod"] == name:
                 owners.append(item.get("involvedObject") or {})
         return self._controller(namespace, owners[0]) if owners else ({}, {})
 
     def _controller(self, namespace, reference):
         kind, name, uid = reference.get("kind"), reference.get("name"), reference.get("uid")
-        found = {"kind": kind, "namespace": namespace, "name": name, "uid": uid, "state": "not_asked"}
+        found = {
+            "kind": kind,
+            "namespace": namespace,
+            "name": name,
+            "uid": uid,
+            "state": "not_asked",
+        }
         labels = {"controller-uid": uid} if kind == "Job" else {}
         group, path, plural = KINDS.get(kind, ("", None, None))
         if path is None or not str(reference.get("apiVersion") or group).startswith(group):
             return found, labels
-        item = self.api.find("%s/namespaces/%s/%s/%s" % (path, _part(namespace), plural, _part(name)))
+        item = self.api.find(f"{path}/namespaces/{_part(namespace)}/{plural}/{_part(name)}")
         if item is None or (item.get("metadata") or {}).get("uid") != uid:
             return dict(found, state="gone"), labels
         more, wanted = owner_of(item)
@@ -176,27 +283,53 @@ class _Look:
 
     def siblings(self, namespace, owner, labels, pod):
         """(the other pods of this controller that are nearest in time, how many there are)."""
-        query = {"labelSelector": ",".join("%s=%s" % pair for pair in sorted(labels.items()))} if labels else {}
+        query = (
+            {"labelSelector": ",".join("{}={}".format(*pair) for pair in sorted(labels.items()))}
+            if labels
+            else {}
+        )
         found, total, scanned = {}, 0, 0
         near = _distance((pod or {}).get("metadata") or {})
-        for item in self.api.items("/api/v1/namespaces/%s/pods" % _part(namespace), query):
+        for item in self.api.items(f"/api/v1/namespaces/{_part(namespace)}/pods", query):
             meta, scanned = item.get("metadata") or {}, scanned + 1
             if scanned > MAX_SCANNED:
                 self.cut = True
                 break
-            mine = any(one.get("controller") and one.get("uid") == owner["uid"] for one in meta.get("ownerReferences") or [])
-            if mine and meta.get("uid") not in found and meta.get("uid") != ((pod or {}).get("metadata") or {}).get("uid"):
+            mine = any(
+                one.get("controller") and one.get("uid") == owner["uid"]
+                for one in meta.get("ownerReferences") or []
+            )
+            if (
+                mine
+                and meta.get("uid") not in found
+                and meta.get("uid") != ((pod or {}).get("metadata") or {}).get("uid")
+            ):
                 found[meta.get("uid")], total = pod_of(item), total + 1
                 if len(found) > 4 * MAX_SIBLINGS:
-                    found = dict((one["uid"], one) for one in sorted(found.values(), key=near)[:MAX_SIBLINGS])
+                    found = {
+                        one["uid"]: one for one in sorted(found.values(), key=near)[:MAX_SIBLINGS]
+                    }
         self.cut = self.cut or total > MAX_SIBLINGS
-        return sorted(sorted(found.values(), key=near)[:MAX_SIBLINGS], key=lambda one: (one["created"] or "", one["name"] or "")), total
+        return (
+            sorted(
+                sorted(found.values(), key=near)[:MAX_SIBLINGS],
+                key=lambda one: (one["created"] or "", one["name"] or ""),
+            ),
+            total,
+        )
 
 
 def _distance(meta):
-    """How far in seconds a pod was created from this one; where this one is no more, the newest come first."""
+    """How far in seconds a pod was created from this one.
+
+    Where this one is no more, the newest come first.
+    """
     created = collect_jobs.epoch(meta.get("creationTimestamp"))
-    return lambda one: -(collect_jobs.epoch(one["created"]) or 0) if created is None else abs((collect_jobs.epoch(one["created"]) or 0) - created)
+    return lambda one: (
+        -(collect_jobs.epoch(one["created"]) or 0)
+        if created is None
+        else abs((collect_jobs.epoch(one["created"]) or 0) - created)
+    )
 
 
 def _part(text):
@@ -204,20 +337,40 @@ def _part(text):
 
 
 def collect(api, asked, rejected, ended):
-    """(data, truncated) of the pod `asked`: namespace/name, a UID, or REJECTED. `rejected()` lists rejected pods, newest first.
+    """(data, truncated) of the pod `asked`: namespace/name, a UID, or REJECTED.
 
-    Raises ApiError "absent" where neither a pod nor an event is left. `ended(error)` says whether an error may cut the answer short.
+    `rejected()` lists rejected pods, newest first.
+
+    Raises ApiError "absent" where neither a pod nor an event is left. `ended(error)` says whether
+    an error may cut the answer short.
     """
     look = _Look(api)
     namespace, name, uid = _place(look, asked, rejected)
-    nothing = {"asked": asked, "namespace": namespace, "name": name, "uid": uid, "pod": None, "owner": {}, "siblings": [], "siblings_total": 0,
-               "events": []}
+    nothing = {
+        "asked": asked,
+        "namespace": namespace,
+        "name": name,
+        "uid": uid,
+        "pod": None,
+        "owner": {},
+        "siblings": [],
+        "siblings_total": 0,
+        "events": [],
+    }
     if name is None:
         return nothing, False
     item = look.pod(namespace, name)
-    if item is not None and uid not in (None, (item.get("metadata") or {}).get("uid")) and not _static(item, uid):
+    if (
+        item is not None
+        and uid not in (None, (item.get("metadata") or {}).get("uid"))
+        and not _static(item, uid)
+    ):
         item = None  # another one took its name
-    data = dict(nothing, pod=pod_of(item) if item else None, uid=((item or {}).get("metadata") or {}).get("uid") or uid)
+    data = dict(
+        nothing,
+        pod=pod_of(item) if item else None,
+        uid=((item or {}).get("metadata") or {}).get("uid") or uid,
+    )
     try:
         _around(look, data, item)
     except Exception as error:  # pylint: disable=broad-except
@@ -226,10 +379,14 @@ def collect(api, asked, rejected, ended):
         look.cut = True
     data["events"] = sorted(look.events.values(), key=lambda event: event["first"] or "")
     if item is None and not data["uid"]:
-        uids = [event["uid"] for event in data["events"] if event["kind"] == "Pod" and event["name"] == name and event["uid"]]
+        uids = [
+            event["uid"]
+            for event in data["events"]
+            if event["kind"] == "Pod" and event["name"] == name and event["uid"]
+        ]
         data["uid"] = uids[-1] if uids else None
     if item is None and not data["events"] and not look.cut:
-        raise _unknown("%s/%s" % (namespace, name))
+        raise _unknown(f"{namespace}/{name}")
     return data, look.cut
 
 
@@ -238,10 +395,13 @@ def _place(look, asked, rejected):
     if asked == REJECTED:
         return choose(rejected()) or (None, None, None)
     if NAME.match(asked):
-        return tuple(asked.split("/")) + (None,)
+        return (*tuple(asked.split("/")), None)
     uid = asked.lower()
     if not UID.match(uid):
-        raise ApiError("error", "a pod is named as namespace/name or by its UID, not %s" % door.one_line(asked, 100))
+        raise ApiError(
+            "error",
+            f"a pod is named as namespace/name or by its UID, not {door.one_line(asked, 100)}",
+        )
     place = look.named(uid)
     if place is None:
         raise _unknown("with the UID " + uid)
@@ -249,16 +409,24 @@ def _place(look, asked, rejected):
 
 
 def _unknown(what):
-    return ApiError("absent", "the API knows no pod %s and no event about one (events go after an hour); name it as "
-                              "`kubectl get pods --all-namespaces` lists it, namespace/name, or by its UID" % what)
+    return ApiError(
+        "absent",
+        f"the API knows no pod {what} and no event about one (events go after an hour); name it as "
+        "`kubectl get pods --all-namespaces` lists it, namespace/name, or by its UID",
+    )
 
 
 def _static(item, uid):
-    return ((item.get("metadata") or {}).get("annotations") or {}).get(collect_rejected.MIRROR) == uid
+    return ((item.get("metadata") or {}).get("annotations") or {}).get(
+        collect_rejected.MIRROR
+    ) == uid
 
 
 def _around(look, data, item):
-    """Add owner, siblings and the events about all of them; those that matter most come first, in case that the time ends."""
+    """Add owner, siblings and the events about all of them.
+
+    Those that matter most come first, in case that the time ends.
+    """
     namespace, name = data["namespace"], data["name"]
     about = "involvedObject.kind=Pod,involvedObject.name="
     look.listen(namespace, about + name)
@@ -266,12 +434,19 @@ def _around(look, data, item):
     data["owner"] = owner
     if not owner.get("uid"):
         return
-    look.listen(namespace, "involvedObject.uid=%s" % owner["uid"])
+    look.listen(namespace, "involvedObject.uid={}".format(owner["uid"]))
     data["siblings"], data["siblings_total"] = look.siblings(namespace, owner, labels, item)
     # An API server goes through all events of the namespace for each: not for a whole ReplicaSet.
-    names = [one["name"] for one in sorted(data["siblings"], key=_distance((item or {}).get("metadata") or {}))[:PER_POD]]
+    names = [
+        one["name"]
+        for one in sorted(data["siblings"], key=_distance((item or {}).get("metadata") or {}))[
+            :PER_POD
+        ]
+    ]
     # Siblings that are no more: the owner's events name them.
-    gone = [event["pod"] for event in look.events.values() if event["kind"] != "Pod" and event["pod"]]
+    gone = [
+        event["pod"] for event in look.events.values() if event["kind"] != "Pod" and event["pod"]
+    ]
     names += [one for one in _once(gone) if one != name and one not in names][-PER_POD:]
     for one in names:
         look.listen(namespace, about + str(one))

@@ -1,42 +1,58 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: pods that a kubelet rejected, and what else lies on those nodes. The controller judges them.
+"""Pods that a kubelet rejected, and what else lies on those nodes. The controller judges them.
 
-A rejected pod is Failed with a reason of the kubelet's admission; text and requests are in the pod itself, which stays,
-while its events go after an hour.
+A rejected pod is Failed with a reason of the kubelet's admission; text and requests are in the pod
+itself, which stays, while its events go after an hour.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import re
 
-from . import jobs as collect_jobs
-from ...shared import quantity
 from ...kubeapi.client import ApiError, dicts
+from ...shared import quantity
 from ...system import files
+from . import jobs as collect_jobs
 
 MAX_ITEMS, MAX_NODES, MAX_PODS, MAX_LOGS = 200, 20, 500, 5
 MAX_EVENTS, MAX_REASONS, MAX_RESOURCES, MAX_OWNERS = 20000, 5, 20, 20
-OWNERS = {"Job": ("/apis/batch/v1/namespaces/%s/jobs/%s", ("parallelism", "completions")),
-          "ReplicaSet": ("/apis/apps/v1/namespaces/%s/replicasets/%s", ("replicas",)),
-          "StatefulSet": ("/apis/apps/v1/namespaces/%s/statefulsets/%s", ("replicas",)),
-          "ReplicationController": ("/api/v1/namespaces/%s/replicationcontrollers/%s", ("replicas",))}
+OWNERS = {
+    "Job": ("/apis/batch/v1/namespaces/%s/jobs/%s", ("parallelism", "completions")),
+    "ReplicaSet": ("/apis/apps/v1/namespaces/%s/replicasets/%s", ("replicas",)),
+    "StatefulSet": ("/apis/apps/v1/namespaces/%s/statefulsets/%s", ("replicas",)),
+    "ReplicationController": ("/api/v1/namespaces/%s/replicationcontrollers/%s", ("replicas",)),
+}
 LOG_SECONDS = 3
 TELLING = "too many open files"
-# UnexpectedAdmissionError, OutOfcpu, Outofnvidia.com/gpu, TopologyAffinityError, SMTAlignmentError and those of later releases.
-REASON = re.compile(r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|TopologyAffinityError|SMTAlignmentError)$")
+# UnexpectedAdmissionError, OutOfcpu, Outofnvidia.com/gpu, TopologyAffinityError, SMTAlignmentError
+# and those of later releases.
+REASON = re.compile(
+    r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|TopologyAffinityError|SMTAlignmentError)$"
+)
 MESSAGE = re.compile(r"^Pod (was rejected: |Predicate \S+ failed|.*which is unexpected)")
 # Of these the whole node counts, with every pod that is on it.
 COMPUTE = re.compile(r"^OutOf(cpu|memory|ephemeral-storage|pods|hugepages-\S+)$")
 COMPUTED = ("cpu", "memory", "ephemeral-storage")
-EVICTED = ("Evicted", "Preempting", "Preempted", "Terminated", "NodeShutdown", "Shutdown", "NodeLost", "DeadlineExceeded")
+EVICTED = (
+    "Evicted",
+    "Preempting",
+    "Preempted",
+    "Terminated",
+    "NodeShutdown",
+    "Shutdown",
+    "NodeLost",
+    "DeadlineExceeded",
+)
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 MIRROR = "kubernetes.io/config.hash"
 # What a kubelet writes of every pod but one that it rejects.
-CONDITIONS = ("PodScheduled", "Initialized", "Ready", "ContainersReady", "PodReadyToStartContainers")
+CONDITIONS = (
+    "PodScheduled",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodReadyToStartContainers",
+)
 ASKABLE = re.compile(r"^[-A-Za-z0-9._/]{1,100}$")
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")
 
@@ -45,28 +61,49 @@ def rejected(item):
     """Whether a kubelet refused to run it."""
     status = item.get("status") or {}
     reason, message = status.get("reason") or "", status.get("message") or ""
-    return status.get("phase") == "Failed" and reason not in EVICTED and bool(REASON.match(reason) or (reason and MESSAGE.match(message)))
+    return (
+        status.get("phase") == "Failed"
+        and reason not in EVICTED
+        and bool(REASON.match(reason) or (reason and MESSAGE.match(message)))
+    )
 
 
 def pod_of(item):
     """The few values that tell whose pod it is, what it asks for and how it got to its node."""
-    meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+    meta, spec, status = (
+        item.get("metadata") or {},
+        item.get("spec") or {},
+        item.get("status") or {},
+    )
     owner = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
     found = collect_jobs.pod_of(item)
-    found.update(namespace=meta.get("namespace"), message=files.told(status.get("message"), 500), started=status.get("startTime"),
-                 owner="%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None, owner_uid=owner[0].get("uid") if owner else None,
-                 scheduler=spec.get("schedulerName"), placed=placed(meta), qos=status.get("qosClass"), requests=requests(spec),
-                 hash=(meta.get("annotations") or {}).get(MIRROR), rejected_at=rejected_at(item), had=had(status))
+    found.update(
+        namespace=meta.get("namespace"),
+        message=files.told(status.get("message"), 500),
+        started=status.get("startTime"),
+        owner="{}/{}".format(owner[0].get("kind"), owner[0].get("name")) if owner else None,
+        owner_uid=owner[0].get("uid") if owner else None,
+        scheduler=spec.get("schedulerName"),
+        placed=placed(meta),
+        qos=status.get("qosClass"),
+        requests=requests(spec),
+        hash=(meta.get("annotations") or {}).get(MIRROR),
+        rejected_at=rejected_at(item),
+        had=had(status),
+    )
     if COMPUTE.match(status.get("reason") or ""):
         found["compute"] = compute(spec)
     return found
 
 
 def rejected_at(item):
-    """When the kubelet wrote that it rejects this pod; None where that is not known: the pod's event may tell.
+    """When the kubelet wrote that it rejects this pod; None where that is not known.
 
-    Its last write is that one as long as the status is as bare as a rejection leaves it. Conditions and containers are written again
-    when the kubelet is started once more or the device plugin comes back (seen on 1.36.3), long after the rejection.
+    The pod's event may tell.
+
+    Its last write is that one as long as the status is as bare as a rejection leaves it. Conditions
+    and containers are written again when the kubelet is started once more or the device plugin
+    comes back (seen on 1.36.3), long after the rejection.
     """
     meta, status = item.get("metadata"), item.get("status")
     if not isinstance(meta, dict) or not isinstance(status, dict) or not rejected(item):
@@ -75,13 +112,19 @@ def rejected_at(item):
         return None
     if any(one.get("type") in CONDITIONS for one in dicts(status.get("conditions"))):
         return None
-    times = [one.get("time") for one in dicts(meta.get("managedFields")) if one.get("manager") == "kubelet"]
+    times = [
+        one.get("time")
+        for one in dicts(meta.get("managedFields"))
+        if one.get("manager") == "kubelet"
+    ]
     times = [one for one in times if _is_time(one)]
     return max(times) if times else None
 
 
 def had(status):
-    """{resource: how many devices its containers were given once}, where the kubelet's release tells (1.36.3 does)."""
+    """{resource: how many devices its containers were given once}, where the kubelet's release
+    tells (1.36.3 does).
+    """
     found = {}
     for container in dicts(status.get("containerStatuses")):
         for one in dicts(container.get("allocatedResourcesStatus")):
@@ -98,12 +141,15 @@ def _is_time(value):
 def placed(meta):
     """Whether its author named its node: True, False, or None where nobody recorded who set what.
 
-    A scheduler sets the node by the binding, which is no field of anybody's; releases since 1.18 record the fields.
+    A scheduler sets the node by the binding, which is no field of anybody's; releases since 1.18
+    record the fields.
     """
     fields = meta.get("managedFields")
     if not fields:
         return None
-    return any("f:nodeName" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}) for entry in fields)
+    return any(
+        "f:nodeName" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}) for entry in fields
+    )
 
 
 def requests(spec):
@@ -112,7 +158,10 @@ def requests(spec):
 
 
 def compute(spec):
-    """{cpu: millicores, memory, ephemeral-storage, hugepages-...: bytes, pods: 1}, as schedulers and kubelets count them."""
+    """{cpu: millicores, memory, ephemeral-storage, hugepages-...: bytes, pods.
+
+    1}, as schedulers and kubelets count them.
+    """
     found = _total(spec, _computed)
     found.update(_computed(spec))  # of the pod as a whole, where it says so
     for name, value in quantities(spec.get("overhead") or {}).items():
@@ -121,7 +170,9 @@ def compute(spec):
 
 
 def _total(spec, asked):
-    """The sum of the containers, or the largest of the plain init containers with those that were started before it and stay."""
+    """The sum of the containers, or the largest of the plain init containers with those that
+    were started before it and stay.
+    """
     total, first, staying = {}, {}, {}
     for container in spec.get("containers") or []:
         for name, value in asked(container).items():
@@ -132,7 +183,10 @@ def _total(spec, asked):
                 staying[name] = staying.get(name, 0) + value
             else:
                 first[name] = max(first.get(name, 0), value + staying.get(name, 0))
-    return dict((name, max(total.get(name, 0) + staying.get(name, 0), first.get(name, 0))) for name in set(total) | set(first) | set(staying))
+    return {
+        name: max(total.get(name, 0) + staying.get(name, 0), first.get(name, 0))
+        for name in set(total) | set(first) | set(staying)
+    }
 
 
 def _given(container):
@@ -142,7 +196,11 @@ def _given(container):
 
 
 def _devices(container):
-    return dict((name, int(value)) for name, value in _given(container).items() if "/" in name and re.match(r"^\d+$", str(value)))
+    return {
+        name: int(value)
+        for name, value in _given(container).items()
+        if "/" in name and re.match(r"^\d+$", str(value))
+    }
 
 
 def _computed(container):
@@ -150,10 +208,17 @@ def _computed(container):
 
 
 def quantities(given):
-    """{cpu: thousandths, memory and the others that every node has: bytes} of a list of quantities."""
+    """{cpu: thousandths, memory and the others that every node has.
+
+    Bytes} of a list of quantities.
+    """
     found = {}
     for name in given:
-        value = quantity.parse(given[name]) if name in COMPUTED or name.startswith("hugepages-") else None
+        value = (
+            quantity.parse(given[name])
+            if name in COMPUTED or name.startswith("hugepages-")
+            else None
+        )
         if value is not None:
             found[name] = int(-(-value * (1000 if name == "cpu" else 1) // 1))
     return found
@@ -174,7 +239,9 @@ def resources_of(item):
 def plugin_of(item):
     """{containers: [...]} of a pod that mounts the folder of device plugins, else None."""
     spec, status = item.get("spec") or {}, item.get("status") or {}
-    paths = [(volume.get("hostPath") or {}).get("path") or "" for volume in spec.get("volumes") or []]
+    paths = [
+        (volume.get("hostPath") or {}).get("path") or "" for volume in spec.get("volumes") or []
+    ]
     if not any((path.rstrip("/") + "/").startswith(DEVICE_PLUGINS + "/") for path in paths):
         return None
     found = []
@@ -182,13 +249,27 @@ def plugin_of(item):
         state = one.get("state") or {}
         last = state.get("terminated") or (one.get("lastState") or {}).get("terminated") or {}
         waiting = state.get("waiting") or {}
-        found.append({"name": one.get("name"), "ready": bool(one.get("ready")), "restarts": one.get("restartCount") or 0,
-                      "waiting": waiting.get("reason"), "exit_code": last.get("exitCode"), "message": files.told(last.get("message"), 300).strip()})
-    return {"namespace": (item.get("metadata") or {}).get("namespace"), "name": (item.get("metadata") or {}).get("name"), "containers": found}
+        found.append(
+            {
+                "name": one.get("name"),
+                "ready": bool(one.get("ready")),
+                "restarts": one.get("restartCount") or 0,
+                "waiting": waiting.get("reason"),
+                "exit_code": last.get("exitCode"),
+                "message": files.told(last.get("message"), 300).strip(),
+            }
+        )
+    return {
+        "namespace": (item.get("metadata") or {}).get("namespace"),
+        "name": (item.get("metadata") or {}).get("name"),
+        "containers": found,
+    }
 
 
 def collect(api, ended):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it."""
+    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of
+    costing all of it.
+    """
     items, counts, cut = [], {}, False
     for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Failed"}):
         if rejected(item):
@@ -198,7 +279,7 @@ def collect(api, ended):
                 items, cut = _newest(items), True
     total, items = sum(counts.values()), _newest(items)
     nodes, logs = {}, 0
-    counted = set(pod["node"] for pod in items if "compute" in pod)
+    counted = {pod["node"] for pod in items if "compute" in pod}
     try:
         for name in _nodes_of(items)[:MAX_NODES]:
             nodes[name], some = _node(api, name, name in counted)
@@ -214,19 +295,30 @@ def collect(api, ended):
         cut = True
     _ask_owners(api, items)
     _ask_events(api, items)
-    return {"items": items, "total": total, "nodes": nodes}, cut or total > len(items) or len(_nodes_of(items)) > len(nodes)
+    return {"items": items, "total": total, "nodes": nodes}, cut or total > len(items) or len(
+        _nodes_of(items)
+    ) > len(nodes)
 
 
 def crashing(plugins):
     """(plugin, container) of those that do not stay up."""
-    return [(plugin, one) for plugin in plugins for one in plugin["containers"]
-            if not one["ready"] and (one["waiting"] == "CrashLoopBackOff" or one["restarts"] and one["exit_code"])]
+    return [
+        (plugin, one)
+        for plugin in plugins
+        for one in plugin["containers"]
+        if not one["ready"]
+        and (one["waiting"] == "CrashLoopBackOff" or (one["restarts"] and one["exit_code"]))
+    ]
 
 
 def last_words(api, plugin, container):
-    """The telling line of the log that it left when it ended, else the last; empty where the API gives none. Secrets are masked."""
-    path = "/api/v1/namespaces/%s/pods/%s/log?container=%s&previous=true&tailLines=40&limitBytes=16384" % (
-        plugin["namespace"], plugin["name"], container)
+    """The telling line of the log that it left when it ended, else the last.
+
+    Empty where the API gives none. Secrets are masked.
+    """
+    path = "/api/v1/namespaces/{}/pods/{}/log?container={}&previous=true&tailLines=40&limitBytes=16384".format(
+        plugin["namespace"], plugin["name"], container
+    )
     code, lines = api.lines(path, LOG_SECONDS)
     if code != 200 or not lines:
         return ""
@@ -235,30 +327,54 @@ def last_words(api, plugin, container):
 
 
 def _ask_owners(api, items):
-    """Fill in how many pods their owners want at a time, and None where that is not known. It may fail as what follows may."""
+    """Fill in how many pods their owners want at a time, and None where that is not known.
+
+    It may fail as what follows may.
+    """
     known = {}
     try:
         for pod in items:
-            kind, dummy, name = (pod["owner"] or "").partition("/")
+            kind, _dummy, name = (pod["owner"] or "").partition("/")
             uid = pod["owner_uid"]
-            if kind in OWNERS and uid not in known and len(known) < MAX_OWNERS and ASKABLE.match(name):
+            if (
+                kind in OWNERS
+                and uid not in known
+                and len(known) < MAX_OWNERS
+                and ASKABLE.match(name)
+            ):
                 path, fields = OWNERS[kind]
                 found = api.find(path % (pod["namespace"], name)) or {}
                 same = (found.get("metadata") or {}).get("uid") == uid  # Volcano has a Job too
                 given = [(found.get("spec") or {}).get(one) for one in fields] if same else []
-                known[uid] = min([one for one in given if isinstance(one, int)] or [1 if same else 0]) or None
+                known[uid] = (
+                    min([one for one in given if isinstance(one, int)] or [1 if same else 0])
+                    or None
+                )
             pod["wanted"] = known.get(uid)
     except ApiError:
         pass
 
 
 def _ask_events(api, items):
-    """Fill in the times that only events tell. It comes last and may fail: then they are unknown, and nothing else is."""
-    wanted = dict((pod["uid"], pod) for pod in items if pod["uid"] and (pod["requests"] or "compute" in pod) and not pod["rejected_at"])
-    reasons = sorted(set(pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))))
+    """Fill in the times that only events tell. It comes last and may fail.
+
+    Then they are unknown, and nothing else is.
+    """
+    wanted = {
+        pod["uid"]: pod
+        for pod in items
+        if pod["uid"] and (pod["requests"] or "compute" in pod) and not pod["rejected_at"]
+    }
+    reasons = sorted(
+        {pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))}
+    )
     try:
         for reason in reasons[:MAX_REASONS]:
-            for number, item in enumerate(api.items("/api/v1/events", {"fieldSelector": "involvedObject.kind=Pod,reason=" + reason})):
+            for number, item in enumerate(
+                api.items(
+                    "/api/v1/events", {"fieldSelector": "involvedObject.kind=Pod,reason=" + reason}
+                )
+            ):
                 if number >= MAX_EVENTS:
                     break
                 about = item.get("involvedObject")
@@ -283,7 +399,10 @@ def _nodes_of(items):
 
 
 def _node(api, name, counted):
-    """({pods, plugins}, cut): the pods of one node, and its device plugins. counted: with what else they ask for than devices."""
+    """({pods, plugins}, cut): the pods of one node, and its device plugins. counted.
+
+    With what else they ask for than devices.
+    """
     pods, plugins, cut = [], [], False
     for item in api.items("/api/v1/pods", {"fieldSelector": "spec.nodeName=" + name}):
         plugin = plugin_of(item)
@@ -293,8 +412,27 @@ def _node(api, name, counted):
             continue
         pod = pod_of(item)
         if len(pods) < MAX_PODS:
-            pods.append(dict((key, pod[key]) for key in ("namespace", "name", "uid", "phase", "created", "deletion_requested", "finished_at",
-                                                         "owner", "owner_uid", "scheduler", "placed", "requests", "hash", "started")))
+            pods.append(
+                {
+                    key: pod[key]
+                    for key in (
+                        "namespace",
+                        "name",
+                        "uid",
+                        "phase",
+                        "created",
+                        "deletion_requested",
+                        "finished_at",
+                        "owner",
+                        "owner_uid",
+                        "scheduler",
+                        "placed",
+                        "requests",
+                        "hash",
+                        "started",
+                    )
+                }
+            )
             if counted:
                 pods[-1]["compute"] = compute(item.get("spec") or {})
         else:

@@ -1,38 +1,67 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: pods that are not even there: refused when they were to be made, or not made because a DaemonSet lacks a toleration.
+"""Pods that are not even there.
 
-The controller judges them. Who is refused is told by events, which go after an hour, and only counts while the owner still lacks pods.
+Refused when they were to be made, or not made because a DaemonSet lacks a toleration.
+
+The controller judges them. Who is refused is told by events, which go after an hour, and only
+counts while the owner still lacks pods.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import itertools
 import urllib.parse
 
-from . import jobs as collect_jobs, pending as collect_pending, pod as collect_pod
 from ...kubeapi import node_affinity as node_match
 from ...kubeapi.client import dicts
 from ...system import files
+from . import jobs as collect_jobs
+from . import pending as collect_pending
+from . import pod as collect_pod
 
-MAX_EVENTS, MAX_OWNERS, MAX_DAEMONSETS, MAX_MISSED, MAX_LISTED, MAX_PODS, MAX_TEXT = 20000, 50, 2000, 50, 20, 5000, 1000
+MAX_EVENTS, MAX_OWNERS, MAX_DAEMONSETS, MAX_MISSED, MAX_LISTED, MAX_PODS, MAX_TEXT = (
+    20000,
+    50,
+    2000,
+    50,
+    20,
+    5000,
+    1000,
+)
 MAX_NODES = 10  # whose pods are asked for
 AGAIN = "(combined from similar events): "
 NODE = "node.kubernetes.io/"
-# What the DaemonSet controller makes every pod tolerate (network-unavailable only in the host's network: that goes by itself), and the nodes
+# What the DaemonSet controller makes every pod tolerate (network-unavailable only in the host's
+# network: that goes by itself), and the nodes
 # that most DaemonSets leave out on purpose.
-TOLERATED = tuple(NODE + name for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable",
-                                           "network-unavailable"))
-CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd")
+TOLERATED = tuple(
+    NODE + name
+    for name in (
+        "not-ready",
+        "unreachable",
+        "disk-pressure",
+        "memory-pressure",
+        "pid-pressure",
+        "unschedulable",
+        "network-unavailable",
+    )
+)
+CONTROL_PLANE = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+    "node-role.kubernetes.io/etcd",
+)
 
 
 def refusals(api):
-    """({(kind, namespace, name, uid): what the events FailedCreate say}, whether there were too many)."""
+    """({(kind, namespace, name, uid).
+
+    What the events FailedCreate say}, whether there were too many).
+    """
     found = {}
-    for number, item in enumerate(api.items("/api/v1/events", {"fieldSelector": "reason=FailedCreate"})):
+    for number, item in enumerate(
+        api.items("/api/v1/events", {"fieldSelector": "reason=FailedCreate"})
+    ):
         if number >= MAX_EVENTS:
             return found, True
         about, event = item.get("involvedObject") or {}, collect_jobs.event_of(item)
@@ -45,17 +74,32 @@ def refusals(api):
         one["first"] = min(one["first"], first)
         if last >= one["last"]:
             text = str(item.get("message") or "")
-            one.update(last=last, message=files.told(text[len(AGAIN):] if text.startswith(AGAIN) else text, MAX_TEXT))
+            one.update(
+                last=last,
+                message=files.told(
+                    text[len(AGAIN) :] if text.startswith(AGAIN) else text, MAX_TEXT
+                ),
+            )
     return found, False
 
 
 def lacking(item, kind):
-    """(how many pods it wants, how many it has) of a controller that is at work; None of one that is not."""
-    meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+    """(how many pods it wants, how many it has) of a controller that is at work.
+
+    None of one that is not.
+    """
+    meta, spec, status = (
+        item.get("metadata") or {},
+        item.get("spec") or {},
+        item.get("status") or {},
+    )
     if meta.get("deletionTimestamp") or spec.get("suspend"):
         return None
     if kind == "Job":
-        if any(one.get("type") in ("Complete", "Failed") and one.get("status") == "True" for one in dicts(status.get("conditions"))):
+        if any(
+            one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
+            for one in dicts(status.get("conditions"))
+        ):
             return None
         wanted, left = spec.get("parallelism", 1), spec.get("completions")
         if left is not None:
@@ -69,29 +113,53 @@ def lacking(item, kind):
 def _still(api, key, said):
     """What is told of this owner, None where it lacks no pod any more."""
     kind, namespace, name, uid = key
-    dummy, path, plural = collect_pod.KINDS[kind]
-    item = api.find("%s/namespaces/%s/%s/%s" % (path, urllib.parse.quote(namespace, safe=""), plural, urllib.parse.quote(name, safe="")))
-    if item is None or uid and (item.get("metadata") or {}).get("uid") != uid:
+    _dummy, path, plural = collect_pod.KINDS[kind]
+    item = api.find(
+        "{}/namespaces/{}/{}/{}".format(
+            path, urllib.parse.quote(namespace, safe=""), plural, urllib.parse.quote(name, safe="")
+        )
+    )
+    if item is None or (uid and (item.get("metadata") or {}).get("uid") != uid):
         return None
     counts = lacking(item, kind)
     if counts is None or counts[1] >= counts[0]:
         return None
-    return {"kind": kind, "namespace": namespace, "name": name, "owner": collect_pending.owner_of(item), "message": said["message"],
-            "first": said["first"] or None, "last": said["last"] or None, "wanted": counts[0], "has": counts[1]}
+    return {
+        "kind": kind,
+        "namespace": namespace,
+        "name": name,
+        "owner": collect_pending.owner_of(item),
+        "message": said["message"],
+        "first": said["first"] or None,
+        "last": said["last"] or None,
+        "wanted": counts[0],
+        "has": counts[1],
+    }
 
 
 def _keeping(node, everywhere, tolerations=()):
-    """Whether a taint of this node may keep such pods of a DaemonSet away. everywhere: the control plane's counts as well."""
-    return any(one.get("effect") in ("NoSchedule", "NoExecute") and one.get("key") not in TOLERATED
-               and (everywhere or one.get("key") not in CONTROL_PLANE) and not any(_takes(toleration, one) for toleration in tolerations)
-               for one in node["taints"])
+    """Whether a taint of this node may keep such pods of a DaemonSet away. everywhere.
+
+    The control plane's counts as well.
+    """
+    return any(
+        one.get("effect") in ("NoSchedule", "NoExecute")
+        and one.get("key") not in TOLERATED
+        and (everywhere or one.get("key") not in CONTROL_PLANE)
+        and not any(_takes(toleration, one) for toleration in tolerations)
+        for one in node["taints"]
+    )
 
 
 def _takes(toleration, taint):
     """Whether a toleration takes a taint; also where nobody can tell: an operator of a gate."""
-    if any(toleration.get(name) and toleration[name] != taint.get(name) for name in ("effect", "key")):
+    if any(
+        toleration.get(name) and toleration[name] != taint.get(name) for name in ("effect", "key")
+    ):
         return False
-    return toleration.get("operator") not in (None, "", "Equal") or (toleration.get("value") or "") == (taint.get("value") or "")
+    return toleration.get("operator") not in (None, "", "Equal") or (
+        toleration.get("value") or ""
+    ) == (taint.get("value") or "")
 
 
 class _There:
@@ -101,18 +169,27 @@ class _There:
         self.api, self.nodes, self.waiting, self.unlooked = api, {}, None, set()
 
     def has(self, uid, node):
-        """Whether this owner has a pod there, or one that waits for it; None of one node too many."""
+        """Whether this owner has a pod there, or one that waits for it.
+
+        None of one node too many.
+        """
         if node not in self.nodes:
             if len(self.nodes) >= MAX_NODES:
                 self.unlooked.add(node)
                 return None
-            self.nodes[node] = set(one for pod in self._pods(node) for one in _owners(pod))
+            self.nodes[node] = {one for pod in self._pods(node) for one in _owners(pod)}
         if self.waiting is None:
-            self.waiting = set((one, collect_pending.target_of(pod)) for pod in self._pods("") for one in _owners(pod))
+            self.waiting = {
+                (one, collect_pending.target_of(pod))
+                for pod in self._pods("")
+                for one in _owners(pod)
+            }
         return uid in self.nodes[node] or (uid, node) in self.waiting
 
     def _pods(self, node):
-        return itertools.islice(self.api.items("/api/v1/pods", {"fieldSelector": "spec.nodeName=%s" % node}), MAX_PODS)
+        return itertools.islice(
+            self.api.items("/api/v1/pods", {"fieldSelector": f"spec.nodeName={node}"}), MAX_PODS
+        )
 
 
 def _owners(pod):
@@ -120,32 +197,67 @@ def _owners(pod):
 
 
 def _strays(item):
-    """Whether a DaemonSet may have pods on nodes that are not its own any more. Its controller counts them: mostly none, and no pod is to be read."""
+    """Whether a DaemonSet may have pods on nodes that are not its own any more.
+
+    Its controller counts them: mostly none, and no pod is to be read.
+    """
     meta, status = item.get("metadata") or {}, item.get("status") or {}
-    return bool(status.get("numberMisscheduled")) or status.get("observedGeneration") != meta.get("generation")
+    return bool(status.get("numberMisscheduled")) or status.get("observedGeneration") != meta.get(
+        "generation"
+    )
 
 
 def missed(there, item, nodes):
-    """What tells which tainted nodes have no pod of this DaemonSet although it is meant for them; None where all have one.
+    """What tells which tainted nodes have no pod of this DaemonSet although it is meant for them.
 
-    Only nodes whose taints it does not tolerate: to the others its controller sees. A taint that was set later leaves pods where they are.
+    None where all have one.
+
+    Only nodes whose taints it does not tolerate: to the others its controller sees. A taint that
+    was set later leaves pods where they are.
     """
-    meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+    meta, spec, status = (
+        item.get("metadata") or {},
+        item.get("spec") or {},
+        item.get("status") or {},
+    )
     template = (spec.get("template") or {}).get("spec") or {}
     listed = dicts(template.get("tolerations"))
     if meta.get("deletionTimestamp") or len(listed) > collect_pending.MAX_TOLERATIONS:
         return None
     everywhere = not status.get("desiredNumberScheduled")
-    names = sorted(one["name"] for one in nodes if _keeping(one, everywhere, listed) and node_match.fits(template, one["name"], one["labels"]))
+    names = sorted(
+        one["name"]
+        for one in nodes
+        if _keeping(one, everywhere, listed)
+        and node_match.fits(template, one["name"], one["labels"])
+    )
     if _strays(item):
         names = [name for name in names if there.has(meta.get("uid"), name) is False]
-    return {"namespace": meta.get("namespace"), "name": meta.get("name"), "nodes": names[:MAX_LISTED], "more": max(0, len(names) - MAX_LISTED),
-            "desired": status.get("desiredNumberScheduled") or 0, "tolerations": [
-                dict((name, str(one[name])[:320]) for name in collect_pending.FIELDS if one.get(name) is not None) for one in listed]} if names else None
+    return (
+        {
+            "namespace": meta.get("namespace"),
+            "name": meta.get("name"),
+            "nodes": names[:MAX_LISTED],
+            "more": max(0, len(names) - MAX_LISTED),
+            "desired": status.get("desiredNumberScheduled") or 0,
+            "tolerations": [
+                {
+                    name: str(one[name])[:320]
+                    for name in collect_pending.FIELDS
+                    if one.get(name) is not None
+                }
+                for one in listed
+            ],
+        }
+        if names
+        else None
+    )
 
 
 def collect(api, ended, nodes):
-    """(data, truncated). nodes: [{name, labels, taints}], None where they are not known. `ended` as elsewhere.
+    """(data, truncated). nodes: [{name, labels, taints}], None where they are not known.
+
+    `ended` as elsewhere.
 
     unlooked: of how many nodes nobody knows whether DaemonSets have pods there.
     """
@@ -154,7 +266,9 @@ def collect(api, ended, nodes):
         said, cut_events = refusals(api)
         newest = sorted(said, key=lambda key: said[key]["last"], reverse=True)
         cut = cut or cut_events or len(newest) > MAX_OWNERS
-        refused += [one for one in (_still(api, key, said[key]) for key in newest[:MAX_OWNERS]) if one]
+        refused += [
+            one for one in (_still(api, key, said[key]) for key in newest[:MAX_OWNERS]) if one
+        ]
         tainted = [one for one in nodes or () if _keeping(one, True)]
         for number, item in enumerate(api.items("/apis/apps/v1/daemonsets") if tainted else ()):
             if number >= MAX_DAEMONSETS or len(daemonsets) >= MAX_MISSED:
@@ -166,5 +280,8 @@ def collect(api, ended, nodes):
         if not ended(error):
             raise
         cut = True
-    return {"refused": sorted(refused, key=lambda one: (one["namespace"], one["kind"], one["name"])), "daemonsets": daemonsets,
-            "unlooked": len(there.unlooked)}, cut
+    return {
+        "refused": sorted(refused, key=lambda one: (one["namespace"], one["kind"], one["name"])),
+        "daemonsets": daemonsets,
+        "unlooked": len(there.unlooked),
+    }, cut

@@ -1,29 +1,32 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector api_way: whether this node reaches the API server of its kubelet's kubeconfig.
+"""Collector api_way: whether this node reaches the API server of its kubelet's kubeconfig.
 
-Name, connection and certificate, as the kubelet meets them; no request is made, and no credential is shown. A kubelet that goes through a proxy
-goes another way: what this finds is evidence beside what the API says of the node, and proves nothing alone.
+Name, connection and certificate, as the kubelet meets them; no request is made, and no credential
+is shown. A kubelet that goes through a proxy goes another way: what this finds is evidence beside
+what the API says of the node, and proves nothing alone.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import re
 
-from ...system import files, yaml_scalars as kubeconfig
+from ...system import files
+from ...system import yaml_scalars as kubeconfig
 from ..registry import Absent, Denied
 
-SERVER = re.compile(r"^(https?)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?(?:/|$)")
+SERVER = re.compile(
+    r"^(https?)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?(?:/|$)"
+)
 SECONDS = 3.0  # for the connections together, and for the certificate
 MOST = 6  # addresses of a name
 NAME, CONNECTION, CERTIFICATE = "name", "connection", "certificate"
 
 
 def collect(context):
-    """{server, address, failed, error}: failed is the first of name, connection and certificate that is not well, None where all are."""
+    """{server, address, failed, error}.
+
+    Failed is the first of name, connection and certificate that is not well, None where all are.
+    """
     known = context.data.get("kubelet") or {}
     record = known.get("kubeconfig") or {}
     if record.get("error") == "denied":
@@ -32,37 +35,53 @@ def collect(context):
     server = kubeconfig.anywhere(text, "server") if text else None
     if not server:
         raise Absent("no kubeconfig of a kubelet that names a server")
-    context.source = "connection to %s" % files.one_line(server, 200)
+    context.source = f"connection to {files.one_line(server, 200)}"
     address, failed, error = _tried(server, _authority(text, known))
-    return {"server": files.one_line(server, 200), "address": address, "failed": failed, "error": error and files.one_line(error, 300)}
+    return {
+        "server": files.one_line(server, 200),
+        "address": address,
+        "failed": failed,
+        "error": error and files.one_line(error, 300),
+    }
 
 
 def _authority(text, known):
     """The CA's certificates as the kubeconfig gives them, None where it gives none."""
     embedded = kubeconfig.anywhere(text, "certificate-authority-data")
-    pem = files.certificates(kubeconfig.decoded(embedded) or "") if embedded else (known.get("ca") or {}).get("pem")
+    pem = (
+        files.certificates(kubeconfig.decoded(embedded) or "")
+        if embedded
+        else (known.get("ca") or {}).get("pem")
+    )
     return pem.encode("ascii", "ignore") if pem else None
 
 
 def _tried(server, authority):
     """(address, what failed, why)."""
     import socket  # with ssl 20 ms, which are worth it only where there is a server
+
     match = SERVER.match(server)
     if match is None or int(match.group(3) or 443) > 65535:
         return None, NAME, "it is no address of a server"
-    host, port = match.group(2).strip("[]"), int(match.group(3) or (443 if match.group(1) == "https" else 80))
+    host, port = (
+        match.group(2).strip("[]"),
+        int(match.group(3) or (443 if match.group(1) == "https" else 80)),
+    )
     try:
         places = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
         return None, NAME, str(error)
     found = (None, NAME, "it has no address")
-    for family, dummy, dummy, dummy, where in places[:MOST]:  # as a kubelet does: the first that takes the connection
+    # as a kubelet does: the first that takes the connection
+    for family, dummy, dummy, dummy, where in places[:MOST]:
         plain = socket.socket(family, socket.SOCK_STREAM)
         try:
             plain.settimeout(SECONDS / min(MOST, len(places)))
             plain.connect(where)
             plain.settimeout(SECONDS)
-            return (where[0],) + (_shaken(plain, host, authority) if match.group(1) == "https" else (None, None))
+            return (where[0],) + (
+                _shaken(plain, host, authority) if match.group(1) == "https" else (None, None)
+            )
         except OSError as error:
             found = (where[0], CONNECTION, str(error))
         finally:
@@ -71,8 +90,13 @@ def _tried(server, authority):
 
 
 def _shaken(plain, host, authority):
-    """(what failed, why) of a TLS handshake; the certificate's name and time count, as they do for a kubelet."""
-    from ...system import tls, http_client as web
+    """(what failed, why) of a TLS handshake.
+
+    The certificate's name and time count, as they do for a kubelet.
+    """
+    from ...system import http_client as web
+    from ...system import tls
+
     try:
         made = tls.context(authority=authority)
         made.check_hostname = bool(authority)

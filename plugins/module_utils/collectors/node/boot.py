@@ -1,23 +1,32 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector boot: modules, kernel settings and file systems that a node needs, and what brings them back at a boot.
+"""Collector boot: modules, kernel settings and file systems that a node needs, and what brings them
+back at a boot.
 
-Files of /proc, /sys and /etc alone, and no process. What they mean is for the controller (plugin_utils/models/boot.py).
+Files of /proc, /sys and /etc alone, and no process. What they mean is for the controller
+(plugin_utils/models/boot.py).
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 
-from ...system import files, boot_firewall as firewall, procfs
+from ...system import boot_firewall as firewall
+from ...system import files, procfs
 from . import limits, swap
 
 MODULES = ("br_netfilter", "overlay")
-RUNNING = ("net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables")
-LOAD = ("/etc/modules-load.d", "/usr/local/lib/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d")  # what /run has is gone by the next boot
+RUNNING = (
+    "net.ipv4.ip_forward",
+    "net.bridge.bridge-nf-call-iptables",
+    "net.bridge.bridge-nf-call-ip6tables",
+)
+# what /run has is gone by the next boot
+LOAD = (
+    "/etc/modules-load.d",
+    "/usr/local/lib/modules-load.d",
+    "/usr/lib/modules-load.d",
+    "/lib/modules-load.d",
+)
 SINGLE = "/etc/modules"
 KUBELET = "/var/lib/kubelet"
 FOLDERS = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/containers", "/var/lib/etcd")
@@ -27,7 +36,9 @@ MAX_TEXT, MAX_FILES, MAX_MOUNTS = 65536, 100, 8 * 1024 * 1024
 
 
 def collect(context):
-    """What the kernel has, what names it for the next boot, and how the folders of kubelet, runtime and etcd are mounted."""
+    """What the kernel has, what names it for the next boot, and how the folders of kubelet,
+    runtime and etcd are mounted.
+    """
     context.source = "/proc, /sys, modules-load.d, /etc/selinux/config, firewalld, ufw"
     argv = (context.data.get("kubelet") or {}).get("argv") or []
     here = folders(procfs.flag(argv, "root-dir") or KUBELET)
@@ -36,9 +47,19 @@ def collect(context):
     context.truncated = len(paths) > MAX_FILES
     records = [files.record(path, limit=MAX_TEXT) for path in paths[:MAX_FILES]]
     modes = selinux()
-    return {"running": running(), "modules": modules(), "tree": os.path.isdir("/lib/modules/" + os.uname()[2]), "modules_files": records + unlisted,
-            "cmdline": cmdline(files.whole("/proc/cmdline")), "folders": here, "mounts": mounts(_mounts(), points(here)), "selinux": modes,
-            "container": swap.container(), "firewall": firewall.collect(), "denials": firewall.denials() if modes["enforce"] == "1" else None}
+    return {
+        "running": running(),
+        "modules": modules(),
+        "tree": os.path.isdir("/lib/modules/" + os.uname()[2]),
+        "modules_files": records + unlisted,
+        "cmdline": cmdline(files.whole("/proc/cmdline")),
+        "folders": here,
+        "mounts": mounts(_mounts(), points(here)),
+        "selinux": modes,
+        "container": swap.container(),
+        "firewall": firewall.collect(),
+        "denials": firewall.denials() if modes["enforce"] == "1" else None,
+    }
 
 
 def _load():
@@ -47,11 +68,16 @@ def _load():
 
 
 def running(base="/proc/sys/"):
-    """{key: its text, None where it is there and cannot be read}; without the keys that the kernel does not have."""
+    """{key: its text, None where it is there and cannot be read}.
+
+    Without the keys that the kernel does not have.
+    """
     found = {}
     for key in RUNNING:
         try:
-            found[key] = files.read(base + key.replace(".", "/"), 256).decode("ascii", "replace").strip()
+            found[key] = (
+                files.read(base + key.replace(".", "/"), 256).decode("ascii", "replace").strip()
+            )
         except OSError as error:
             if files.reason(error) != "missing":
                 found[key] = None
@@ -59,13 +85,25 @@ def running(base="/proc/sys/"):
 
 
 def modules(proc="/proc", sys="/sys", tree=None):
-    """{name: loaded, builtin or absent}; None where that cannot be told. A kernel that takes no modules has no /proc/modules."""
+    """{name: loaded, builtin or absent}; None where that cannot be told.
+
+    A kernel that takes no modules has no /proc/modules.
+    """
     listed = files.whole(proc + "/modules")
-    if listed is None and os.path.exists(proc + "/filesystems") and not os.path.exists(proc + "/modules"):
+    if (
+        listed is None
+        and os.path.exists(proc + "/filesystems")
+        and not os.path.exists(proc + "/modules")
+    ):
         listed = ""
-    names = None if listed is None else set(line.partition(" ")[0] for line in listed.split("\n"))
-    builtin = builtins(files.whole((tree or "/lib/modules/" + os.uname()[2]) + "/modules.builtin") or "")
-    shown = {"br_netfilter": os.path.isdir(proc + "/sys/net/bridge"), "overlay": overlay(files.whole(proc + "/filesystems") or "")}
+    names = None if listed is None else {line.partition(" ")[0] for line in listed.split("\n")}
+    builtin = builtins(
+        files.whole((tree or "/lib/modules/" + os.uname()[2]) + "/modules.builtin") or ""
+    )
+    shown = {
+        "br_netfilter": os.path.isdir(proc + "/sys/net/bridge"),
+        "overlay": overlay(files.whole(proc + "/filesystems") or ""),
+    }
     found = {}
     for name in MODULES:
         if names and name in names:
@@ -79,7 +117,11 @@ def modules(proc="/proc", sys="/sys", tree=None):
 
 def builtins(text):
     """The names in modules.builtin: the paths of what would be their files."""
-    return set(line.rpartition("/")[2].partition(".")[0].replace("-", "_") for line in text.split("\n") if line)
+    return {
+        line.rpartition("/")[2].partition(".")[0].replace("-", "_")
+        for line in text.split("\n")
+        if line
+    }
 
 
 def overlay(text):
@@ -88,8 +130,14 @@ def overlay(text):
 
 
 def folders(root):
-    """{folder: where it really lies, or would, None where there is none} of the kubelet's, the runtimes' and etcd's."""
-    return dict((path, os.path.realpath(path) if os.path.lexists(path) else None) for path in (os.path.normpath(root),) + FOLDERS if path.startswith("/"))
+    """{folder: where it really lies, or would, None where there is none} of the kubelet's, the
+    runtimes' and etcd's.
+    """
+    return {
+        path: os.path.realpath(path) if os.path.lexists(path) else None
+        for path in (os.path.normpath(root), *FOLDERS)
+        if path.startswith("/")
+    }
 
 
 def points(here):
@@ -111,24 +159,38 @@ def _mounts():
 
 
 def mounts(text, wanted):
-    """[{point, source, type, options}] of what is mounted on one of these points, the last on each; None where that is not known."""
+    """[{point, source, type, options}] of what is mounted on one of these points, the last on each.
+
+    None where that is not known.
+    """
     if text is None:
         return None
     found = {}
     for line in text.split("\n"):
         words = line.split(" ")
         if len(words) > 3 and words[1] in wanted:
-            found[words[1]] = {"point": words[1], "source": files.one_line(words[0], 200), "type": files.one_line(words[2], 40),
-                               "options": files.one_line(words[3], 200)}
+            found[words[1]] = {
+                "point": words[1],
+                "source": files.one_line(words[0], 200),
+                "type": files.one_line(words[2], 40),
+                "options": files.one_line(words[3], 200),
+            }
     return [found[point] for point in sorted(found)]
 
 
 def cmdline(text):
-    """[[key, value]] of the words that name modules or speak of SELinux; - and _ are alike in keys. None where the line is not known."""
+    """[[key, value]] of the words that name modules or speak of SELinux; - and _ are alike in keys.
+
+    None where the line is not known.
+    """
     if text is None:
         return None
     told = (word.partition("=")[::2] for word in text.split())
-    return [[key.replace("-", "_"), files.one_line(value, 200)] for key, value in told if key.replace("-", "_") in WORDS]
+    return [
+        [key.replace("-", "_"), files.one_line(value, 200)]
+        for key, value in told
+        if key.replace("-", "_") in WORDS
+    ]
 
 
 def selinux(sys="/sys", etc="/etc"):

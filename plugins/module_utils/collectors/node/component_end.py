@@ -1,24 +1,23 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector component_end: the last words of a control plane component that a static pod should run, and that does not run
-or was started of late. Where all run, and have for a while, no file is opened.
+"""Collector component_end: the last words of a control plane component that a static pod should
+run, and that does not run or was started of late. Where all run, and have for a while, no
+file is opened.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 import time
 
-from ...system import command, files, yaml_scalars as kubeconfig
-from . import instances, kubelet_end
+from ...system import command, files
+from ...system import yaml_scalars as kubeconfig
 from ..registry import Absent, Denied
+from . import instances, kubelet_end
 
 PODS = "/var/log/pods"
 RECENT = 3600  # seconds: two starts within these may be one of many
-READ, BEGUN, KEPT, LONGEST = 65536, 3, 20, 600  # bytes of a log's beginning, and of its end; lines of each; bytes of a line
+# bytes of a log's beginning, and of its end; lines of each; bytes of a line
+READ, BEGUN, KEPT, LONGEST = 65536, 3, 20, 600
 JOURNAL_LINES, JOURNAL_BYTES = 3000, 2 * 1024 * 1024
 NAMED = ("name: ", '"name": "', '"name":"')
 # Of 1.14 to 1.36: "Error syncing pod UID (…), skipping: …", "Error syncing pod, skipping" err="…"
@@ -26,23 +25,41 @@ FAILED = "Error syncing pod"
 
 
 def collect(context):
-    """{components: [{component, running, restart, begun, path, first, last, lines, kubelet}]}: of one that runs the log of the start before; of others, of
-    the last.
+    """{components: [{component, running, restart, begun, path, first, last, lines, kubelet}]}.
 
-    restart: how many of the pod's starts were before that log's; begun: when the pod was first started with this manifest; first and last: seconds
-    since the epoch of its first and last line; kubelet: what the kubelet last said of starting it. Each None where there is nothing.
+    Of one that runs the log of the start before; of others, of the last.
+
+    restart: how many of the pod's starts were before that log's; begun: when the pod was first
+    started with this manifest; first and last: seconds since the epoch of its first and last line;
+    kubelet: what the kubelet last said of starting it. Each None where there is nothing.
     """
     context.source = PODS
     if context.data.get("manifests") is None and os.geteuid() != 0:
         raise Denied("which components run here is told by manifests, which this user may not read")
     named = _named(context.data.get("manifests") or {})
     running = (context.data.get("instances") or {}).get("processes") or []
-    found = [one for one in named if _wanted([process for process in running if process["component"] == one and process["static"]], time.time())]
+    found = [
+        one
+        for one in named
+        if _wanted(
+            [process for process in running if process["component"] == one and process["static"]],
+            time.time(),
+        )
+    ]
     if not found:
-        raise Absent("no static pod of a component, or each of them runs and was not started of late")
+        raise Absent(
+            "no static pod of a component, or each of them runs and was not started of late"
+        )
     known = context.data.get("kubelet") or {}
-    context.source = root = kubeconfig.top((known.get("config") or {}).get("text") or "", "podLogsDir") or PODS
-    rows = [_row(root, one, any(process["component"] == one and process["static"] for process in running)) for one in found]
+    context.source = root = (
+        kubeconfig.top((known.get("config") or {}).get("text") or "", "podLogsDir") or PODS
+    )
+    rows = [
+        _row(
+            root, one, any(process["component"] == one and process["static"] for process in running)
+        )
+        for one in found
+    ]
     down = [row for row in rows if not row["running"]]
     if down:
         lines = _journal(context, (known.get("unit") or {}).get("name"))
@@ -52,21 +69,44 @@ def collect(context):
 
 
 def _named(manifests):
-    """The components that a manifest of the folder names; which of its words are the pod's is judged later."""
+    """The components that a manifest of the folder names.
+
+    Which of its words are the pod's is judged later.
+    """
     texts = [record.get("text") or "" for record in manifests.get("files") or ()]
-    return [one for one in instances.COMPONENTS if any(before + one in text for text in texts for before in NAMED)]
+    return [
+        one
+        for one in instances.COMPONENTS
+        if any(before + one in text for text in texts for before in NAMED)
+    ]
 
 
 def _wanted(processes, now):
-    return not processes or any(process["started_at"] is None or now - process["started_at"] < RECENT for process in processes)
+    return not processes or any(
+        process["started_at"] is None or now - process["started_at"] < RECENT
+        for process in processes
+    )
 
 
 def _row(root, component, running):
-    row = {"component": component, "running": running, "restart": None, "begun": None, "path": None, "first": None, "last": None, "lines": [], "kubelet": None}
+    row = {
+        "component": component,
+        "running": running,
+        "restart": None,
+        "begun": None,
+        "path": None,
+        "first": None,
+        "last": None,
+        "lines": [],
+        "kubelet": None,
+    }
     restart, path = newest(root, component, 1 if running else 0)
     if path:
-        # The folder of a static pod is named by its manifest, and changes when that of the container is made in it.
-        row.update(restart=restart, path=path, begun=files.mtime(os.path.dirname(os.path.dirname(path))))
+        # The folder of a static pod is named by its manifest, and changes when that of the
+        # container is made in it.
+        row.update(
+            restart=restart, path=path, begun=files.mtime(os.path.dirname(os.path.dirname(path)))
+        )
         try:
             row["first"], row["last"], row["lines"] = ends(*_read(path))
         except OSError as error:
@@ -75,18 +115,35 @@ def _row(root, component, running):
 
 
 def newest(root, component, back):
-    """(number, path) of the log of a static pod's last start, or of that many before it; (None, None) where there is none."""
+    """(number, path) of the log of a static pod's last start, or of that many before it.
+
+    (None, None) where there is none.
+    """
     logs = []
     for name in files.names(root):
         namespace, dummy, rest = name.partition("_")
         uid = rest.rpartition("_")[2]
         if namespace and len(uid) == 32 and "-" not in uid:  # of a static pod
             folder = os.path.join(root, name, component)
-            numbers = [int(one[:-len(".log")]) for one in files.names(folder) if one.endswith(".log") and one[:-len(".log")].isdigit()]
-            logs += [(files.mtime(os.path.join(folder, "%d.log" % max(numbers))) or 0.0, max(numbers), folder)] if numbers else []
+            numbers = [
+                int(one[: -len(".log")])
+                for one in files.names(folder)
+                if one.endswith(".log") and one[: -len(".log")].isdigit()
+            ]
+            logs += (
+                [
+                    (
+                        files.mtime(os.path.join(folder, "%d.log" % max(numbers))) or 0.0,
+                        max(numbers),
+                        folder,
+                    )
+                ]
+                if numbers
+                else []
+            )
     if not logs:
         return None, None
-    dummy, number, folder = max(logs)
+    _dummy, number, folder = max(logs)
     path = os.path.join(folder, "%d.log" % (number - back))
     return (number - back, path) if number >= back and os.path.exists(path) else (None, None)
 
@@ -105,12 +162,20 @@ def _read(path):
 
 
 def ends(head, tail):
-    """(seconds of the first line, of the last, lines as text without secrets and without the stacks that a Go program leaves): the last of them, and the
-    first, for a program that refuses a flag may say so before it prints how it is used.
+    """(seconds of the first line, of the last, lines as text without secrets and without the
+    stacks that a Go program leaves): the last of them, and the first, for a program that
+    refuses a flag may say so before it prints how it is used.
     """
     begun, ended = _lines(head), _lines(tail)
     first, last = (begun[0][0] if begun else None), (ended[-1][0] if ended else None)
-    begun, ended = [[line for line in kubelet_end.without_stacks([text for dummy, text in lines], str) if line.strip()] for lines in (begun, ended)]
+    begun, ended = [
+        [
+            line
+            for line in kubelet_end.without_stacks([text for dummy, text in lines], str)
+            if line.strip()
+        ]
+        for lines in (begun, ended)
+    ]
     if head == tail and len(ended) <= BEGUN + KEPT:
         return first, last, ended
     return first, last, begun[:BEGUN] + ended[-KEPT:]
@@ -119,14 +184,22 @@ def ends(head, tail):
 def _lines(raw):
     """[(seconds, text)] of the whole lines of a log's bytes."""
     from ...logs import lines as log_lines
+
     joiner, cleaner, found = log_lines.Joiner(), log_lines.Cleaner(), []
     for one in raw.split(b"\n"):
         piece = log_lines.written(one)
         whole = joiner.feed(piece) if piece else None
         if whole:
             within = cleaner.within_key(whole[1])
-            text = log_lines.cut(cleaner.clean(whole[1][:LONGEST + log_lines.BEYOND], within), whole[2], LONGEST)
-            found.append((whole[0], "".join(char if char.isprintable() or char == "\t" else " " for char in text)))
+            text = log_lines.cut(
+                cleaner.clean(whole[1][: LONGEST + log_lines.BEYOND], within), whole[2], LONGEST
+            )
+            found.append(
+                (
+                    whole[0],
+                    "".join(char if char.isprintable() or char == "\t" else " " for char in text),
+                )
+            )
     return found
 
 
@@ -135,13 +208,33 @@ def _journal(context, unit):
     if not unit:
         return []
     try:
-        return command.run(["journalctl", "--no-pager", "--all", "-q", "-r", "-o", "short-iso", "-n", str(JOURNAL_LINES), "-u", unit],
-                           context.seconds(5), JOURNAL_BYTES).split("\n")
+        return command.run(
+            [
+                "journalctl",
+                "--no-pager",
+                "--all",
+                "-q",
+                "-r",
+                "-o",
+                "short-iso",
+                "-n",
+                str(JOURNAL_LINES),
+                "-u",
+                unit,
+            ],
+            context.seconds(5),
+            JOURNAL_BYTES,
+        ).split("\n")
     except command.CommandError:
         return []
 
 
 def said(lines, component):
-    """The first of these lines in which the kubelet fails to start the component, without secrets; None without one."""
+    """The first of these lines in which the kubelet fails to start the component, without secrets.
+
+    None without one.
+    """
     line = next((one for one in lines if FAILED in one and component + "-" in one), None)
-    return line and files.masked(files.one_line(line, 2 * LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
+    return line and files.masked(files.one_line(line, 2 * LONGEST).encode("utf-8"))[0].decode(
+        "utf-8", "replace"
+    )

@@ -1,15 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector component_http."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector component_http."""
 
 import time
 
-from ...system import files, json_line as jsonline, procfs, http_client as web
+from ...system import files, procfs
+from ...system import http_client as web
+from ...system import json_line as jsonline
 from ..registry import Absent, in_this_network
 
 # secure port; insecure port and its flags, gone since 1.24
@@ -17,7 +15,8 @@ PORTS = {"kube-scheduler": (10259, 10251), "kube-controller-manager": (10257, 10
 API_SERVER = "kube-apiserver"
 CHECK = "leaderElection"
 METRICS = (b"leader_election_master_status{", b"kubernetes_build_info{")
-YOUNG, PATIENCE, PAUSE = 20, 10, 0.5  # after its start a component answers 403 for some seconds: its client CA is still on the way
+# after its start a component answers 403 for some seconds: its client CA is still on the way
+YOUNG, PATIENCE, PAUSE = 20, 10, 0.5
 EACH = 5
 
 
@@ -27,7 +26,9 @@ def collect(context):
     asked = in_this_network(context, PORTS)
     if not asked:
         raise Absent("no scheduler or controller manager in this node's network")
-    from ...system import client_certificates as credentials, tls
+    from ...system import client_certificates as credentials
+    from ...system import tls
+
     context.source = "healthz, configz and metrics of the processes"
     usable = list(credentials.of_components(context.params, everyone))
     components = []
@@ -41,13 +42,31 @@ def collect(context):
 
 
 def _ask(process, usable, context, tls, patience):
-    found = {"component": process["component"], "pid": process["pid"], "address": None, "port": None,
-             "healthz": {"status": None, "body": None, "error": "it serves on no port"}, "leader_election_check": None,
-             "configz": {"status": None, "leader_election": None, "error": "not asked"},
-             "metrics": {"status": None, "leader_election_master_status": None, "git_version": None, "error": "not asked"}, "credential": None}
+    found = {
+        "component": process["component"],
+        "pid": process["pid"],
+        "address": None,
+        "port": None,
+        "healthz": {"status": None, "body": None, "error": "it serves on no port"},
+        "leader_election_check": None,
+        "configz": {"status": None, "leader_election": None, "error": "not asked"},
+        "metrics": {
+            "status": None,
+            "leader_election_master_status": None,
+            "git_version": None,
+            "error": "not asked",
+        },
+        "credential": None,
+    }
     secure = False
     for address, port, secure in doors(process["component"], process["argv"]):
-        found.update(address=address, port=port, healthz=web.get(address, port, "/healthz?verbose", context.seconds(EACH), tls() if secure else None))
+        found.update(
+            address=address,
+            port=port,
+            healthz=web.get(
+                address, port, "/healthz?verbose", context.seconds(EACH), tls() if secure else None
+            ),
+        )
         if found["healthz"]["error"] is None:
             break
     if found["healthz"]["error"]:
@@ -58,11 +77,18 @@ def _ask(process, usable, context, tls, patience):
         found["leader_election_check"] = has_check(found["healthz"]["body"])
     while True:
         for path, certificate, key in usable if secure else [(None, None, None)]:
-            if _inside(found, path, certificate, key, tls if secure else None, context.seconds(EACH)):
+            if _inside(
+                found, path, certificate, key, tls if secure else None, context.seconds(EACH)
+            ):
                 return found
         refused = found["configz"]["status"] in (401, 403)
         young = process["started_at"] and time.time() - process["started_at"] < YOUNG + PATIENCE
-        if not refused or not young or time.monotonic() + PAUSE > patience or not context.seconds(EACH):
+        if (
+            not refused
+            or not young
+            or time.monotonic() + PAUSE > patience
+            or not context.seconds(EACH)
+        ):
             break
         time.sleep(PAUSE)
     if secure and not usable:
@@ -72,9 +98,11 @@ def _ask(process, usable, context, tls, patience):
 
 
 def _inside(found, path, certificate, key, tls, seconds):
-    """configz and metrics by one credential; False when it is refused or cannot be used."""
+    """Configz and metrics by one credential; False when it is refused or cannot be used."""
     try:
-        connection = web.Connection(found["address"], found["port"], seconds, tls(certificate, key) if tls else None)
+        connection = web.Connection(
+            found["address"], found["port"], seconds, tls(certificate, key) if tls else None
+        )
     except web.HttpError as error:
         for part in ("configz", "metrics"):
             found[part]["error"] = str(error)
@@ -96,7 +124,10 @@ def _inside(found, path, certificate, key, tls, seconds):
 
 
 def doors(component, argv):
-    """Where it may answer: [(address, port, TLS)], as its argv says; the first that answers counts."""
+    """Where it may answer: [(address, port, TLS)], as its argv says.
+
+    The first that answers counts.
+    """
     if component == API_SERVER:
         return _of_server(argv)
     secure, insecure = PORTS[component]
@@ -109,7 +140,13 @@ def doors(component, argv):
             found.append(("127.0.0.1", int(port), True))
     port = procfs.flag(argv, "port")
     if port != "0" and (port or procfs.flag(argv, "address")):
-        found.append((web.reachable(procfs.flag(argv, "address")), int(port) if (port or "").isdigit() else insecure, False))
+        found.append(
+            (
+                web.reachable(procfs.flag(argv, "address")),
+                int(port) if (port or "").isdigit() else insecure,
+                False,
+            )
+        )
     elif port is None:
         found.append(("127.0.0.1", insecure, False))
     return found
@@ -118,7 +155,11 @@ def doors(component, argv):
 def _of_server(argv):
     port = procfs.flag(argv, "secure-port") or "6443"
     addresses = [web.reachable(procfs.flag(argv, "bind-address"))]
-    addresses += [one for one in (procfs.flag(argv, "advertise-address"), "127.0.0.1") if one and one not in addresses]
+    addresses += [
+        one
+        for one in (procfs.flag(argv, "advertise-address"), "127.0.0.1")
+        if one and one not in addresses
+    ]
     return [(address, int(port), True) for address in addresses if port.isdigit()]
 
 
@@ -137,14 +178,23 @@ def configz(status, body):
         whole = jsonline.loads(body.decode("utf-8", "replace"))
     except ValueError:
         return {"status": status, "leader_election": None, "error": "the answer is no JSON"}
-    part = _member(whole, "componentconfig") or _member(_member(whole, "kubecontrollermanager.config.k8s.io"), "generic")
+    part = _member(whole, "componentconfig") or _member(
+        _member(whole, "kubecontrollermanager.config.k8s.io"), "generic"
+    )
     part = _member(part, "leaderelection")
     error = None if isinstance(part, dict) else "no leader election in it"
-    return {"status": status, "leader_election": part if isinstance(part, dict) else None, "error": error}
+    return {
+        "status": status,
+        "leader_election": part if isinstance(part, dict) else None,
+        "error": error,
+    }
 
 
 def _member(value, name):
-    """A member of an object by its name without regard to case: 1.18 capitalises what 1.36 does not."""
+    """A member of an object by its name without regard to case.
+
+    1.18 capitalises what 1.36 does not.
+    """
     if isinstance(value, dict):
         for key in value:
             if key.lower() == name:
@@ -154,7 +204,12 @@ def _member(value, name):
 
 def metrics(status, body):
     """leader_election_master_status by lock name, and the version, of the lines that were kept."""
-    found = {"status": status, "leader_election_master_status": None, "git_version": None, "error": None}
+    found = {
+        "status": status,
+        "leader_election_master_status": None,
+        "git_version": None,
+        "error": None,
+    }
     if status != 200:
         found["error"] = "HTTP %d" % status
         return found
@@ -162,7 +217,9 @@ def metrics(status, body):
         if line.startswith("leader_election_master_status{"):
             name, value = _label(line, "name"), line.rpartition("}")[2].split()
             if name and value:
-                found["leader_election_master_status"] = found["leader_election_master_status"] or {}
+                found["leader_election_master_status"] = (
+                    found["leader_election_master_status"] or {}
+                )
                 found["leader_election_master_status"][name] = int(float(value[0]))
         elif line.startswith("kubernetes_build_info{"):
             found["git_version"] = _label(line, "git_version") or _label(line, "gitVersion")
@@ -173,5 +230,5 @@ def _label(line, name):
     for mark in ("{" + name + '="', "," + name + '="'):
         begin = line.find(mark)
         if begin >= 0:
-            return files.one_line(line[begin + len(mark):].split('"', 1)[0], 100)
+            return files.one_line(line[begin + len(mark) :].split('"', 1)[0], 100)
     return None

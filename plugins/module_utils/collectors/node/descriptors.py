@@ -1,19 +1,18 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector descriptors: who holds inotify instances and watches, and who is near its limit of open files.
+"""Collector descriptors: who holds inotify instances and watches, and who is near its limit of open
+files.
 
-The walk over /proc/*/fd reads links, which the kernel makes of what it has in memory: a filesystem that hangs cannot hold it up.
+The walk over /proc/*/fd reads links, which the kernel makes of what it has in memory: a filesystem
+that hangs cannot hold it up.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 import time
 
-from ...system import command, files, procfs, systemd as unit
+from ...system import command, files, procfs
+from ...system import systemd as unit
 from . import limits, pinning
 
 INOTIFY = ("anon_inode:inotify", "anon_inode:[inotify]")
@@ -29,7 +28,10 @@ class _Gone(Exception):
 
 
 def collect(context):
-    """Who holds what, as far as the time reaches. A descriptor that a child inherited counts for each: an upper bound."""
+    """Who holds what, as far as the time reaches.
+
+    A descriptor that a child inherited counts for each: an upper bound.
+    """
     context.source = "/proc/*/fd"
     found = walk(time.monotonic() + context.seconds(SECONDS))
     name_pods([one for kind in ("inotify", "nofile", "open", "threads") for one in found[kind]])
@@ -56,17 +58,42 @@ def walk(end, proc="/proc"):
         _note(most_open, seen["open"], pid, seen["uid"])
         _note(most_threads, seen["threads"], pid, seen["uid"])
         if seen["instances"]:
-            holders.append(dict(holder(pid, seen["uid"], where), instances=seen["instances"], watches=seen["watches"]))
+            holders.append(
+                dict(
+                    holder(pid, seen["uid"], where),
+                    instances=seen["instances"],
+                    watches=seen["watches"],
+                )
+            )
             # another user namespace has limits of its own, within those of who made it
             if _link(where + "/ns/user") == ours:
                 _add(users, seen)
         if _is_full(seen):
-            full.append(dict(holder(pid, seen["uid"], where), open=seen["open"], soft=seen["nofile"][0], hard=seen["nofile"][1],
-                             session=procfs.session(files.text(where + "/cgroup", 65536, "")), ticks=procfs.ticks(pid, proc)))
-    found["open"] = [dict(holder(pid, uid, "%s/%d" % (proc, pid)), open=count) for count, pid, uid in most_open]
-    found["threads"] = [dict(holder(pid, uid, "%s/%d" % (proc, pid)), threads=count) for count, pid, uid in most_threads]
-    return dict(found, uids=sorted(users.values(), key=lambda one: (-one["instances"], -one["watches"], one["uid"]))[:MAX_UIDS], inotify=most(holders),
-                nofile=sorted(full, key=lambda one: -one["open"] / float(one["soft"]))[:MAX_HOLDERS])
+            full.append(
+                dict(
+                    holder(pid, seen["uid"], where),
+                    open=seen["open"],
+                    soft=seen["nofile"][0],
+                    hard=seen["nofile"][1],
+                    session=procfs.session(files.text(where + "/cgroup", 65536, "")),
+                    ticks=procfs.ticks(pid, proc),
+                )
+            )
+    found["open"] = [
+        dict(holder(pid, uid, "%s/%d" % (proc, pid)), open=count) for count, pid, uid in most_open
+    ]
+    found["threads"] = [
+        dict(holder(pid, uid, "%s/%d" % (proc, pid)), threads=count)
+        for count, pid, uid in most_threads
+    ]
+    return dict(
+        found,
+        uids=sorted(
+            users.values(), key=lambda one: (-one["instances"], -one["watches"], one["uid"])
+        )[:MAX_UIDS],
+        inotify=most(holders),
+        nofile=sorted(full, key=lambda one: -one["open"] / float(one["soft"]))[:MAX_HOLDERS],
+    )
 
 
 def _note(most_of, count, pid, uid):
@@ -80,7 +107,16 @@ def _note(most_of, count, pid, uid):
 def look(where, end):
     """What one process holds; _Gone when it is no more."""
     status = files.text(where + "/status", 16384)
-    seen = {"uid": procfs.real_uid(status or ""), "open": 0, "instances": 0, "watches": 0, "threads": 0, "nofile": None, "denied": False, "late": False}
+    seen = {
+        "uid": procfs.real_uid(status or ""),
+        "open": 0,
+        "instances": 0,
+        "watches": 0,
+        "threads": 0,
+        "nofile": None,
+        "denied": False,
+        "late": False,
+    }
     if seen["uid"] is None:
         if not os.path.isdir(where):
             raise _Gone
@@ -121,7 +157,10 @@ def _count(seen, where, end):
 
 
 def watches(path, end):
-    """(how many watches an inotify descriptor has, whether time ran out before its end); each is a line of its fdinfo."""
+    """(how many watches an inotify descriptor has, whether time ran out before its end).
+
+    Each is a line of its fdinfo.
+    """
     descriptor = os.open(path, files.FLAGS)
     count, rest = 0, b""
     try:
@@ -132,7 +171,7 @@ def watches(path, end):
             chunk = rest + chunk
             count += chunk.count(WATCH)
             # no occurrence fits into what is kept: none counts twice
-            rest = chunk[1 - len(WATCH):]
+            rest = chunk[1 - len(WATCH) :]
             if time.monotonic() >= end:
                 return count, True
     finally:
@@ -142,23 +181,33 @@ def watches(path, end):
 def holder(pid, uid, where):
     """Which process it is."""
     group = procfs.cgroup(files.text(where + "/cgroup", 65536, ""))
-    return {"pid": pid, "comm": files.one_line(files.text(where + "/comm", 64, ""), 64), "uid": uid, "unit": group["unit"],
-            "pod_uid": group["pod_uid"], "container_id": group["container_id"]}
+    return {
+        "pid": pid,
+        "comm": files.one_line(files.text(where + "/comm", 64, ""), 64),
+        "uid": uid,
+        "unit": group["unit"],
+        "pod_uid": group["pod_uid"],
+        "container_id": group["container_id"],
+    }
 
 
 def name_pods(holders):
-    """Add to those of containers the pod (namespace/name) and the container's name, None where no link of the kubelet's tells them."""
+    """Add to those of containers the pod (namespace/name) and the container's name, None where
+    no link of the kubelet's tells them.
+    """
     names = pinning.container_names() if any(one["container_id"] for one in holders) else {}
     for one in holders:
         one["pod"], one["container"] = names.get(one["container_id"]) or (None, None)
 
 
 def units(full, seconds):
-    """What systemd gives the services of those near their limit, and which files say so; None where it does not answer. Without any it is not asked.
+    """What systemd gives the services of those near their limit, and which files say so.
+
+    None where it does not answer. Without any it is not asked.
 
     main: the service's first process where that is another one: what it starts next has its limit.
     """
-    names = sorted(set(one["unit"] for one in full if one["unit"] and limits.UNIT.match(one["unit"])))
+    names = sorted({one["unit"] for one in full if one["unit"] and limits.UNIT.match(one["unit"])})
     if not names:
         return []
     try:
@@ -169,25 +218,43 @@ def units(full, seconds):
     for block in blocks.values():
         one, main = limits.of_unit(block), procfs.number(block.get("MainPID", ["0"])[0])
         if one:
-            found.append(dict(one, main=limits.process(main, "", one["name"]) if main and main not in near else None))
+            found.append(
+                dict(
+                    one,
+                    main=(
+                        limits.process(main, "", one["name"]) if main and main not in near else None
+                    ),
+                )
+            )
     return found
 
 
 def most(holders):
-    """At most MAX_HOLDERS of them: half are those with the most instances, the others those with the most watches; most instances first."""
+    """At most MAX_HOLDERS of them.
+
+    Half are those with the most instances, the others those with the most watches; most instances
+    first.
+    """
     by_instances = sorted(holders, key=lambda one: (-one["instances"], -one["watches"], one["pid"]))
-    chosen = by_instances[:MAX_HOLDERS // 2]
-    others = sorted(by_instances[MAX_HOLDERS // 2:], key=lambda one: -one["watches"])
-    return chosen + sorted(others[:MAX_HOLDERS - len(chosen)], key=lambda one: -one["instances"])
+    chosen = by_instances[: MAX_HOLDERS // 2]
+    others = sorted(by_instances[MAX_HOLDERS // 2 :], key=lambda one: -one["watches"])
+    return chosen + sorted(others[: MAX_HOLDERS - len(chosen)], key=lambda one: -one["instances"])
 
 
 def _is_full(seen):
-    """Near its limit? One of 0 is no limit that is reached: a sandbox that opens nothing more sets it so."""
-    return bool(seen["nofile"]) and seen["nofile"][0] > 0 and seen["open"] >= FULL * seen["nofile"][0]
+    """Near its limit? One of 0 is no limit that is reached.
+
+    A sandbox that opens nothing more sets it so.
+    """
+    return (
+        bool(seen["nofile"]) and seen["nofile"][0] > 0 and seen["open"] >= FULL * seen["nofile"][0]
+    )
 
 
 def _add(users, seen):
-    one = users.setdefault(seen["uid"], {"uid": seen["uid"], "instances": 0, "watches": 0, "holders": 0})
+    one = users.setdefault(
+        seen["uid"], {"uid": seen["uid"], "instances": 0, "watches": 0, "holders": 0}
+    )
     one["instances"] += seen["instances"]
     one["watches"] += seen["watches"]
     one["holders"] += 1

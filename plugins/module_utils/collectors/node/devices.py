@@ -1,20 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the kubelet's device plugin folder: who answers there, and to which pods devices were given.
+"""The kubelet's device plugin folder: who answers there, and to which pods devices were given.
 
-The folder is a constant of the kubelet, whatever its --root-dir. What a plugin told it for a container (environment,
-mounts) counts in the checksum and stays on the node.
+The folder is a constant of the kubelet, whatever its --root-dir. What a plugin told it for a
+container (environment, mounts) counts in the checksum and stays on the node.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 import stat
 
-from ...system import files, json_line as jsonline, procfs
+from ...system import files, procfs
+from ...system import json_line as jsonline
 from .. import registry as spec
 
 FOLDER = "/var/lib/kubelet/device-plugins"
@@ -26,32 +23,49 @@ CONNECT_SECONDS = 0.5
 
 
 def collect(context, folder=FOLDER):
-    """{folder, kubelet_socket, sockets, checkpoint, running, names}; times are of the sockets' making, seconds since 1970.
+    """{folder, kubelet_socket, sockets, checkpoint, running, names}.
 
-    running: the UIDs of pods to which devices were given and that have a process; names: of the same pods, as far as their logs tell.
+    Times are of the sockets' making, seconds since 1970.
+
+    running: the UIDs of pods to which devices were given and that have a process; names: of the
+    same pods, as far as their logs tell.
     """
     context.source = folder
     if not os.path.isdir(folder):
-        raise spec.Absent("%s does not exist" % folder)
+        raise spec.Absent(f"{folder} does not exist")
     sockets = []
     for name in sorted(os.listdir(folder)):
         found = os.lstat(os.path.join(folder, name))
         if stat.S_ISSOCK(found.st_mode) and len(sockets) < MAX_SOCKETS:
-            sockets.append({"name": name, "made": found.st_mtime, "answers": answers(os.path.join(folder, name))})
+            sockets.append(
+                {
+                    "name": name,
+                    "made": found.st_mtime,
+                    "answers": answers(os.path.join(folder, name)),
+                }
+            )
     kubelet = [one for one in sockets if one["name"] == KUBELET]
     found = checkpoint(os.path.join(folder, CHECKPOINT), context)
-    uids = alive(set(entry["pod_uid"] for entry in found["entries"])) if found else set()
-    return {"folder": folder, "kubelet_socket": kubelet[0] if kubelet else None,
-            "sockets": [one for one in sockets if one["name"] != KUBELET], "checkpoint": found,
-            "running": sorted(uids), "names": names(uids)}
+    uids = alive({entry["pod_uid"] for entry in found["entries"]}) if found else set()
+    return {
+        "folder": folder,
+        "kubelet_socket": kubelet[0] if kubelet else None,
+        "sockets": [one for one in sockets if one["name"] != KUBELET],
+        "checkpoint": found,
+        "running": sorted(uids),
+        "names": names(uids),
+    }
 
 
 def running(folder=FOLDER):
-    """The UIDs of pods to which devices were given and that have a process now; None where that cannot be told."""
+    """The UIDs of pods to which devices were given and that have a process now.
+
+    None where that cannot be told.
+    """
     found = checkpoint(os.path.join(folder, CHECKPOINT), spec.Context({}, [], {}))
     if found is None:
         return set()
-    return None if found["error"] else alive(set(entry["pod_uid"] for entry in found["entries"]))
+    return None if found["error"] else alive({entry["pod_uid"] for entry in found["entries"]})
 
 
 def names(uids, logs="/var/log/pods"):
@@ -63,8 +77,8 @@ def names(uids, logs="/var/log/pods"):
         names = []
     for name in names:
         namespace, dummy, rest = name.partition("_")
-        pod, dummy, uid = rest.rpartition("_")
-        known[uid] = "%s/%s" % (namespace, pod)
+        pod, _dummy, uid = rest.rpartition("_")
+        known[uid] = f"{namespace}/{pod}"
     return sorted(known.get(uid, uid) for uid in uids)
 
 
@@ -73,13 +87,16 @@ def alive(uids):
     found = set()
     for name in os.listdir("/proc") if uids else ():
         if name.isdigit() and found != uids:
-            uid = procfs.cgroup(files.text("/proc/%s/cgroup" % name) or "")["pod_uid"]
+            uid = procfs.cgroup(files.text(f"/proc/{name}/cgroup") or "")["pod_uid"]
             found.update([uid] if uid in uids else [])
     return found
 
 
 def answers(path):
-    """Whether a process listens there: True, False, or None where that cannot be told. Nothing is said to it."""
+    """Whether a process listens there: True, False, or None where that cannot be told.
+
+    Nothing is said to it.
+    """
     try:
         import _socket as socket  # the module behind socket, without enum, selectors and re
     except ImportError:
@@ -105,18 +122,33 @@ def checkpoint(path, context):
             data = source.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
-    found = {"path": path, "mtime": at, "size": len(data), "error": None, "format": None, "checksum": None, "entries": [], "registered": {}}
+    found = {
+        "path": path,
+        "mtime": at,
+        "size": len(data),
+        "error": None,
+        "format": None,
+        "checksum": None,
+        "entries": [],
+        "registered": {},
+    }
     if len(data) > MAX_BYTES:
         context.truncated = True
         return dict(found, error="more than %d bytes" % MAX_BYTES)
     try:
         return dict(found, **_parsed(data, context))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        return dict(found, error=files.one_line("it is not what a kubelet writes (%s: %s)" % (type(error).__name__, error), 150))
+        return dict(
+            found,
+            error=files.one_line(
+                f"it is not what a kubelet writes ({type(error).__name__}: {error})", 150
+            ),
+        )
 
 
 def _parsed(data, context):
     import binascii
+
     if not data.strip():
         raise ValueError("it is empty")
     record = jsonline.loads(data.decode("utf-8"))
@@ -125,41 +157,86 @@ def _parsed(data, context):
     for entry in held.get("PodDeviceEntries") or []:
         ids = entry.get("DeviceIDs")
         numa = numa or isinstance(ids, dict)
-        known = [one for node in sorted(ids, key=int) for one in ids[node] or []] if isinstance(ids, dict) else list(ids or [])
-        entries.append({"pod_uid": str(entry["PodUID"]), "container": str(entry["ContainerName"]), "resource": str(entry["ResourceName"]),
-                        "devices": [str(one) for one in known]})
+        known = (
+            [one for node in sorted(ids, key=int) for one in ids[node] or []]
+            if isinstance(ids, dict)
+            else list(ids or [])
+        )
+        entries.append(
+            {
+                "pod_uid": str(entry["PodUID"]),
+                "container": str(entry["ContainerName"]),
+                "resource": str(entry["ResourceName"]),
+                "devices": [str(one) for one in known],
+            }
+        )
         response = entry.get("AllocResp")
         response = None if response is None else bytearray(binascii.a2b_base64(response))
-        texts.append("{PodUID:(string)%s ContainerName:(string)%s ResourceName:(string)%s DeviceIDs:%s AllocResp:([]uint8)%s}" % (
-            entry["PodUID"], entry["ContainerName"], entry["ResourceName"], _ids(ids), _list(response)))
+        texts.append(
+            "{{PodUID:(string){} ContainerName:(string){} ResourceName:(string){} DeviceIDs:{}"
+            " AllocResp:([]uint8){}}}".format(
+                entry["PodUID"],
+                entry["ContainerName"],
+                entry["ResourceName"],
+                _ids(ids),
+                _list(response),
+            )
+        )
     registered = held.get("RegisteredDevices")
     if len(entries) > MAX_ENTRIES:
         context.truncated = True
-    text = "(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)%s RegisteredDevices:(map[string][]string)%s}" % (
-        _list(texts if held.get("PodDeviceEntries") is not None else None), _map(registered))
+    text = (
+        "(checkpoint.checkpointData){{PodDeviceEntries:([]checkpoint.PodDevicesEntry){}"
+        " RegisteredDevices:(map[string][]string){}}}".format(
+            _list(texts if held.get("PodDeviceEntries") is not None else None), _map(registered)
+        )
+    )
     wanted = record.get("Checksum")
-    return {"format": "numa" if numa else "list" if entries else None, "entries": entries[:MAX_ENTRIES],
-            "registered": dict((str(name), [str(one) for one in ids or []]) for name, ids in (registered or {}).items()),
-            "checksum": "absent" if not wanted else "right" if fnv32a(text.encode("utf-8")) == wanted else "wrong"}
+    return {
+        "format": "numa" if numa else "list" if entries else None,
+        "entries": entries[:MAX_ENTRIES],
+        "registered": {
+            str(name): [str(one) for one in ids or []] for name, ids in (registered or {}).items()
+        },
+        "checksum": (
+            "absent"
+            if not wanted
+            else "right"
+            if fnv32a(text.encode("utf-8")) == wanted
+            else "wrong"
+        ),
+    }
 
 
 def _list(values):
     """As the kubelet's printer shows a slice; one that is nil is not an empty one."""
-    return "<nil>" if values is None else "[%s]" % " ".join(str(value) for value in values)
+    return "<nil>" if values is None else "[{}]".format(" ".join(str(value) for value in values))
 
 
 def _map(values, key=str):
-    return "<nil>" if values is None else "map[%s]" % " ".join("%s:%s" % (name, _list(values[name])) for name in sorted(values, key=key))
+    return (
+        "<nil>"
+        if values is None
+        else "map[{}]".format(
+            " ".join(f"{name}:{_list(values[name])}" for name in sorted(values, key=key))
+        )
+    )
 
 
 def _ids(ids):
     """Device ids as the kubelet's checksum sees them: a list up to 1.19, by NUMA node since."""
-    return "(checkpoint.DevicesPerNUMA)" + _map(ids, int) if isinstance(ids, dict) else "([]string)" + _list(ids)
+    return (
+        "(checkpoint.DevicesPerNUMA)" + _map(ids, int)
+        if isinstance(ids, dict)
+        else "([]string)" + _list(ids)
+    )
 
 
 def fnv32a(data):
-    """FNV-1a of 32 bits: with it the kubelet hashes the text of its state, for its checkpoints' checksums."""
-    value = 0x811c9dc5
+    """FNV-1a of 32 bits: with it the kubelet hashes the text of its state, for its checkpoints'
+    checksums.
+    """
+    value = 0x811C9DC5
     for byte in bytearray(data):
-        value = ((value ^ byte) * 0x01000193) & 0xffffffff
+        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
     return value

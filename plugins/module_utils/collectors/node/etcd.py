@@ -1,13 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector etcd: its members, and how the member that answers does: leader, alarms, size of its database."""
+"""Collector etcd: its members, and how the member that answers does.
 
-from __future__ import absolute_import, division, print_function
+Leader, alarms, size of its database.
+"""
 
-__metaclass__ = type
-
-from ...system import files, json_line as jsonline, procfs, http_client as web
+from ...system import files, procfs
+from ...system import http_client as web
+from ...system import json_line as jsonline
 from ..registry import Absent, Failed, in_this_network
 
 PREFIXES = ("/v3", "/v3beta")  # the second for etcd 3.3
@@ -17,31 +18,49 @@ USUAL = ("/etc/kubernetes/pki/apiserver-etcd-client", "/etc/kubernetes/pki/etcd/
 EACH = 3
 MAX_ENDPOINTS = 9
 MAX_ERRORS, MAX_ALARMS, MAX_TEXT = 20, 50, 200
-DEFAULT_QUOTA = 2 * 1024 ** 3  # etcd's own, where the flag is missing or 0
+DEFAULT_QUOTA = 2 * 1024**3  # etcd's own, where the flag is missing or 0
 NO_MEMBER = "0"  # how etcd writes that it knows no leader
 
 
 def collect(context):
-    """The members as etcd itself counts them (argv keeps retired ones and adds none), and how the member that answered does."""
+    """The members as etcd itself counts them (argv keeps retired ones and adds none), and how
+    the member that answered does.
+    """
     everyone = in_this_network(context, ("kube-apiserver", "etcd"))
     servers = [one for one in everyone if one["component"] == "kube-apiserver"]
     stacked = [one for one in everyone if one["component"] == "etcd"]
-    found = {"api_server": None, "endpoint": None, "cluster_id": None, "members": [], "error": None, "status": None, "alarms": None,
-             "health": None}
+    found = {
+        "api_server": None,
+        "endpoint": None,
+        "cluster_id": None,
+        "members": [],
+        "error": None,
+        "status": None,
+        "alarms": None,
+        "health": None,
+    }
     if servers:
         argv = servers[0]["argv"]
         endpoints = split(procfs.flag(argv, "etcd-servers"))
-        found["api_server"] = {"etcd_servers": endpoints, "etcd_prefix": procfs.flag(argv, "etcd-prefix") or "/registry"}
+        found["api_server"] = {
+            "etcd_servers": endpoints,
+            "etcd_prefix": procfs.flag(argv, "etcd-prefix") or "/registry",
+        }
         process, authority = servers[0], "etcd-cafile"
         pairs = _pairs_of(process, "etcd-certfile", "etcd-keyfile")
     elif stacked:
         process, authority = stacked[0], "trusted-ca-file"
-        endpoints = split(procfs.flag(process["argv"], "listen-client-urls") or procfs.flag(process["argv"], "advertise-client-urls"))
+        endpoints = split(
+            procfs.flag(process["argv"], "listen-client-urls")
+            or procfs.flag(process["argv"], "advertise-client-urls")
+        )
         pairs = _usual_pairs() + _pairs_of(process, "cert-file", "key-file")
     else:
         raise Absent("neither an API server nor etcd runs here")
     try:
-        return _asked(context, found, endpoints or ["http://127.0.0.1:2379"], pairs, process, authority)
+        return _asked(
+            context, found, endpoints or ["http://127.0.0.1:2379"], pairs, process, authority
+        )
     finally:
         if found["status"] is None and stacked:
             found["health"] = _health(context, stacked[0])
@@ -50,15 +69,22 @@ def collect(context):
 
 
 def _asked(context, found, endpoints, pairs, process, authority):
-    """Ask one endpoint after another, those on this node first, with one credential after another."""
+    """Ask one endpoint after another, those on this node first, with one credential after
+    another.
+    """
     from ...system import tls
+
     errors = []
     pairs = pairs or [(None, None)]
     for url in sorted(endpoints, key=lambda url: not is_local(parsed(url)[1]))[:MAX_ENDPOINTS]:
         scheme, address, port = parsed(url)
         for certificate, key in pairs if scheme == "https" else [(None, None)]:
             try:
-                encryption = tls.context(certificate, key, _authority(process, authority, address)) if scheme == "https" else None
+                encryption = (
+                    tls.context(certificate, key, _authority(process, authority, address))
+                    if scheme == "https"
+                    else None
+                )
                 door = Door(address, port, encryption, context)
                 _told(door, found, url)
                 status, body = door.post(MEMBERS)
@@ -68,13 +94,16 @@ def _asked(context, found, endpoints, pairs, process, authority):
                 context.source = url
                 return found
             except web.HttpError as error:
-                errors.append("%s: %s" % (url, error))
+                errors.append(f"{url}: {error}")
     found["error"] = "; ".join(dict.fromkeys(errors)) or "no endpoint to ask"
     raise Failed(found["error"], found)
 
 
 def _told(door, found, url):
-    """What the first member that answers says of itself. Its alarms go through consensus: without a leader they are not asked for."""
+    """What the first member that answers says of itself. Its alarms go through consensus.
+
+    Without a leader they are not asked for.
+    """
     if found["status"] is not None:
         return
     status, body = door.post(STATUS)
@@ -91,7 +120,10 @@ def _told(door, found, url):
 
 
 class Door:
-    """One endpoint with one credential: each question on a connection of its own, with the prefix of its release."""
+    """One endpoint with one credential.
+
+    Each question on a connection of its own, with the prefix of its release.
+    """
 
     def __init__(self, address, port, encryption, context):
         self.address, self.port, self.encryption, self.context = address, port, encryption, context
@@ -101,7 +133,9 @@ class Door:
         """(status, body) of the answer; HttpError without one."""
         status, answer = None, b""
         for prefix in self.prefixes:
-            connection = web.Connection(self.address, self.port, self.context.seconds(EACH), self.encryption)
+            connection = web.Connection(
+                self.address, self.port, self.context.seconds(EACH), self.encryption
+            )
             try:
                 status, answer = connection.request(prefix + path, body)
             finally:
@@ -113,7 +147,9 @@ class Door:
 
 
 def _health(context, process):
-    """What etcd says of itself without a credential, at the address for metrics that its command line names; None without one."""
+    """What etcd says of itself without a credential, at the address for metrics that its command
+    line names; None without one.
+    """
     for url in split(procfs.flag(process["argv"], "listen-metrics-urls")):
         scheme, address, port = parsed(url)
         if scheme == "http" and is_local(address):
@@ -135,23 +171,38 @@ def _quota(status, process):
 
 
 def status_of(body):
-    """The values of maintenance/status. Of the gateway's JSON numbers of 64 bits are strings, and what is 0 or empty is left out."""
+    """The values of maintenance/status.
+
+    Of the gateway's JSON numbers of 64 bits are strings, and what is 0 or empty is left out.
+    """
     answer = _object(body, "status")
     if not isinstance(answer.get("version"), str):
         raise web.HttpError("the answer is no status")
     header = answer.get("header") if isinstance(answer.get("header"), dict) else {}
     said = answer.get("errors") if isinstance(answer.get("errors"), list) else []
-    return {"version": _short(answer.get("version")), "member_id": _id(header.get("member_id")), "cluster_id": _id(header.get("cluster_id")),
-            "leader": _id(answer.get("leader")) or NO_MEMBER, "raft_term": _number(answer.get("raftTerm")), "raft_index": _number(answer.get("raftIndex")),
-            "db_size": _number(answer.get("dbSize")), "db_size_in_use": _number(answer.get("dbSizeInUse")), "quota": _number(answer.get("dbSizeQuota")),
-            "learner": answer.get("isLearner") is True, "errors": [_short(one) for one in said[:MAX_ERRORS]]}
+    return {
+        "version": _short(answer.get("version")),
+        "member_id": _id(header.get("member_id")),
+        "cluster_id": _id(header.get("cluster_id")),
+        "leader": _id(answer.get("leader")) or NO_MEMBER,
+        "raft_term": _number(answer.get("raftTerm")),
+        "raft_index": _number(answer.get("raftIndex")),
+        "db_size": _number(answer.get("dbSize")),
+        "db_size_in_use": _number(answer.get("dbSizeInUse")),
+        "quota": _number(answer.get("dbSizeQuota")),
+        "learner": answer.get("isLearner") is True,
+        "errors": [_short(one) for one in said[:MAX_ERRORS]],
+    }
 
 
 def alarms(body):
     """[{member_id, alarm}] of the list of alarms, an empty one where none is raised."""
     listed = _object(body, "list of alarms").get("alarms")
-    return [{"member_id": _id(one.get("memberID")), "alarm": _short(one.get("alarm") or "NONE")}
-            for one in (listed if isinstance(listed, list) else [])[:MAX_ALARMS] if isinstance(one, dict)]
+    return [
+        {"member_id": _id(one.get("memberID")), "alarm": _short(one.get("alarm") or "NONE")}
+        for one in (listed if isinstance(listed, list) else [])[:MAX_ALARMS]
+        if isinstance(one, dict)
+    ]
 
 
 def refusal(body):
@@ -170,7 +221,7 @@ def _object(body, what):
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise web.HttpError("the answer is no %s" % what)
+        raise web.HttpError(f"the answer is no {what}")
     return answer
 
 
@@ -197,6 +248,7 @@ def _number(value):
 
 def _pairs_of(process, certificate_flag, key_flag):
     from ...system import client_certificates as credentials
+
     try:
         pair = credentials.of_process(process, certificate_flag, key_flag)
     except OSError:
@@ -232,7 +284,7 @@ def split(value):
 
 def parsed(url):
     """(scheme, address, port) of http(s)://host:port."""
-    scheme, dummy, rest = url.rpartition("://")
+    scheme, _dummy, rest = url.rpartition("://")
     rest = rest.split("/", 1)[0]
     host, colon, port = rest.rpartition(":")
     if not colon or not port.isdecimal() or len(port) > 5:
@@ -244,7 +296,9 @@ def is_local(address):
     """Does this address belong to this machine? Asked of the kernel: may one listen on it?"""
     if address == "localhost":
         return True
-    probe = web.socket.socket(web.socket.AF_INET6 if ":" in address else web.socket.AF_INET, web.socket.SOCK_DGRAM)
+    probe = web.socket.socket(
+        web.socket.AF_INET6 if ":" in address else web.socket.AF_INET, web.socket.SOCK_DGRAM
+    )
     try:
         probe.bind((address, 0))
         return True
@@ -259,9 +313,19 @@ def members(body):
     try:
         answer = jsonline.loads(body.decode("utf-8", "replace"))
         listed = answer["members"]
-        return {"cluster_id": _text(answer["header"].get("cluster_id")), "members": [
-            {"id": _text(one.get("ID")), "name": one.get("name") or "", "peer_urls": list(one.get("peerURLs") or []),
-             "client_urls": list(one.get("clientURLs") or []), "learner": bool(one.get("isLearner"))} for one in listed]}
+        return {
+            "cluster_id": _text(answer["header"].get("cluster_id")),
+            "members": [
+                {
+                    "id": _text(one.get("ID")),
+                    "name": one.get("name") or "",
+                    "peer_urls": list(one.get("peerURLs") or []),
+                    "client_urls": list(one.get("clientURLs") or []),
+                    "learner": bool(one.get("isLearner")),
+                }
+                for one in listed
+            ],
+        }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise web.HttpError("the answer is no member list")
 

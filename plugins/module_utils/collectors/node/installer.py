@@ -1,44 +1,93 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector installer."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector installer."""
 
 import os
 
 from ...system import procfs
 
 MARKERS = (
-    "/etc/kubernetes/admin.conf", "/var/lib/kubelet/kubeadm-flags.env",  # kubeadm
-    "/etc/kubernetes/kubelet.env", "/etc/kubernetes/kubelet-config.yaml", "/etc/kubernetes/kubeadm-config.yaml", "/etc/kubernetes/ssl",  # kubespray
-    "/etc/rancher/rke2", "/var/lib/rancher/rke2", "/etc/rancher/k3s", "/var/lib/rancher/k3s",
-    "/opt/kops", "/etc/sysconfig/kubelet", "/var/lib/kubelet/kubeconfig", "/var/cache/nodeup", "/opt/kops/conf/kube_env.yaml",  # kOps
-    "/etc/machine-config-daemon", "/etc/kubernetes/static-pod-resources", "/run/ostree-booted",  # OpenShift
-    "/var/snap/microk8s", "/snap/microk8s",
+    "/etc/kubernetes/admin.conf",
+    "/var/lib/kubelet/kubeadm-flags.env",  # kubeadm
+    # kubespray
+    "/etc/kubernetes/kubelet.env",
+    "/etc/kubernetes/kubelet-config.yaml",
+    "/etc/kubernetes/kubeadm-config.yaml",
+    "/etc/kubernetes/ssl",
+    "/etc/rancher/rke2",
+    "/var/lib/rancher/rke2",
+    "/etc/rancher/k3s",
+    "/var/lib/rancher/k3s",
+    # kOps
+    "/opt/kops",
+    "/etc/sysconfig/kubelet",
+    "/var/lib/kubelet/kubeconfig",
+    "/var/cache/nodeup",
+    "/opt/kops/conf/kube_env.yaml",
+    # OpenShift
+    "/etc/machine-config-daemon",
+    "/etc/kubernetes/static-pod-resources",
+    "/run/ostree-booted",
+    "/var/snap/microk8s",
+    "/snap/microk8s",
 )
 # What a Kubernetes node has of any kind: a machine with none of these, and no process, is none.
 BINARIES = (
-    "/usr/bin", "/usr/local/bin", "/usr/sbin", "/usr/local/sbin", "/bin", "/opt/bin",
-    "/opt/kubernetes/bin", "/usr/libexec/kubernetes",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/local/sbin",
+    "/bin",
+    "/opt/bin",
+    "/opt/kubernetes/bin",
+    "/usr/libexec/kubernetes",
 )
 UNITS = (
-    "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system", "/lib/systemd/system",
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
 )
 TRACES = (
-    "/var/lib/kubelet", "/etc/kubernetes", "/var/lib/etcd", "/etc/etcd", "/etc/etcd.env",
-    "/var/lib/kubemend/journal", "/var/lib/dpkg/info/kubelet.list", "/etc/init.d/kubelet",
-    "/etc/default/kubelet", "/etc/sysconfig/kubelet", "/home/kubernetes", "/etc/eks",
-    "/var/lib/k0s", "/etc/k0s", "/var/lib/minikube", "/var/lib/microshift", "/etc/microshift",
-    "/etc/kubeedge", "/var/lib/rancher", "/etc/rancher", "/opt/rke", "/var/snap/kubelet",
-    "/snap/kubelet", "/var/snap/k8s", "/snap/k8s", "/etc/machine-config-daemon",
-    "/var/snap/microk8s", "/snap/microk8s", "/opt/kops", "/var/cache/nodeup",
+    "/var/lib/kubelet",
+    "/etc/kubernetes",
+    "/var/lib/etcd",
+    "/etc/etcd",
+    "/etc/etcd.env",
+    "/var/lib/kubemend/journal",
+    "/var/lib/dpkg/info/kubelet.list",
+    "/etc/init.d/kubelet",
+    "/etc/default/kubelet",
+    "/etc/sysconfig/kubelet",
+    "/home/kubernetes",
+    "/etc/eks",
+    "/var/lib/k0s",
+    "/etc/k0s",
+    "/var/lib/minikube",
+    "/var/lib/microshift",
+    "/etc/microshift",
+    "/etc/kubeedge",
+    "/var/lib/rancher",
+    "/etc/rancher",
+    "/opt/rke",
+    "/var/snap/kubelet",
+    "/snap/kubelet",
+    "/var/snap/k8s",
+    "/snap/k8s",
+    "/etc/machine-config-daemon",
+    "/var/snap/microk8s",
+    "/snap/microk8s",
+    "/opt/kops",
+    "/var/cache/nodeup",
 )
-TRACES += tuple("%s/%s" % (folder, name) for folder in BINARIES for name in ("kubelet", "k3s", "k0s", "rke2"))
-TRACES += tuple("%s/%s" % (folder, name) for folder in UNITS for name in ("kubelet.service", "kubelet.service.d"))
+TRACES += tuple(
+    f"{folder}/{name}" for folder in BINARIES for name in ("kubelet", "k3s", "k0s", "rke2")
+)
+TRACES += tuple(
+    f"{folder}/{name}" for folder in UNITS for name in ("kubelet.service", "kubelet.service.d")
+)
 PROCESS = "a process"
 
 
@@ -53,7 +102,10 @@ def collect(context):
 
 
 def _of_this_machine(pid):
-    """Tell whether a process is in our PID namespace: a node in a container makes no node of its host."""
+    """Tell whether a process is in our PID namespace.
+
+    A node in a container makes no node of its host.
+    """
     mine, its = procfs.link(os.getpid(), "ns/pid"), procfs.link(pid, "ns/pid")
     return mine is None or its is None or mine == its
 

@@ -1,27 +1,46 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector instances."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector instances."""
 
 import os
 
-from ...system import files, yaml_scalars as kubeconfig, procfs
+from ...system import files, procfs
+from ...system import yaml_scalars as kubeconfig
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 MAX_PROCESSES = 100
 # Flags of scheduler and controller manager that name a file which is read at the start.
-GIVEN = ("config", "kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "client-ca-file", "requestheader-client-ca-file",
-         "root-ca-file", "service-account-private-key-file", "cluster-signing-cert-file", "cluster-signing-key-file", "tls-cert-file",
-         "tls-private-key-file", "cloud-config", "policy-config-file")
-COMPONENTS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "cloud-controller-manager", "etcd")
+GIVEN = (
+    "config",
+    "kubeconfig",
+    "authentication-kubeconfig",
+    "authorization-kubeconfig",
+    "client-ca-file",
+    "requestheader-client-ca-file",
+    "root-ca-file",
+    "service-account-private-key-file",
+    "cluster-signing-cert-file",
+    "cluster-signing-key-file",
+    "tls-cert-file",
+    "tls-private-key-file",
+    "cloud-config",
+    "policy-config-file",
+)
+COMPONENTS = (
+    "kube-scheduler",
+    "kube-controller-manager",
+    "kube-apiserver",
+    "cloud-controller-manager",
+    "etcd",
+)
 
 
 def collect(context):
-    """Every process that is a control plane component, whosever it is: which cluster it serves is judged later."""
+    """Every process that is a control plane component, whosever it is.
+
+    Which cluster it serves is judged later.
+    """
     context.source = "/proc"
     found, unreadable = [], []
     own = _identity("/proc/self/ns/net")
@@ -39,7 +58,8 @@ def collect(context):
         component = procfs.component(comm, argv) if argv else None
         if component in COMPONENTS:
             described = _describe(pid, component, argv, own, mounts)
-            # One that ended meanwhile has no network any more, and would be one of which nobody can tell whether it is this node's.
+            # One that ended meanwhile has no network any more, and would be one of which nobody can
+            # tell whether it is this node's.
             if described["host_network"] is not None or _runs(pid):
                 found.append(described)
     return {"processes": found, "unreadable": unreadable}
@@ -57,8 +77,15 @@ def _describe(pid, component, argv, own, mounts):
     root = "/proc/%d/root" % pid
     network = _identity("/proc/%d/ns/net" % pid)
     process = {
-        "component": component, "pid": pid, "started_at": procfs.started_at(pid), "argv": files.masked_argv(argv), "exe": procfs.link(pid, "exe"),
-        "host_network": network == own if network and own else None, "kubeconfig": None, "authority": None, "config": None,
+        "component": component,
+        "pid": pid,
+        "started_at": procfs.started_at(pid),
+        "argv": files.masked_argv(argv),
+        "exe": procfs.link(pid, "exe"),
+        "host_network": network == own if network and own else None,
+        "kubeconfig": None,
+        "authority": None,
+        "config": None,
     }
     process.update(procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or ""))
     if component in ("kube-apiserver", "etcd"):
@@ -67,7 +94,9 @@ def _describe(pid, component, argv, own, mounts):
     folder = procfs.link(pid, "cwd") or "/"
     _read_config(process, argv, folder, root, mounts)
     # A scheduler's configuration file counts, where it has one.
-    path = kubeconfig.anywhere((process["config"] or {}).get("text") or "", "kubeconfig") or procfs.flag(argv, "kubeconfig")
+    path = kubeconfig.anywhere(
+        (process["config"] or {}).get("text") or "", "kubeconfig"
+    ) or procfs.flag(argv, "kubeconfig")
     if path:
         path = os.path.normpath(os.path.join(folder, path))
         process["kubeconfig"] = files.record(path, root=root)
@@ -83,11 +112,16 @@ def _read_config(process, argv, folder, root, mounts):
     path = procfs.flag(argv, "config") if process["component"] == "kube-scheduler" else None
     if path:
         path = os.path.normpath(os.path.join(folder, path))
-        process["config"] = dict(files.record(path, root=root), host_path=_host_path(process["pid"], path, root, mounts))
+        process["config"] = dict(
+            files.record(path, root=root), host_path=_host_path(process["pid"], path, root, mounts)
+        )
 
 
 def given(pid, argv, mounts):
-    """[{path, mtime, replaced}] of the files that the process was given: as the host has them where they are the host's."""
+    """[{path, mtime, replaced}] of the files that the process was given.
+
+    As the host has them where they are the host's.
+    """
     theirs = files.whole("/proc/%d/mountinfo" % pid) or ""
     found = []
     for name in GIVEN:
@@ -95,12 +129,21 @@ def given(pid, argv, mounts):
         if not path or not path.startswith("/") or any(one["path"] == path for one in found):
             continue
         # a bind-mounted file that was replaced on the host: the container keeps the former one
-        replaced = any(fields[4] == path and fields[3].endswith("//deleted")
-                       for fields in (line.split(" ") for line in theirs.splitlines()) if len(fields) > 4)
+        replaced = any(
+            fields[4] == path and fields[3].endswith("//deleted")
+            for fields in (line.split(" ") for line in theirs.splitlines())
+            if len(fields) > 4
+        )
         times = [_mtime("/proc/%d/root%s" % (pid, path))]
         if not replaced:
             times.append(_mtime(procfs.host_path(path, theirs, mounts)))
-        found.append({"path": path, "mtime": max(time or 0.0 for time in times) or None, "replaced": replaced})
+        found.append(
+            {
+                "path": path,
+                "mtime": max(time or 0.0 for time in times) or None,
+                "replaced": replaced,
+            }
+        )
     return found
 
 

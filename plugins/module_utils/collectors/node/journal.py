@@ -1,11 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector journal: what earlier runs changed on this node, what they left unfinished, who holds it."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector journal: what earlier runs changed on this node, what they left unfinished, who
+holds it.
+"""
 
 import os
 
@@ -14,51 +12,74 @@ from .. import registry as spec
 
 ROOT = "/var/lib/kubemend"
 MAX_RUNS = 50
-PATIENCE = 60  # seconds that a level may stay raised after its time, until what puts it back has done so
+# seconds that a level may stay raised after its time, until what puts it back has done so
+PATIENCE = 60
 OF_INTENT = ("step", "what", "why", "at", "path", "real", "sha256_before", "sha256_after")
 
 
 def collect(context):
-    """{pending, unproven, down, runs, lock, temp_files, busy, levels}; the bytes that the journal keeps stay where they are.
+    """{pending, unproven, down, runs, lock, temp_files, busy, levels}.
 
-    pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the intent's OF_INTENT.
-    unproven: steps that changed something and whose proof never came: {run_id, step, component, path, running}.
-    down: components that do not run, and whose newest step failed: {run_id, step, component, path, reason}.
-    levels: log levels that were raised from here and not put back: {run_id, entry, path, real, level, former, at, until, overdue, restart,
-    by_hand}; until: when a service of ours puts it back, if any is left; by_hand: what is to be done where somebody edited the file
-    meanwhile, else None.
-    busy: somebody changes this node at this moment, so that what is pending may be under way.
+    The bytes that the journal keeps stay where they are.
+
+    pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the
+    intent's OF_INTENT. unproven: steps that changed something and whose proof never came: {run_id,
+    step, component, path, running}. down: components that do not run, and whose newest step failed:
+    {run_id, step, component, path, reason}. levels: log levels that were raised from here and not
+    put back: {run_id, entry, path, real, level, former, at, until, overdue, restart, by_hand};
+    until: when a service of ours puts it back, if any is left; by_hand: what is to be done where
+    somebody edited the file meanwhile, else None. busy: somebody changes this node at this moment,
+    so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
-        raise spec.Absent("%s does not exist: no run has changed this node" % ROOT)
+        raise spec.Absent(f"{ROOT} does not exist: no run has changed this node")
     # what these import costs more than all of the above, and most nodes were never changed
-    from ...state import storage as durable, journal, step_record as proof
+    from ...state import journal
+    from ...state import step_record as proof
+    from ...state import storage as durable
     from ...steps import interrupted_changes as recover
+
     busy = durable.busy(ROOT)
     pending = [_pending(item) for item in recover.pending(ROOT)]
     runs = journal.list_runs(ROOT, MAX_RUNS + 1)
     context.source = ROOT
     context.truncated = len(runs) > MAX_RUNS
-    paths = [path for run in runs for path in run["paths"]] + [item["real"] for item in pending if item["real"]]
-    folders = set(os.path.dirname(path) for path in paths if path.startswith("/"))  # others are texts of the API
-    down = [dict((name, one.get(name)) for name in ("run_id", "step", "component", "path", "reason"))
-            for component, one in sorted(proof.failures(ROOT).items()) if not procfs.any_of((component,), context.processes)]
+    paths = [path for run in runs for path in run["paths"]] + [
+        item["real"] for item in pending if item["real"]
+    ]
+    # others are texts of the API
+    folders = {os.path.dirname(path) for path in paths if path.startswith("/")}
+    down = [
+        {name: one.get(name) for name in ("run_id", "step", "component", "path", "reason")}
+        for component, one in sorted(proof.failures(ROOT).items())
+        if not procfs.any_of((component,), context.processes)
+    ]
     return dict(
-        at_work(), pending=pending, down=down, runs=runs[-MAX_RUNS:], busy=busy or durable.busy(ROOT),
+        at_work(),
+        pending=pending,
+        down=down,
+        runs=runs[-MAX_RUNS:],
+        busy=busy or durable.busy(ROOT),
         levels=(_levels(durable.clock()) if _ever_raised(runs) else []) + _by_restart(),
-        temp_files=sorted(path for folder in folders for path in _temp_files(folder)))
+        temp_files=sorted(path for folder in folders for path in _temp_files(folder)),
+    )
 
 
 def at_work():
     """{lock, unproven} of collect: which runs may be at work on this node."""
-    from ...state import storage as durable, step_record as proof
+    from ...state import step_record as proof
+    from ...state import storage as durable
+
     names = ("run_id", "step", "component", "path", "running")
-    return {"lock": _lock(durable.ChangeError), "unproven": [dict((name, one.get(name)) for name in names) for one in proof.unproven(ROOT)]}
+    return {
+        "lock": _lock(durable.ChangeError),
+        "unproven": [{name: one.get(name) for name in names} for one in proof.unproven(ROOT)],
+    }
 
 
 def _pending(item):
     intent = item.pop("intent") or {}
-    return dict(item, **dict((key, intent.get(key)) for key in OF_INTENT))
+    return dict(item, **{key: intent.get(key) for key in OF_INTENT})
 
 
 def _ever_raised(runs):
@@ -69,40 +90,69 @@ def _levels(clock):
     """overdue: its time was over a minute ago, or the node was started again since."""
     from ...capture import klog_level as level
     from ...state import verbosity_expiry as level_time
+
     found = []
     for item in level.raised(ROOT):
         intent = item["intent"]
         boot_id, uptime = intent["clock"]
         left = uptime + intent["seconds"] - clock[1] if boot_id == clock[0] else PATIENCE - clock[1]
-        found.append(dict([(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
-                          run_id=item["run_id"], entry=item["entry"], until=level_time.until(item["run_id"], ROOT), overdue=left < -PATIENCE,
-                          restart=False, by_hand=None))
+        found.append(
+            dict(
+                [(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
+                run_id=item["run_id"],
+                entry=item["entry"],
+                until=level_time.until(item["run_id"], ROOT),
+                overdue=left < -PATIENCE,
+                restart=False,
+                by_hand=None,
+            )
+        )
     return found
 
 
 def _by_restart():
     """Those that only another restart takes back."""
     import glob
-    run_ids = sorted(set(os.path.basename(os.path.dirname(path)) for path in glob.glob(ROOT + "/journal/*/proof-raise-*")))
+
+    run_ids = sorted(
+        {
+            os.path.basename(os.path.dirname(path))
+            for path in glob.glob(ROOT + "/journal/*/proof-raise-*")
+        }
+    )
     if not run_ids:
         return []
     from ...capture import klog_level as level
-    from ...state import raised_levels as level_raised, verbosity_expiry as level_time
+    from ...state import raised_levels as level_raised
+    from ...state import verbosity_expiry as level_time
+
     found = []
     for run_id in run_ids:
         raised = [(one, None) for one in level_raised.left(run_id, ROOT)]
         raised += [(one, why) for one, (up, why) in level_raised.edited(run_id, ROOT) if up]
         for one, by_hand in raised:
             former = (one.get("former") or {}).get("argv") or []
-            found.append({"path": "log level of %s" % one.get("component"), "real": "level:%s" % one.get("component"), "run_id": run_id,
-                          "level": level_raised.raised_to(one), "former": str(level.of_argv(former)),
-                          "at": one.get("at"), "entry": "proof-%s" % one.get("step"), "restart": True,
-                          "until": level_time.until(run_id, ROOT), "overdue": level_time.overdue(run_id, ROOT, PATIENCE), "by_hand": by_hand})
+            found.append(
+                {
+                    "path": "log level of {}".format(one.get("component")),
+                    "real": "level:{}".format(one.get("component")),
+                    "run_id": run_id,
+                    "level": level_raised.raised_to(one),
+                    "former": str(level.of_argv(former)),
+                    "at": one.get("at"),
+                    "entry": "proof-{}".format(one.get("step")),
+                    "restart": True,
+                    "until": level_time.until(run_id, ROOT),
+                    "overdue": level_time.overdue(run_id, ROOT, PATIENCE),
+                    "by_hand": by_hand,
+                }
+            )
     return found
 
 
 def _lock(unreadable):
     from ...state import lock
+
     try:
         return lock.read(ROOT)
     except unreadable as error:
@@ -111,6 +161,10 @@ def _lock(unreadable):
 
 def _temp_files(folder):
     try:
-        return [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith(".kubemend-")]
+        return [
+            os.path.join(folder, name)
+            for name in os.listdir(folder)
+            if name.startswith(".kubemend-")
+        ]
     except OSError:
         return []

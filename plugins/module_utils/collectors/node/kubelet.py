@@ -1,22 +1,22 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector kubelet."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector kubelet."""
 
 import os
 
-from ...system import files, yaml_scalars as kubeconfig, procfs, systemd as unit, unit_mask
+from ...system import files, procfs, unit_mask
+from ...system import systemd as unit
+from ...system import yaml_scalars as kubeconfig
 from ...system.command import CommandError
 from ..registry import Absent, Failed
 
 # The units whose kubelet has no unit of its own, and what shows that they are there.
 OTHERS = (
-    ("/var/lib/rancher/rke2", ("rke2-server.service", "rke2-agent.service")), ("/etc/rancher/k3s", ("k3s.service",)),
-    ("/var/lib/rancher/k3s/agent", ("k3s-agent.service",)), ("/var/snap/microk8s", ("snap.microk8s.daemon-kubelite.service",)),
+    ("/var/lib/rancher/rke2", ("rke2-server.service", "rke2-agent.service")),
+    ("/etc/rancher/k3s", ("k3s.service",)),
+    ("/var/lib/rancher/k3s/agent", ("k3s-agent.service",)),
+    ("/var/snap/microk8s", ("snap.microk8s.daemon-kubelite.service",)),
 )
 UNIT = "kubelet.service"
 SWITCHED_OFF = "switched off"  # its healthz
@@ -40,7 +40,13 @@ def collect(context):
     argv = process.pop("raw") if process else unit.command_line(block)
     folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
     context.source = "pid %d" % process["pid"] if process else found["name"]
-    return dict(_configuration(argv, folder), process=process, unit=found, argv=files.masked_argv(argv), argv_source="process" if process else "unit")
+    return dict(
+        _configuration(argv, folder),
+        process=process,
+        unit=found,
+        argv=files.masked_argv(argv),
+        argv_source="process" if process else "unit",
+    )
 
 
 def _enabled(found):
@@ -52,30 +58,50 @@ def _enabled(found):
 
 
 def _start(block):
-    """start_words: ExecStart as it stands there; split_variables: those of it whose values become words, with them, None where one is a secret;
-    environment_files: the files that set them.
+    """start_words: ExecStart as it stands there; split_variables.
+
+    Those of it whose values become words, with them, None where one is a secret; environment_files:
+    the files that set them.
     """
     values = unit.environment(block)
     told = [(name, values.get(name, "")) for name in unit.split_variables(block)]
-    plain = [[name, value if files.masked_argv(unit.words(value)) == unit.words(value) else None] for name, value in told]
-    return {"start_words": files.masked_argv(unit.start_words(block)), "split_variables": plain,
-            "environment_files": [_without_others(files.record(path), unit.variables(block)) for path in unit.environment_paths(block)[:MAX_DROPINS]]}
+    plain = [
+        [name, value if files.masked_argv(unit.words(value)) == unit.words(value) else None]
+        for name, value in told
+    ]
+    return {
+        "start_words": files.masked_argv(unit.start_words(block)),
+        "split_variables": plain,
+        "environment_files": [
+            _without_others(files.record(path), unit.variables(block))
+            for path in unit.environment_paths(block)[:MAX_DROPINS]
+        ],
+    }
 
 
 def _without_others(record, used):
-    """The record of a file of the unit's environment without the values that are no words of the kubelet's: they may be anything."""
+    """The record of a file of the unit's environment without the values that are no words of the
+    kubelet's: they may be anything.
+    """
     if record["text"] is not None:
         data = record["text"].encode("utf-8")
         spans = [span for span in unit.values_of_others(data, used) if span not in record["masked"]]
         for start, end in spans:
             data = data[:start] + b"*" * (end - start) + data[end:]
-        inside = [[left, right] for left, right in record["masked"] if not any(start <= left and right <= end for start, end in spans)]
+        inside = [
+            [left, right]
+            for left, right in record["masked"]
+            if not any(start <= left and right <= end for start, end in spans)
+        ]
         record.update(text=data.decode("utf-8"), masked=sorted(inside + spans))
     return record
 
 
 def here(processes):
-    """(process, systemd's properties of its unit, why systemd did not answer): None, {} and None where there is none."""
+    """(process, systemd's properties of its unit, why systemd did not answer).
+
+    None, {} and None where there is none.
+    """
     units, trouble = _units()
     process = _process(processes, units)
     return process, units.get(_unit_of(process, units), {}), trouble
@@ -98,8 +124,15 @@ def _units():
 
 
 def _process(processes, units):
-    """The kubelet of this machine: the one of a unit, else one that is in no pod (a pod may hold a cluster of its own)."""
-    main = [int(block["MainPID"][0]) for block in units.values() if block.get("MainPID", ["0"])[0] not in ("0", "")]
+    """The kubelet of this machine.
+
+    The one of a unit, else one that is in no pod (a pod may hold a cluster of its own).
+    """
+    main = [
+        int(block["MainPID"][0])
+        for block in units.values()
+        if block.get("MainPID", ["0"])[0] not in ("0", "")
+    ]
     candidates = []
     for pid, comm in processes:
         try:
@@ -108,16 +141,30 @@ def _process(processes, units):
             continue
         if argv and procfs.component(comm, argv) == "kubelet":
             group = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")
-            candidates.append((pid not in main, group["pod_uid"] is not None, group["container_id"] is not None, pid, argv))
+            candidates.append(
+                (
+                    pid not in main,
+                    group["pod_uid"] is not None,
+                    group["container_id"] is not None,
+                    pid,
+                    argv,
+                )
+            )
     if not candidates:
         return None
-    dummy, in_pod, dummy, pid, argv = min(candidates)
+    dummy, in_pod, _dummy, pid, argv = min(candidates)
     if in_pod:
         return None
     exe = procfs.link(pid, "exe")
     deleted = bool(exe) and exe.endswith(" (deleted)")
-    return {"pid": pid, "started_at": procfs.started_at(pid), "argv": files.masked_argv(argv), "raw": argv,
-            "exe": exe[:-len(" (deleted)")] if deleted else exe, "exe_deleted": deleted if exe else None}
+    return {
+        "pid": pid,
+        "started_at": procfs.started_at(pid),
+        "argv": files.masked_argv(argv),
+        "raw": argv,
+        "exe": exe[: -len(" (deleted)")] if deleted else exe,
+        "exe_deleted": deleted if exe else None,
+    }
 
 
 def _unit_of(process, units):
@@ -132,6 +179,7 @@ def _unit_of(process, units):
 
 def _configuration(argv, folder):
     """Everything that the argv leads to."""
+
     def path_of(flag):
         value = procfs.flag(argv, flag)
         return os.path.join(folder, value) if value else None
@@ -139,7 +187,7 @@ def _configuration(argv, folder):
     config_path, dropin_folder = path_of("config"), path_of("config-dir")
     config = files.record(config_path) if config_path else None
     dropins = [files.record(path) for path in dropin_paths(dropin_folder)] if dropin_folder else []
-    texts = [one["text"] or "" for one in [config] + dropins if one]
+    texts = [one["text"] or "" for one in [config, *dropins] if one]
     kubeconfig_path = path_of("kubeconfig")
     credentials, raw = None, ""
     if kubeconfig_path:
@@ -148,9 +196,15 @@ def _configuration(argv, folder):
     static, source = static_pods(procfs.flag(argv, "pod-manifest-path"), folder, config_path, texts)
     base = os.path.dirname(kubeconfig_path or "/")
     return {
-        "config": config, "config_dropins": dropins, "kubeconfig": credentials,
-        "client_certificate": _client_certificate(raw, base, path_of("cert-dir")), "ca": _authority(raw, base),
-        "static_pod_path": static, "static_pod_path_source": source, "healthz": _healthz(argv, texts), "cni": networks(path_of("cni-conf-dir") or NETWORKS),
+        "config": config,
+        "config_dropins": dropins,
+        "kubeconfig": credentials,
+        "client_certificate": _client_certificate(raw, base, path_of("cert-dir")),
+        "ca": _authority(raw, base),
+        "static_pod_path": static,
+        "static_pod_path_source": source,
+        "healthz": _healthz(argv, texts),
+        "cni": networks(path_of("cni-conf-dir") or NETWORKS),
     }
 
 
@@ -164,25 +218,33 @@ def dropin_paths(folder):
 
 
 def static_pods(flag, folder, config_path, texts):
-    """(path, source): argv, else the last file that names it, relative to the folder of the configuration file."""
+    """(path, source): argv, else the last file that names it, relative to the folder of the
+    configuration file.
+    """
     if flag:
         return os.path.normpath(os.path.join(folder, flag)), "argv"
     for text in reversed(texts):
         value = kubeconfig.top(text, "staticPodPath")
         if value:
-            return os.path.normpath(os.path.join(os.path.dirname(config_path or "/"), value)), "config"
+            return (
+                os.path.normpath(os.path.join(os.path.dirname(config_path or "/"), value)),
+                "config",
+            )
     return None, None
 
 
 def networks(folder):
-    """{folder, files, error}: name and size of what configures the network of pods. Up to 1.23 the kubelet reads this folder, later the runtime,
-    which may have been told another.
+    """{folder, files, error}: name and size of what configures the network of pods.
+
+    Up to 1.23 the kubelet reads this folder, later the runtime, which may have been told another.
     """
     found, error = [], None
     try:
         for name in sorted(os.listdir(folder)):
             if name.endswith((".conf", ".conflist", ".json")) and len(found) < MAX_NETWORKS:
-                found.append({"name": files.one_line(name, 120), "size": _size(os.path.join(folder, name))})
+                found.append(
+                    {"name": files.one_line(name, 120), "size": _size(os.path.join(folder, name))}
+                )
     except OSError as failure:
         error = files.reason(failure)
     return {"folder": folder, "files": found, "error": error}
@@ -224,6 +286,7 @@ def _healthz(argv, texts):
     if port == "0" or not port.isdigit():
         return {"url": None, "status": None, "body": None, "error": SWITCHED_OFF}
     from ...system import http_client as web
+
     address = web.reachable(address)
     found = web.get(address, int(port), "/healthz", 3)
-    return dict({"url": "http://%s:%s/healthz" % (web.bracketed(address), port)}, **found)
+    return dict({"url": f"http://{web.bracketed(address)}:{port}/healthz"}, **found)

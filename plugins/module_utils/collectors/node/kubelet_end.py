@@ -1,11 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector kubelet_end: the end of the journal of a kubelet's unit, where it does not run or was lately started again."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector kubelet_end: the end of the journal of a kubelet's unit, where it does not run or
+was lately started again.
+"""
 
 import os
 import time
@@ -19,7 +17,9 @@ READ_LINES, READ_BYTES, KEPT, KEPT_BYTES, LONGEST = 5000, 2 * 1024 * 1024, 400, 
 
 
 def collect(context):
-    """{unit, lines}: the last lines, systemd's own among them, oldest first, as `journalctl -o short-iso` prints them."""
+    """{unit, lines}: the last lines, systemd's own among them, oldest first, as `journalctl -o
+    short-iso` prints them.
+    """
     known = context.data.get("kubelet") or {}
     unit = known.get("unit") or {}
     name = unit.get("name")
@@ -27,11 +27,28 @@ def collect(context):
         raise Absent("no unit of a kubelet")
     if not wanted(unit, known.get("process"), time.time()):
         raise Absent("the kubelet runs, and was not started again of late")
-    context.source = "journalctl of %s" % name
+    context.source = f"journalctl of {name}"
     try:
-        # --all: journald shows a message with one byte that is no text as "blob data" otherwise, and a kubelet of 1.18 quotes such bytes;
-        # the newest first, so that the limit of bytes costs the oldest; without -q, which would leave out the lines between two boots
-        text = command.run(["journalctl", "--no-pager", "--all", "-r", "-o", "short-iso", "-n", str(READ_LINES), "-u", name], context.seconds(8), READ_BYTES)
+        # --all: journald shows a message with one byte that is no text as "blob data" otherwise,
+        # and a kubelet of 1.18 quotes such bytes;
+        # the newest first, so that the limit of bytes costs the oldest; without -q, which would
+        # leave out the lines between two boots
+        text = command.run(
+            [
+                "journalctl",
+                "--no-pager",
+                "--all",
+                "-r",
+                "-o",
+                "short-iso",
+                "-n",
+                str(READ_LINES),
+                "-u",
+                name,
+            ],
+            context.seconds(8),
+            READ_BYTES,
+        )
     except command.Silent:
         text = ""
     except command.CommandError as error:
@@ -39,12 +56,15 @@ def collect(context):
     context.truncated = len(text) >= READ_BYTES
     lines = last(text.split("\n")[::-1])
     if not any("]: " in line for line in lines) and os.geteuid() != 0:
-        raise Denied("journald shows this user nothing of %s" % name)
+        raise Denied(f"journald shows this user nothing of {name}")
     return {"unit": name, "lines": lines}
 
 
 def wanted(unit, process, now):
-    """Whether the journal tells what matters: of a unit that does not run, or that systemd itself started again of late."""
+    """Whether the journal tells what matters.
+
+    Of a unit that does not run, or that systemd itself started again of late.
+    """
     if (unit.get("active_state"), unit.get("sub_state")) != ("active", "running"):
         return True
     started = (process or {}).get("started_at")
@@ -54,10 +74,15 @@ def wanted(unit, process, now):
 
 
 def last(lines):
-    """The last of the lines, without the stacks that a Go program leaves, bounded. A tab stays: what it indents is no line of its own."""
+    """The last of the lines, without the stacks that a Go program leaves, bounded. A tab stays.
+
+    What it indents is no line of its own.
+    """
     kept, size = [], 0
     for line in reversed(without_stacks(lines)):
-        clean = "".join(char if char.isprintable() or char == "\t" else " " for char in line[:LONGEST])
+        clean = "".join(
+            char if char.isprintable() or char == "\t" else " " for char in line[:LONGEST]
+        )
         size += len(clean)
         if len(kept) == KEPT or size > KEPT_BYTES:
             break
@@ -66,7 +91,11 @@ def last(lines):
 
 
 def without_stacks(lines, text_of=None):
-    """Without the frames of goroutines: a call or "created by", and below it, indented, the line of its source. text_of: what of a line is the program's."""
+    """Without the frames of goroutines.
+
+    A call or "created by", and below it, indented, the line of its source. text_of: what of a line
+    is the program's.
+    """
     text_of, kept = text_of or said, []
     for line in lines:
         text = text_of(line)
@@ -79,8 +108,13 @@ def without_stacks(lines, text_of=None):
 
 
 def frame(text):
-    """Whether it may be the first line of a frame: no line of klog, nor another word of the program, is like that."""
-    return text.startswith("created by ") or (text.endswith(")") and " " not in text.partition("(")[0] and "." in text)
+    """Whether it may be the first line of a frame.
+
+    No line of klog, nor another word of the program, is like that.
+    """
+    return text.startswith("created by ") or (
+        text.endswith(")") and " " not in text.partition("(")[0] and "." in text
+    )
 
 
 def said(line):

@@ -1,47 +1,92 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector kubelet_log: what the kubelet and the runtime said of late, of a few matters."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector kubelet_log: what the kubelet and the runtime said of late, of a few matters."""
 
 import os
 
 from ...system import command, files
 from ..registry import Denied, Failed
 
-RUNTIMES = ("containerd.service", "crio.service", "docker.service", "cri-docker.service", "cri-dockerd.service")
+RUNTIMES = (
+    "containerd.service",
+    "crio.service",
+    "docker.service",
+    "cri-docker.service",
+    "cri-dockerd.service",
+)
 PLEG = "pleg is not healthy"
-MATTERS = ("unable to freeze", "cpu manager", "cpumanager", "memory manager", "memorymanager", "static policy", "failed to start containermanager",
-           "failed to run kubelet", "failed to initialize cpu manager", "expected cgroupspath to be of format", "receive slice as parent",
-           "received slice as parent", "is not allowed to modify node", "cannot modify node", "only its own node object", "successfully registered node",
-           PLEG)
-# What runs out repeats itself in many words (one line per pod or image): it must not push out the others.
-OPEN_FILES = ("too many open files", "no space left on device", "failed to allocate directory watch", "status=205/limits", "failed at step limits")
+MATTERS = (
+    "unable to freeze",
+    "cpu manager",
+    "cpumanager",
+    "memory manager",
+    "memorymanager",
+    "static policy",
+    "failed to start containermanager",
+    "failed to run kubelet",
+    "failed to initialize cpu manager",
+    "expected cgroupspath to be of format",
+    "receive slice as parent",
+    "received slice as parent",
+    "is not allowed to modify node",
+    "cannot modify node",
+    "only its own node object",
+    "successfully registered node",
+    PLEG,
+)
+# What runs out repeats itself in many words (one line per pod or image): it must not push out the
+# others.
+OPEN_FILES = (
+    "too many open files",
+    "no space left on device",
+    "failed to allocate directory watch",
+    "status=205/limits",
+    "failed at step limits",
+)
 READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
 
 
 def collect(context):
-    """{lines}: the last lines that name one of MATTERS or OPEN_FILES, oldest first, each once; as journald has them, with their time."""
+    """{lines}: the last lines that name one of MATTERS or OPEN_FILES, oldest first, each once.
+
+    As journald has them, with their time.
+    """
     unit = ((context.data.get("kubelet") or {}).get("unit") or {}).get("name") or "kubelet.service"
-    units = [word for name in (unit,) + RUNTIMES for word in ("-u", name)]
-    context.source = "journalctl of %s and the runtime" % unit
+    units = [word for name in (unit, *RUNTIMES) for word in ("-u", name)]
+    context.source = f"journalctl of {unit} and the runtime"
     try:
         # the newest first, so that the limit of bytes costs the oldest
-        text = command.run(["journalctl", "--no-pager", "--all", "-q", "-r", "-o", "short-iso", "-n", str(READ_LINES)] + units, context.seconds(8), READ_BYTES)
+        text = command.run(
+            [
+                "journalctl",
+                "--no-pager",
+                "--all",
+                "-q",
+                "-r",
+                "-o",
+                "short-iso",
+                "-n",
+                str(READ_LINES),
+                *units,
+            ],
+            context.seconds(8),
+            READ_BYTES,
+        )
     except command.Silent:
         text = ""
     except command.CommandError as error:
         raise Failed(str(error))
     if not text.strip() and os.geteuid() != 0:
-        raise Denied("journald shows this user nothing of %s and the runtime" % unit)
+        raise Denied(f"journald shows this user nothing of {unit} and the runtime")
     return {"lines": chosen("\n".join(text.split("\n")[::-1]))}
 
 
 def chosen(text):
-    """The lines that matter, of each of the two kinds the last KEPT; of those that differ in their time only, the last."""
+    """The lines that matter, of each of the two kinds the last KEPT.
+
+    Of those that differ in their time only, the last.
+    """
     found = {}
     for line in text.splitlines():
         lower = line.lower()
@@ -49,9 +94,15 @@ def chosen(text):
         if managers or any(matter in lower for matter in OPEN_FILES):
             said = line.partition("]: ")[2]
             # klog's own header counts the time too
-            key = PLEG if PLEG in lower else said.partition("] ")[2] or said or line  # that one counts seconds besides
+            # that one counts seconds besides
+            key = PLEG if PLEG in lower else said.partition("] ")[2] or said or line
             found.pop(key, None)
-            found[key] = managers, files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
+            found[key] = (
+                managers,
+                files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode(
+                    "utf-8", "replace"
+                ),
+            )
     return _last_of_each(list(found.values()))
 
 

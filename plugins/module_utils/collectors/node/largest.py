@@ -1,26 +1,32 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector largest: what uses up the filesystem, the memory or the process ids that are nearly used up.
+"""Collector largest: what uses up the filesystem, the memory or the process ids that are nearly
+used up.
 
 It never leaves the filesystem that is short: a path where something else is mounted is known by
 /proc/self/mountinfo, and nothing is asked of it, for a server that is gone would not answer.
 """
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
 import os
 import stat
 import time
 
-from . import descriptors, pressure
 from ...system import files, procfs
 from ..registry import Absent
+from . import descriptors, pressure
 
-PLACES = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/containers", "/var/log",
-          "/var/log/pods", "/var/log/journal", "/var/lib/etcd", "/var/tmp", "/tmp")
+PLACES = (
+    "/var/lib/containerd",
+    "/var/lib/docker",
+    "/var/lib/containers",
+    "/var/log",
+    "/var/log/pods",
+    "/var/log/journal",
+    "/var/lib/etcd",
+    "/var/tmp",
+    "/tmp",
+)
 SECONDS = 8
 MAX_ENTRIES, MAX_DEPTH, MAX_LINKS = 400000, 64, 100000
 TOLD = 2  # levels of folders below a place that are told by name
@@ -42,15 +48,18 @@ def collect(context):
         found.update(processes())
     root = procfs.flag((context.data.get("kubelet") or {}).get("argv") or [], "root-dir")
     table = pressure.mounts(files.whole("/proc/self/mountinfo", pressure.MAX_MOUNTS) or "")
-    known_places = (root or pressure.ROOT_DIR,) + PLACES
+    known_places = (root or pressure.ROOT_DIR, *PLACES)
     done = {}
     for one in known.get("filesystems") or []:
         if not any(name.startswith(one["name"] + ".") for name in short) or not one["device"]:
             continue
         if one["device"] not in done:
-            here = places(known_places + (one["path"],), one["device"], table)
-            keys = [key for key, signal in (("bytes", ".available"), ("files", ".inodesFree"))
-                    if one["name"] + signal in short]
+            here = places((*known_places, one["path"]), one["device"], table)
+            keys = [
+                key
+                for key, signal in (("bytes", ".available"), ("files", ".inodesFree"))
+                if one["name"] + signal in short
+            ]
             done[one["device"]] = walk(here, [row[0] for row in table], end, keys)
         found["filesystems"].append(dict(done[one["device"]], name=one["name"]))
     return found
@@ -58,11 +67,16 @@ def collect(context):
 
 def places(paths, device, table, real=os.path.realpath):
     """Those of these folders that lie on this device, without those within another of them."""
-    there = sorted(set(real(path) for path in paths))
+    there = sorted({real(path) for path in paths})
     mine = [path for path in there if (pressure.mount_of(path, table) or ("", None))[1] == device]
-    return [path for path in mine if not any(
-        path.startswith(other.rstrip("/") + "/") and _together(path, other, table)
-        for other in mine)]
+    return [
+        path
+        for path in mine
+        if not any(
+            path.startswith(other.rstrip("/") + "/") and _together(path, other, table)
+            for other in mine
+        )
+    ]
 
 
 def _together(path, other, table):
@@ -73,8 +87,9 @@ def _together(path, other, table):
 def walk(roots, points, end, keys=("bytes",)):
     """{folders, bytes, files, complete} of these folders; points: where something is mounted."""
     count = _Count(points, end)
-    waiting = [(root, [begun]) for root, begun in ((root, count.begun(root)) for root in roots)
-               if begun]
+    waiting = [
+        (root, [begun]) for root, begun in ((root, count.begun(root)) for root in roots) if begun
+    ]
     while waiting and not count.over():
         # Each has a share of the time that is left: a large folder does not hide the others.
         later = []
@@ -86,8 +101,12 @@ def walk(roots, points, end, keys=("bytes",)):
         waiting = later
     rows = list(count.rows.values())
     total = [row for row in rows if row["path"] in roots]
-    return {"folders": chosen(rows, keys), "complete": count.complete and not waiting,
-            "bytes": sum(row["bytes"] for row in total), "files": sum(row["files"] for row in total)}
+    return {
+        "folders": chosen(rows, keys),
+        "complete": count.complete and not waiting,
+        "bytes": sum(row["bytes"] for row in total),
+        "files": sum(row["files"] for row in total),
+    }
 
 
 class _Count:
@@ -142,7 +161,7 @@ class _Count:
             return None
         is_folder = stat.S_ISDIR(seen.st_mode)
         if is_folder and depth < TOLD:
-            rows = rows + [self._row(entry.path)]
+            rows = [*rows, self._row(entry.path)]
         for row in rows:
             row["bytes"] += seen.st_blocks * 512
             row["files"] += 1
@@ -164,13 +183,16 @@ class _Count:
 
 
 def chosen(rows, keys):
-    """The largest by bytes, by files or by both; instead of a folder, the one in it that has most of it."""
+    """The largest by bytes, by files or by both.
+
+    Instead of a folder, the one in it that has most of it.
+    """
     found = []
     for key in keys:
-        best = sorted(rows, key=lambda row: (-row[key], -len(row["path"])))[:4 * MAX_FOLDERS]
+        best = sorted(rows, key=lambda row: (-row[key], -len(row["path"])))[: 4 * MAX_FOLDERS]
         most = [row for row in best if row[key] and not _is_within(row, best, key)]
         found += most[:MAX_FOLDERS]
-    told = dict((row["path"], row) for row in found)
+    told = {row["path"]: row for row in found}
     return [dict(row, path=files.one_line(row["path"], LONGEST)) for row in told.values()]
 
 
@@ -184,17 +206,21 @@ def processes(proc="/proc"):
     """{memory, threads}: the processes with the most of each."""
     rows = []
     for name in os.listdir(proc):
-        status = files.text("%s/%s/status" % (proc, name), 16384) if name.isdecimal() else None
+        status = files.text(f"{proc}/{name}/status", 16384) if name.isdecimal() else None
         if status is None:
             continue
-        resident, threads, uid = [procfs.number((procfs.status(status, key) or [""])[0]) or 0
-                                  for key in ("VmRSS", "Threads", "Uid")]
+        resident, threads, uid = [
+            procfs.number((procfs.status(status, key) or [""])[0]) or 0
+            for key in ("VmRSS", "Threads", "Uid")
+        ]
         rows.append({"pid": int(name), "uid": uid, "rss": resident * 1024, "threads": threads})
     found = {}
     for kind, key in (("memory", "rss"), ("threads", "threads")):
         most = sorted(rows, key=lambda row: (-row[key], row["pid"]))[:MAX_PROCESSES]
-        found[kind] = [dict(row, **descriptors.holder(row["pid"], row["uid"],
-                                                      "%s/%d" % (proc, row["pid"])))
-                       for row in most if row[key]]
+        found[kind] = [
+            dict(row, **descriptors.holder(row["pid"], row["uid"], "%s/%d" % (proc, row["pid"])))
+            for row in most
+            if row[key]
+        ]
         descriptors.name_pods(found[kind])
     return found

@@ -1,49 +1,93 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector limits: what bounds open files and inotify here, and the files that say so."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector limits: what bounds open files and inotify here, and the files that say so."""
 
 import errno
 import os
 import re
 
-from ...system import command, files, sysctl_overrides as late, procfs, systemd as unit
+from ...system import command, files, procfs
+from ...system import sysctl_overrides as late
+from ...system import systemd as unit
 
-KERNEL = ("fs.file-max", "fs.nr_open", "fs.inotify.max_user_instances", "fs.inotify.max_user_watches", "fs.inotify.max_queued_events",
-          "kernel.pid_max", "kernel.threads-max")
-ROLES = (("kubelet.service", "kubelet"), ("containerd.service", "runtime"), ("crio.service", "runtime"), ("docker.service", "runtime"),
-         ("cri-docker.service", "runtime"), ("ssh.service", "sshd"), ("sshd.service", "sshd"))
-PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "Result", "MainPID", "ExecMainStatus", "FragmentPath", "DropInPaths",
-              "LimitNOFILE", "LimitNOFILESoft")
+KERNEL = (
+    "fs.file-max",
+    "fs.nr_open",
+    "fs.inotify.max_user_instances",
+    "fs.inotify.max_user_watches",
+    "fs.inotify.max_queued_events",
+    "kernel.pid_max",
+    "kernel.threads-max",
+)
+ROLES = (
+    ("kubelet.service", "kubelet"),
+    ("containerd.service", "runtime"),
+    ("crio.service", "runtime"),
+    ("docker.service", "runtime"),
+    ("cri-docker.service", "runtime"),
+    ("ssh.service", "sshd"),
+    ("sshd.service", "sshd"),
+)
+PROPERTIES = (
+    "Id",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "Result",
+    "MainPID",
+    "ExecMainStatus",
+    "FragmentPath",
+    "DropInPaths",
+    "LimitNOFILE",
+    "LimitNOFILESoft",
+)
 INFINITE = ("infinity", "18446744073709551615")  # the second is how systemd 219 says it
 SETTINGS = ("LimitNOFILE", "LimitNPROC")
-UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")  # whose name needs no quotes, and is no option
-SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
+# whose name needs no quotes, and is no option
+UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")
+SYSCTL = (
+    "/etc/sysctl.d",
+    "/run/sysctl.d",
+    "/usr/local/lib/sysctl.d",
+    "/usr/lib/sysctl.d",
+    "/lib/sysctl.d",
+)
 CAP_SYS_RESOURCE = 24
 FULL = 0.95  # of what there is: as the controller judges it
 TRIED = 8  # inotify instances: a kubelet that starts needs several
 IN_DELETE_SELF = 0x400
-# As text at most 2 MiB altogether: no distribution comes near, and the collector's answer stays below what the runner takes.
+# As text at most 2 MiB altogether: no distribution comes near, and the collector's answer stays
+# below what the runner takes.
 MAX_FILES, MAX_TEXT, ROOM = 100, 65536, 2 * 1024 * 1024
 MAX_LINES, MAX_DROPINS, LONGEST = 100, 64, 200
 DROPINS, OURS = "/etc/systemd/system", "99-zz-kubemend.conf"  # where our limit of a unit stands
 
 
 def collect(context):
-    """The kernel's limits and whether they are reached, what the processes have, and what sets them; units is None where systemd does not answer."""
+    """The kernel's limits and whether they are reached, what the processes have, and what sets
+    them; units is None where systemd does not answer.
+    """
     context.source = "/proc, systemctl, sysctl.d, limits.conf, pam.d"
     blocks = _blocks(context.seconds(5))
-    found = {"kernel": kernel(), "file_nr": file_nr(files.text("/proc/sys/fs/file-nr", 256, "")), "threads": threads(files.text("/proc/loadavg", 256, "")),
-             "inotify": tried(), "init": init(), "processes": _processes(context.processes, blocks or {}),
-             "units": None if blocks is None else [one for one in map(of_unit, blocks.values()) if one], "pam": pam(), "late": late.facts()}
+    found = {
+        "kernel": kernel(),
+        "file_nr": file_nr(files.text("/proc/sys/fs/file-nr", 256, "")),
+        "threads": threads(files.text("/proc/loadavg", 256, "")),
+        "inotify": tried(),
+        "init": init(),
+        "processes": _processes(context.processes, blocks or {}),
+        "units": None if blocks is None else [one for one in map(of_unit, blocks.values()) if one],
+        "pam": pam(),
+        "late": late.facts(),
+    }
     found["user_ns"] = procfs.link(os.getpid(), "ns/user")
     found["used_up"] = used_up(found)
     room = ROOM
-    for key, folders, single in (("sysctl_files", _folders(), "/etc/sysctl.conf"), ("limits_files", ("/etc/security/limits.d",), "/etc/security/limits.conf")):
+    for key, folders, single in (
+        ("sysctl_files", _folders(), "/etc/sysctl.conf"),
+        ("limits_files", ("/etc/security/limits.d",), "/etc/security/limits.conf"),
+    ):
         paths, unlisted = conf_files(folders)
         paths += [single] if os.path.lexists(single) else []
         context.truncated = context.truncated or len(paths) > MAX_FILES
@@ -58,8 +102,8 @@ def question():
 
 
 def _blocks(seconds):
-    """systemd's properties of the units, in the order of ROLES; None where it does not answer."""
-    names, properties, dummy = question()
+    """Systemd's properties of the units, in the order of ROLES; None where it does not answer."""
+    names, properties, _dummy = question()
     try:
         return unit.show(names, properties, seconds)
     except (command.CommandError, OSError):
@@ -69,7 +113,7 @@ def _blocks(seconds):
 def kernel(base="/proc/sys/"):
     """The text of each of KERNEL that can be read."""
     told = ((key, files.text(base + key.replace(".", "/"), 256)) for key in KERNEL)
-    return dict((key, text.strip()) for key, text in told if text is not None)
+    return {key: text.strip() for key, text in told if text is not None}
 
 
 def file_nr(text):
@@ -85,17 +129,21 @@ def threads(text):
 
 
 def tried():
-    """Whether as many instances as a program that starts needs, and a watch, can be had, by having them for less than a millisecond.
+    """Whether as many instances as a program that starts needs, and a watch, can be had, by having
+    them for less than a millisecond.
 
-    The kernel counts them for the effective user. opened: how many there were, of TRIED. It takes 15 ms, nearly all of it in the close() of the
-    one with a watch: there the kernel waits until nobody looks at the watch any more.
+    The kernel counts them for the effective user. opened: how many there were, of TRIED. It takes
+    15 ms, nearly all of it in the close() of the one with a watch: there the kernel waits until
+    nobody looks at the watch any more.
     """
     found = {"instance": "untried", "watch": "untried", "uid": os.geteuid(), "opened": 0}
     try:
         import ctypes  # 5 ms that this child alone pays
+
         libc = ctypes.CDLL(None, use_errno=True)
         begin, add = libc.inotify_init1, libc.inotify_add_watch
-    except (ImportError, AttributeError, OSError, MemoryError):  # MemoryError: where SELinux allows no memory that may be executed
+    # MemoryError: where SELinux allows no memory that may be executed
+    except (ImportError, AttributeError, OSError, MemoryError):
         return found
     opened = []
     try:
@@ -111,7 +159,9 @@ def tried():
             os.close(one)
     found["opened"] = len(opened)
     if opened:
-        found["watch"] = None if add(opened[0], b"/", IN_DELETE_SELF) >= 0 else _name(ctypes.get_errno())
+        found["watch"] = (
+            None if add(opened[0], b"/", IN_DELETE_SELF) >= 0 else _name(ctypes.get_errno())
+        )
         os.close(opened[0])
     return found
 
@@ -121,12 +171,24 @@ def _name(number):
 
 
 def used_up(found):
-    """What of the machine's is used up or nearly so: for this alone it is worth while to look at every process."""
-    tries, used, most = found["inotify"], found["file_nr"], [procfs.number(found["kernel"].get(key, "")) for key in ("kernel.pid_max", "kernel.threads-max")]
+    """What of the machine's is used up or nearly so.
+
+    For this alone it is worth while to look at every process.
+    """
+    tries, used, most = (
+        found["inotify"],
+        found["file_nr"],
+        [
+            procfs.number(found["kernel"].get(key, ""))
+            for key in ("kernel.pid_max", "kernel.threads-max")
+        ],
+    )
     bounds = [value for value in most if value]
-    told = (("inotify", "EMFILE" == tries["instance"] or "ENOSPC" == tries["watch"]),
-            ("files", bool(used) and used[1] > 0 and used[0] >= FULL * used[1]),
-            ("threads", bool(bounds) and (found["threads"] or 0) >= FULL * min(bounds)))
+    told = (
+        ("inotify", tries["instance"] == "EMFILE" or tries["watch"] == "ENOSPC"),
+        ("files", bool(used) and used[1] > 0 and used[0] >= FULL * used[1]),
+        ("threads", bool(bounds) and (found["threads"] or 0) >= FULL * min(bounds)),
+    )
     return [name for name, is_full in told if is_full]
 
 
@@ -136,7 +198,11 @@ def init(proc="/proc"):
     nofile, nproc = procfs.rlimit(text, "Max open files"), procfs.rlimit(text, "Max processes")
     if nofile is None or nproc is None:
         return None
-    return {"nofile": nofile, "nproc": nproc, "cap_sys_resource": capable(files.text(proc + "/1/status", 16384, ""))}
+    return {
+        "nofile": nofile,
+        "nproc": nproc,
+        "cap_sys_resource": capable(files.text(proc + "/1/status", 16384, "")),
+    }
 
 
 def capable(status):
@@ -149,8 +215,15 @@ def capable(status):
 
 
 def _processes(of_interest, blocks):
-    """The main processes of the units; the kubelet also where it has no unit of its own, as in k3s."""
-    mains = [(procfs.number(blocks[name].get("MainPID", ["0"])[0]), role, name) for name, role in ROLES if name in blocks]
+    """The main processes of the units.
+
+    The kubelet also where it has no unit of its own, as in k3s.
+    """
+    mains = [
+        (procfs.number(blocks[name].get("MainPID", ["0"])[0]), role, name)
+        for name, role in ROLES
+        if name in blocks
+    ]
     if not any(pid and role == "kubelet" for pid, role, dummy in mains):
         mains += [(pid, "kubelet", None) for pid in _kubelet(of_interest)]
     return [row for row in (process(pid, role, name) for pid, role, name in mains if pid) if row]
@@ -180,26 +253,61 @@ def process(pid, role, name, proc="/proc"):
         held = len(os.listdir(base + "fd"))
     except OSError:
         held = None
-    return {"pid": pid, "comm": files.one_line(files.text(base + "comm", 64, ""), 64), "role": role, "uid": procfs.real_uid(status),
-            "unit": name or procfs.cgroup(files.text(base + "cgroup", 65536, ""))["unit"],
-            "nofile": procfs.rlimit(files.text(base + "limits", 8192, ""), "Max open files"), "open": held, "ticks": procfs.ticks(pid, proc)}
+    return {
+        "pid": pid,
+        "comm": files.one_line(files.text(base + "comm", 64, ""), 64),
+        "role": role,
+        "uid": procfs.real_uid(status),
+        "unit": name or procfs.cgroup(files.text(base + "cgroup", 65536, ""))["unit"],
+        "nofile": procfs.rlimit(files.text(base + "limits", 8192, ""), "Max open files"),
+        "open": held,
+        "ticks": procfs.ticks(pid, proc),
+    }
 
 
 def of_unit(block):
-    """The evidence of one unit; None when there is no such unit. ours: what a drop-in of ours says, which systemd may not have read yet."""
+    """The evidence of one unit; None when there is no such unit. ours.
+
+    What a drop-in of ours says, which systemd may not have read yet.
+    """
     told = unit.unit(block)
     if told is None:
         return None
-    found = dict((key, told[key]) for key in ("name", "active_state", "sub_state", "result", "exec_main_status", "fragment_path"))
-    paths = ([told["fragment_path"]] if told["fragment_path"] else []) + told["drop_in_paths"][:MAX_DROPINS]
+    found = {
+        key: told[key]
+        for key in (
+            "name",
+            "active_state",
+            "sub_state",
+            "result",
+            "exec_main_status",
+            "fragment_path",
+        )
+    }
+    paths = ([told["fragment_path"]] if told["fragment_path"] else []) + told["drop_in_paths"][
+        :MAX_DROPINS
+    ]
     rows = [row for path in paths for row in settings(path, files.text(path, MAX_TEXT, ""))]
-    path = "%s/%s.d/%s" % (DROPINS, told["name"], OURS)
-    ours = [row["text"].partition("=")[2] for row in settings(path, files.text(path, MAX_TEXT, "")) if row["text"].startswith("LimitNOFILE=")]
-    return dict(found, drop_in_paths=told["drop_in_paths"], limit_nofile=limit_nofile(block), sets=rows[:MAX_LINES], ours=ours[-1] if ours else None)
+    path = "{}/{}.d/{}".format(DROPINS, told["name"], OURS)
+    ours = [
+        row["text"].partition("=")[2]
+        for row in settings(path, files.text(path, MAX_TEXT, ""))
+        if row["text"].startswith("LimitNOFILE=")
+    ]
+    return dict(
+        found,
+        drop_in_paths=told["drop_in_paths"],
+        limit_nofile=limit_nofile(block),
+        sets=rows[:MAX_LINES],
+        ours=ours[-1] if ours else None,
+    )
 
 
 def limit_nofile(block):
-    """[soft, hard] as systemd has it; an old one says the hard limit only, and sets the soft one to it."""
+    """[soft, hard] as systemd has it.
+
+    An old one says the hard limit only, and sets the soft one to it.
+    """
     hard, soft = [_limit(block.get(name, [""])[0]) for name in ("LimitNOFILE", "LimitNOFILESoft")]
     return None if hard is None else [hard if soft is None else soft, hard]
 
@@ -216,7 +324,13 @@ def settings(path, text):
         if line.startswith("["):
             section = line
         elif equal and section == "[Service]" and key.strip() in SETTINGS:
-            found.append({"path": path, "line": number, "text": files.one_line(key.strip() + "=" + value.strip(), LONGEST)})
+            found.append(
+                {
+                    "path": path,
+                    "line": number,
+                    "text": files.one_line(key.strip() + "=" + value.strip(), LONGEST),
+                }
+            )
     return found
 
 
@@ -224,7 +338,7 @@ def pam(folder="/etc/pam.d"):
     """The lines that name pam_limits.so, of every service."""
     found = []
     try:
-        names = sorted(os.listdir(folder))[:2 * MAX_FILES]
+        names = sorted(os.listdir(folder))[: 2 * MAX_FILES]
     except OSError:
         return found
     for name in names:
@@ -242,11 +356,17 @@ def _folders():
 
 
 def conf_files(folders):
-    """(the paths of their *.conf by folder and name, records of folders that are there and cannot be listed)."""
+    """(the paths of their *.conf by folder and name, records of folders that are there and
+    cannot be listed).
+    """
     paths, unlisted = [], []
     for folder in folders:
         try:
-            paths += [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".conf")]
+            paths += [
+                os.path.join(folder, name)
+                for name in sorted(os.listdir(folder))
+                if name.endswith(".conf")
+            ]
         except OSError as error:
             if files.reason(error) != "missing":
                 unlisted.append(dict(files.record(folder), error=files.reason(error)))

@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector manifests."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector manifests."""
 
 import os
 
@@ -21,16 +17,24 @@ def collect(context):
     known = context.data.get("kubelet") or {}
     folder = known.get("static_pod_path")
     if not folder:
-        if any((one or {}).get("error") == "denied" for one in [known.get("config")] + (known.get("config_dropins") or [])):
-            raise Denied("the kubelet's configuration, which names the folder of static pods, may not be read")
+        if any(
+            (one or {}).get("error") == "denied"
+            for one in [known.get("config")] + (known.get("config_dropins") or [])
+        ):
+            raise Denied(
+                "the kubelet's configuration, which names the folder of static pods, may not be"
+                " read"
+            )
         raise Absent("the kubelet has no folder of static pods")
     context.source = folder
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
-        raise Absent("%s does not exist" % folder)
+        raise Absent(f"{folder} does not exist")
     except NotADirectoryError:
-        return dict(_read(context, os.path.dirname(folder), [os.path.basename(folder)]), folder=folder)
+        return dict(
+            _read(context, os.path.dirname(folder), [os.path.basename(folder)]), folder=folder
+        )
     return _read(context, folder, names)
 
 
@@ -41,11 +45,18 @@ def _read(context, folder, names):
     found, left = [], MAX_TEXT
     for name in shown[:MAX_FILES]:
         record = files.record(os.path.join(folder, name), limit=min(left, files.MAX_TEXT))
-        record.update((key, printable(record[key])) for key in ("path", "name", "link") if record[key])
+        record.update(
+            (key, printable(record[key])) for key in ("path", "name", "link") if record[key]
+        )
         left -= record["size"] if record["text"] else 0
         context.truncated = context.truncated or record["truncated"]
         found.append(record)
-    return {"folder": folder, "files": found, "ignored": [printable(name) for name in ignored[:MAX_FILES]], "is_mount": os.path.ismount(folder)}
+    return {
+        "folder": folder,
+        "files": found,
+        "ignored": [printable(name) for name in ignored[:MAX_FILES]],
+        "is_mount": os.path.ismount(folder),
+    }
 
 
 def printable(name):

@@ -1,55 +1,89 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector pinning: the managers' state files, the machine's CPUs, and where containers really run."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector pinning: the managers' state files, the machine's CPUs, and where containers really
+run.
+"""
 
 import errno
 import os
 
-from ...system import files, procfs, reserved_cgroups as reserved
+from ...system import files, procfs
+from ...system import reserved_cgroups as reserved
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
 LOGS = "/var/log/containers"
 ROOT_DIR = "/var/lib/kubelet"
 # What a kubelet makes of them its version decides.
-VERSIONED = ("swapBehavior", "NodeSwap", "AllAlpha", "AllBeta", "docker", "--container-runtime=", "--container-runtime ", "ManagerPolicy",
-             "-manager-policy", "opologyManagerScope", "-manager-scope", "eservedMemory", "--reserved-memory", "-compressible", "ReservedCgroup",
-             "-reserved-cgroup")
+VERSIONED = (
+    "swapBehavior",
+    "NodeSwap",
+    "AllAlpha",
+    "AllBeta",
+    "docker",
+    "--container-runtime=",
+    "--container-runtime ",
+    "ManagerPolicy",
+    "-manager-policy",
+    "opologyManagerScope",
+    "-manager-scope",
+    "eservedMemory",
+    "--reserved-memory",
+    "-compressible",
+    "ReservedCgroup",
+    "-reserved-cgroup",
+)
 MAX_CONTAINERS, MAX_PODS, MAX_TASKS = 2000, 2000, 10
 MAX_READ = 20000  # tasks that are looked at
 
 
 def collect(context):
-    """{root_dir, cpu_state, memory_state, cpus, numa, memory_total, cgroups, pods, containers, logged, frozen, stuck, runc, kubelet_version}.
+    """{root_dir, cpu_state, memory_state, cpus, numa, memory_total, cgroups, pods, containers,
+    logged, frozen, stuck, runc, kubelet_version}.
 
-    cpu_state, memory_state: records of the files, None where there is none. cpus: {online, possible, isolated, topology: [[cpu, core,
-    socket, NUMA node]]}, lists as the kernel writes them. numa: the machine's NUMA nodes, also those without a CPU.
-    memory_total: its bytes. cgroups: [{name, driver, path, missing}] of those in which the kubelet is told to limit others.
-    pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name, container_id, pid, static, cpus, allowed}]:
-    the set of its cgroup, and the one of its first process, None where it cannot be read;
-    pod (namespace/name) and name are None where no link of the kubelet's tells it. logged: ids of containers that the state names and the kubelet
-    keeps a link to the log of, which it takes away with a container that has ended. frozen: [{pod_uid, container_id, path, state, tasks:
-    [[pid, name, state]]}] of cgroups that are not thawed. stuck: [{pod_uid, pod, name, container_id, tasks}] of containers with tasks in state D,
-    which no freezer stops; None unless the deep tier was asked for. Topology, containers, logged, frozen and runc are None where no CPU manager's state
-    nor the kubelet's configuration has the policy static, unless the deep tier was asked for: nobody is pinned there. So is kubelet_version, if
-    that kubelet is well and told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a program that says its name.
+    cpu_state, memory_state: records of the files, None where there is none. cpus: {online,
+    possible, isolated, topology: [[cpu, core, socket, NUMA node]]}, lists as the kernel writes
+    them. numa: the machine's NUMA nodes, also those without a CPU. memory_total: its bytes.
+    cgroups: [{name, driver, path, missing}] of those in which the kubelet is told to limit others.
+    pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name, container_id,
+    pid, static, cpus, allowed}]: the set of its cgroup, and the one of its first process, None
+    where it cannot be read; pod (namespace/name) and name are None where no link of the kubelet's
+    tells it. logged: ids of containers that the state names and the kubelet keeps a link to the log
+    of, which it takes away with a container that has ended. frozen: [{pod_uid, container_id, path,
+    state, tasks: [[pid, name, state]]}] of cgroups that are not thawed. stuck: [{pod_uid, pod,
+    name, container_id, tasks}] of containers with tasks in state D, which no freezer stops; None
+    unless the deep tier was asked for. Topology, containers, logged, frozen and runc are None where
+    no CPU manager's state nor the kubelet's configuration has the policy static, unless the deep
+    tier was asked for: nobody is pinned there. So is kubelet_version, if that kubelet is well and
+    told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a program
+    that says its name.
     """
     kubelet = context.data.get("kubelet") or {}
     root = procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
     context.source = root
-    found = {"root_dir": root, "cpu_state": _state(root + "/cpu_manager_state"), "memory_state": _state(root + "/memory_manager_state"),
-             "cpus": dict((name, _line("%s/%s" % (CPUS, name))) for name in ("online", "possible", "isolated")),
-             "numa": numa_nodes(), "memory_total": memory_total(files.text("/proc/meminfo", 4096) or ""),
-             "pods": _pods(root, context), "containers": None, "logged": None, "frozen": None,
-             "stuck": None, "runc": None, "kubelet_version": None}
+    found = {
+        "root_dir": root,
+        "cpu_state": _state(root + "/cpu_manager_state"),
+        "memory_state": _state(root + "/memory_manager_state"),
+        "cpus": {name: _line(f"{CPUS}/{name}") for name in ("online", "possible", "isolated")},
+        "numa": numa_nodes(),
+        "memory_total": memory_total(files.text("/proc/meminfo", 4096) or ""),
+        "pods": _pods(root, context),
+        "containers": None,
+        "logged": None,
+        "frozen": None,
+        "stuck": None,
+        "runc": None,
+        "kubelet_version": None,
+    }
     told = _words(kubelet)
     found["cgroups"] = reserved.cgroups(kubelet)
-    pinned = context.params.get("deep") or "static" in (((found["cpu_state"] or {}).get("text") or "") + told).replace("staticPod", "").lower()
+    pinned = (
+        context.params.get("deep")
+        or "static"
+        in (((found["cpu_state"] or {}).get("text") or "") + told).replace("staticPod", "").lower()
+    )
     found["cpus"]["topology"] = topology() if pinned else None
     if pinned:
         names = container_names()
@@ -57,21 +91,35 @@ def collect(context):
         found["logged"] = _logged(found["cpu_state"], names)
         found["frozen"] = _frozen(containers)
         found["stuck"] = _stuck(containers) if context.params.get("deep") else None
-        found["containers"] = [dict((key, one[key]) for key in one if key != "folder") for one in containers]
+        found["containers"] = [
+            {key: one[key] for key in one if key != "folder"} for one in containers
+        ]
         found["runc"] = _version("runc", context)
-    if pinned or (kubelet.get("healthz") or {}).get("status") != 200 or any(word in told for word in VERSIONED):
-        found["kubelet_version"] = _version((kubelet.get("process") or {}).get("exe") or "kubelet", context)
+    if (
+        pinned
+        or (kubelet.get("healthz") or {}).get("status") != 200
+        or any(word in told for word in VERSIONED)
+    ):
+        found["kubelet_version"] = _version(
+            (kubelet.get("process") or {}).get("exe") or "kubelet", context
+        )
     return found
 
 
 def _words(kubelet):
-    """All that the kubelet is told, as one text: where the word static is not in it (but as in staticPodPath), its policies are none."""
+    """All that the kubelet is told, as one text.
+
+    Where the word static is not in it (but as in staticPodPath), its policies are none.
+    """
     records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
     return " ".join((kubelet.get("argv") or []) + [one.get("text") or "" for one in records])
 
 
 def _pods(root, context):
-    """UIDs of the pods of which the kubelet has not given up the folder; None where it cannot be read."""
+    """UIDs of the pods of which the kubelet has not given up the folder.
+
+    None where it cannot be read.
+    """
     try:
         found = sorted(name for name in os.listdir(root + "/pods") if not name.startswith("."))
     except OSError:
@@ -83,20 +131,29 @@ def _pods(root, context):
 def _version(program, context):
     """The first line of what it says to --version; None where it cannot be started."""
     from ...system import command
+
     try:
-        return files.one_line(command.run([program, "--version"], context.seconds(2), 4096).partition("\n")[0], 100)
+        return files.one_line(
+            command.run([program, "--version"], context.seconds(2), 4096).partition("\n")[0], 100
+        )
     except command.CommandError:
         return None
 
 
 def _state(path):
-    """Its record, also where this user may not look whether there is one; None where there is none."""
+    """Its record, also where this user may not look whether there is one.
+
+    None where there is none.
+    """
     found = files.record(path)
     return None if found["error"] == "missing" and not found["link"] else found
 
 
 def topology(root=CPUS, nodes=NODES):
-    """[[cpu, core, socket, NUMA node]] of the CPUs that are online: of one that is not, the kernel tells no core."""
+    """[[cpu, core, socket, NUMA node]] of the CPUs that are online.
+
+    Of one that is not, the kernel tells no core.
+    """
     numa = {}
     for name in sorted(os.listdir(nodes)) if os.path.isdir(nodes) else ():
         if name.startswith("node") and name[4:].isdigit():
@@ -104,7 +161,9 @@ def topology(root=CPUS, nodes=NODES):
                 if cpu.startswith("cpu") and cpu[3:].isdigit():
                     numa[int(cpu[3:])] = int(name[4:])
     found = []
-    for cpu in sorted(int(name[3:]) for name in os.listdir(root) if name.startswith("cpu") and name[3:].isdigit()):
+    for cpu in sorted(
+        int(name[3:]) for name in os.listdir(root) if name.startswith("cpu") and name[3:].isdigit()
+    ):
         place = "%s/cpu%d/topology/" % (root, cpu)
         core = _number(place + "core_id")
         if core is not None:
@@ -118,7 +177,9 @@ def numa_nodes(nodes=NODES):
         names = os.listdir(nodes)
     except OSError as error:
         return [0] if error.errno == errno.ENOENT else None
-    return sorted(int(name[4:]) for name in names if name.startswith("node") and name[4:].isdigit()) or [0]
+    return sorted(
+        int(name[4:]) for name in names if name.startswith("node") and name[4:].isdigit()
+    ) or [0]
 
 
 def memory_total(meminfo):
@@ -160,27 +221,43 @@ def _containers(context, names):
             break
         folder = _own(_folder(text, hierarchy), group["container_id"])
         pod, name = names.get(group["container_id"]) or (None, None)
-        found[group["container_id"]] = {"pod_uid": group["pod_uid"], "pod": pod, "name": name, "container_id": group["container_id"],
-                                        "static": group["static"], "pid": pid, "cpus": _set_of(folder), "allowed": _allowed(pid), "folder": folder}
+        found[group["container_id"]] = {
+            "pod_uid": group["pod_uid"],
+            "pod": pod,
+            "name": name,
+            "container_id": group["container_id"],
+            "static": group["static"],
+            "pid": pid,
+            "cpus": _set_of(folder),
+            "allowed": _allowed(pid),
+            "folder": folder,
+        }
     return list(found.values())
 
 
 def container_names():
-    """Container id -> (namespace/pod, name in its pod), by the links to its log: <pod>_<namespace>_<container>-<id>.log."""
+    """Container id -> (namespace/pod, name in its pod), by the links to its log.
+
+    <pod>_<namespace>_<container>-<id>.log.
+    """
     found = {}
     for name in os.listdir(LOGS) if os.path.isdir(LOGS) else ():
-        rest, dummy, identity = name[:-len(".log")].rpartition("-") if name.endswith(".log") else ("", "", "")
+        rest, _dummy, identity = (
+            name[: -len(".log")].rpartition("-") if name.endswith(".log") else ("", "", "")
+        )
         if rest.count("_") == 2:
             pod, namespace, container = rest.split("_")
-            found[identity] = ("%s/%s" % (namespace, pod), container)
+            found[identity] = (f"{namespace}/{pod}", container)
     return found
 
 
 def _hierarchy(mountinfo):
-    """(mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in, or None."""
+    """(mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in, or
+    None.
+    """
     unified = None
     for line in mountinfo.splitlines():
-        before, dummy, after = line.partition(" - ")
+        before, _dummy, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ")
         if len(fields) > 4 and kind[0] == "cgroup" and "cpuset" in kind[-1].split(","):
             return fields[4], fields[3], "cpuset"
@@ -195,9 +272,9 @@ def _folder(text, hierarchy):
         return None
     mount, root, controller = hierarchy
     for line in text.splitlines():
-        dummy, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        _dummy, controllers, path = ([*line.split(":", 2), "", ""])[:3]
         if controller in controllers.split(",") and bool(controllers) == bool(controller):
-            inside = path[len(root):] if root != "/" and path.startswith(root) else path
+            inside = path[len(root) :] if root != "/" and path.startswith(root) else path
             return mount + "/" + inside.strip("/")
     return None
 
@@ -213,7 +290,7 @@ def _own(folder, container_id):
 def _set_of(folder):
     """The CPUs that the cgroup allows: an empty cpuset.cpus of v2 inherits."""
     for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus") if folder else ():
-        text = _line("%s/%s" % (folder, name))
+        text = _line(f"{folder}/{name}")
         if text is not None:
             return text
     return None
@@ -227,14 +304,24 @@ def _allowed(pid):
 
 
 def _frozen(containers):
-    """cgroups of these containers that are frozen, or on the way there: of v1's freezer, and of v2."""
+    """Cgroups of these containers that are frozen, or on the way there.
+
+    Of v1's freezer, and of v2.
+    """
     found = []
     for one in containers:
         for folder, name, thawed in _freezers(one):
-            state = _line("%s/%s" % (folder, name))
+            state = _line(f"{folder}/{name}")
             if state is not None and state != thawed:
-                found.append({"pod_uid": one["pod_uid"], "container_id": one["container_id"], "path": folder,
-                              "state": state if thawed == "THAWED" else "FROZEN", "tasks": _tasks(folder)})
+                found.append(
+                    {
+                        "pod_uid": one["pod_uid"],
+                        "container_id": one["container_id"],
+                        "path": folder,
+                        "state": state if thawed == "THAWED" else "FROZEN",
+                        "tasks": _tasks(folder),
+                    }
+                )
     return found
 
 
@@ -243,7 +330,7 @@ def _freezers(one):
     if one["folder"]:
         yield one["folder"], "cgroup.freeze", "0"
     for line in (files.text("/proc/%d/cgroup" % one["pid"]) or "").splitlines():
-        dummy, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        _dummy, controllers, path = ([*line.split(":", 2), "", ""])[:3]
         if "freezer" in controllers.split(","):
             yield "/sys/fs/cgroup/freezer" + path, "freezer.state", "THAWED"
 
@@ -256,19 +343,27 @@ def _stuck(containers):
         left -= len(listed)
         tasks = [task for task in _told(listed) if task[2] == "D"]
         if tasks:
-            found.append(dict(((key, one[key]) for key in ("pod_uid", "pod", "name", "container_id")), tasks=tasks[:MAX_TASKS]))
+            found.append(
+                dict(
+                    ((key, one[key]) for key in ("pod_uid", "pod", "name", "container_id")),
+                    tasks=tasks[:MAX_TASKS],
+                )
+            )
     return found
 
 
 def _tasks(folder):
-    """[[pid, name, state]] of tasks of a cgroup, first those in state D: one such does not freeze."""
+    """[[pid, name, state]] of tasks of a cgroup, first those in state D.
+
+    One such does not freeze.
+    """
     return sorted(_told(_listed(folder)[:MAX_READ]), key=lambda task: task[2] != "D")[:MAX_TASKS]
 
 
 def _listed(folder):
     """The tasks of a cgroup: of each thread its own, where the hierarchy tells them."""
     for name in ("tasks", "cgroup.threads", "cgroup.procs") if folder else ():
-        text = files.whole("%s/%s" % (folder, name), 1048576)
+        text = files.whole(f"{folder}/{name}", 1048576)
         if text is not None:
             return text.split()
     return []
@@ -278,7 +373,7 @@ def _told(pids):
     """[[pid, name, state]] of those that are there still."""
     found = []
     for pid in pids:
-        name, dummy, rest = (files.text("/proc/%s/stat" % pid) or "").rpartition(") ")
+        name, _dummy, rest = (files.text(f"/proc/{pid}/stat") or "").rpartition(") ")
         if rest:
             found.append([int(pid), files.one_line(name.partition("(")[2], 20), rest[:1]])
     return found

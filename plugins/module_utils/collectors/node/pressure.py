@@ -1,35 +1,50 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector pressure: what a kubelet's signals of eviction measure.
+"""Collector pressure: what a kubelet's signals of eviction measure.
 
 A quiet node pays a statvfs() of two filesystems. What is nearly used up makes the collector
 largest follow. That choice is coarse: the controller judges by the kubelet's configuration.
 """
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
 import os
 
-from ...system import files, yaml_scalars as kubeconfig, procfs
-from . import limits
+from ...system import files, procfs
+from ...system import yaml_scalars as kubeconfig
 from ..registry import Absent
+from . import limits
 
 ROOT_DIR = "/var/lib/kubelet"
 # The folder of a runtime, by a part of the path of its socket: the first that fits.
-IMAGES = (("k3s", "/var/lib/rancher/k3s/agent/containerd"),
-          ("rke2", "/var/lib/rancher/rke2/agent/containerd"),
-          ("k0s", "/var/lib/k0s/containerd"),
-          ("microk8s", "/var/snap/microk8s/common/var/lib/containerd"),
-          ("crio", "/var/lib/containers/storage"), ("docker", "/var/lib/docker"),
-          ("containerd", "/var/lib/containerd"))
+IMAGES = (
+    ("k3s", "/var/lib/rancher/k3s/agent/containerd"),
+    ("rke2", "/var/lib/rancher/rke2/agent/containerd"),
+    ("k0s", "/var/lib/k0s/containerd"),
+    ("microk8s", "/var/snap/microk8s/common/var/lib/containerd"),
+    ("crio", "/var/lib/containers/storage"),
+    ("docker", "/var/lib/docker"),
+    ("containerd", "/var/lib/containerd"),
+)
 # A kubelet's own thresholds, in percent or in bytes.
-DEFAULTS = {"nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%",
-            "imagefs.inodesFree": "5%", "memory.available": "100Mi", "pid.available": "5%"}
-UNITS = {"": 1, "k": 1000, "M": 1000 ** 2, "G": 1000 ** 3, "T": 1000 ** 4,
-         "Ki": 1024, "Mi": 1024 ** 2, "Gi": 1024 ** 3, "Ti": 1024 ** 4}
+DEFAULTS = {
+    "nodefs.available": "10%",
+    "nodefs.inodesFree": "5%",
+    "imagefs.available": "15%",
+    "imagefs.inodesFree": "5%",
+    "memory.available": "100Mi",
+    "pid.available": "5%",
+}
+UNITS = {
+    "": 1,
+    "k": 1000,
+    "M": 1000**2,
+    "G": 1000**3,
+    "T": 1000**4,
+    "Ki": 1024,
+    "Mi": 1024**2,
+    "Gi": 1024**3,
+    "Ti": 1024**4,
+}
 NEAR = 1.1  # times a threshold: what is above it is not looked at
 MEMORY_NEAR = 2  # the kubelet counts by control groups, which differs from MemAvailable
 MAX_MOUNTS = 8 * 1024 * 1024
@@ -43,8 +58,11 @@ def collect(context):
     context.source = "statvfs, /proc/meminfo, /proc/loadavg"
     root = procfs.flag(known.get("argv") or [], "root-dir") or ROOT_DIR
     table = mounts(files.whole("/proc/self/mountinfo", MAX_MOUNTS) or "")
-    found = {"filesystems": [filesystem("nodefs", root, table)], "pids": pids(),
-             "memory": memory(files.text("/proc/meminfo", 16384, ""))}
+    found = {
+        "filesystems": [filesystem("nodefs", root, table)],
+        "pids": pids(),
+        "memory": memory(files.text("/proc/meminfo", 16384, "")),
+    }
     found["filesystems"] += [filesystem("imagefs", path, table) for path in images(known)]
     found["used_up"] = used_up(found, thresholds(told(known)))
     return found
@@ -63,8 +81,11 @@ def images(known, exists=os.path.isdir):
 def mounts(text):
     """[(mount point, device, type)] of mountinfo, in its order: a later one covers an earlier."""
     rows = procfs.mounts(text)
-    types = [line.partition(" - ")[2].split(" ")[0] for line in text.splitlines()
-             if len(line.split(" ")) > 4]
+    types = [
+        line.partition(" - ")[2].split(" ")[0]
+        for line in text.splitlines()
+        if len(line.split(" ")) > 4
+    ]
     return [(point, device, kind) for (device, dummy, point), kind in zip(rows, types)]
 
 
@@ -81,8 +102,18 @@ def mount_of(path, table):
 
 def filesystem(name, path, table):
     """What is free where a folder lies."""
-    found = {"name": name, "path": path, "mount": None, "type": None, "device": None, "total": None,
-             "free": None, "inodes": None, "inodes_free": None, "error": None}
+    found = {
+        "name": name,
+        "path": path,
+        "mount": None,
+        "type": None,
+        "device": None,
+        "total": None,
+        "free": None,
+        "inodes": None,
+        "inodes_free": None,
+        "error": None,
+    }
     try:
         real = os.path.realpath(path)
         mount = mount_of(real, table)
@@ -94,8 +125,12 @@ def filesystem(name, path, table):
         return found
     # Some filesystems (btrfs) count no inodes.
     inodes = (seen.f_files, seen.f_ffree) if seen.f_files else (None, None)
-    found.update(total=seen.f_blocks * seen.f_frsize, free=seen.f_bavail * seen.f_frsize,
-                 inodes=inodes[0], inodes_free=inodes[1])
+    found.update(
+        total=seen.f_blocks * seen.f_frsize,
+        free=seen.f_bavail * seen.f_frsize,
+        inodes=inodes[0],
+        inodes_free=inodes[1],
+    )
     return found
 
 
@@ -103,7 +138,7 @@ def memory(text):
     """{total, available} in bytes, None where the kernel does not say."""
     found = {"total": None, "available": None}
     for line in text.splitlines():
-        name, dummy, value = line.partition(":")
+        name, _dummy, value = line.partition(":")
         key = {"MemTotal": "total", "MemAvailable": "available"}.get(name)
         if key and procfs.number((value.split() or [""])[0]) is not None:
             found[key] = int(value.split()[0]) * 1024
@@ -115,20 +150,22 @@ def pids():
     kernel = limits.kernel()
     most = [procfs.number(kernel.get(key, "")) for key in ("kernel.pid_max", "kernel.threads-max")]
     most = [value for value in most if value]
-    return {"threads": limits.threads(files.text("/proc/loadavg", 256, "")),
-            "max": min(most) if most else None}
+    return {
+        "threads": limits.threads(files.text("/proc/loadavg", 256, "")),
+        "max": min(most) if most else None,
+    }
 
 
 def told(known):
     """Every text that may say a threshold: configuration files and command line."""
     records = [known.get("config")] + (known.get("config_dropins") or [])
     texts = [one["text"] for one in records if one and one.get("text")]
-    return texts + [" ".join(known.get("argv") or [])]
+    return [*texts, " ".join(known.get("argv") or [])]
 
 
 def thresholds(texts):
     """{signal: every value that a text names for it, and the kubelet's own}."""
-    found = dict((signal, [value]) for signal, value in DEFAULTS.items())
+    found = {signal: [value] for signal, value in DEFAULTS.items()}
     for text in texts:
         for signal, values in found.items():
             at = text.find(signal)
@@ -140,7 +177,7 @@ def thresholds(texts):
 
 def value_at(text, start):
     """The word behind a signal's name, up to the end of a value in YAML, JSON or a flag."""
-    rest = text[start:start + 64].lstrip("\"': <=")
+    rest = text[start : start + 64].lstrip("\"': <=")
     for index, char in enumerate(rest):
         if char in " ,;\"'\n}":
             return rest[:index]
@@ -154,7 +191,7 @@ def amount(value, total):
         count = float(number)
     except ValueError:
         return None
-    unit = value[len(number):]
+    unit = value[len(number) :]
     if unit == "%":
         return None if total is None else count * total / 100
     return count * UNITS[unit] if unit in UNITS else None
@@ -164,8 +201,10 @@ def used_up(found, told_of):
     """The names of what is below a threshold, or nearly so."""
     short = []
     for one in found["filesystems"]:
-        for field, signal, total in (("free", ".available", "total"),
-                                     ("inodes_free", ".inodesFree", "inodes")):
+        for field, signal, total in (
+            ("free", ".available", "total"),
+            ("inodes_free", ".inodesFree", "inodes"),
+        ):
             if _is_short(one[field], told_of[one["name"] + signal], one[total], NEAR):
                 short.append(one["name"] + signal)
     ram, pid = found["memory"], found["pids"]

@@ -1,71 +1,130 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector runtime: the container runtime that the kubelet uses: its units, its socket, and whether it answers there.
+"""Collector runtime: the container runtime that the kubelet uses.
 
-A runtime that is part of another program (k3s, RKE2, microk8s, k0s) has no unit of its own, and is not asked. Nor is a socket whose unit does not
-run: systemd may hold it, and a connection would start what somebody stopped.
+Its units, its socket, and whether it answers there.
+
+A runtime that is part of another program (k3s, RKE2, microk8s, k0s) has no unit of its own, and is
+not asked. Nor is a socket whose unit does not run: systemd may hold it, and a connection would
+start what somebody stopped.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 import stat
 
-from ...system import command, cri, files, yaml_scalars as kubeconfig, procfs, systemd as unit
-from . import kubelet_end
+from ...system import command, cri, files, procfs
+from ...system import systemd as unit
+from ...system import yaml_scalars as kubeconfig
 from ...system.command import CommandError
 from ..registry import Absent, Failed
+from . import kubelet_end
 
-CONTAINERD, CRIO, DOCKER, CRI_DOCKER, EMBEDDED, OTHER = "containerd", "crio", "docker", "cri-docker", "embedded", "other"
+CONTAINERD, CRIO, DOCKER, CRI_DOCKER, EMBEDDED, OTHER = (
+    "containerd",
+    "crio",
+    "docker",
+    "cri-docker",
+    "embedded",
+    "other",
+)
 DOCKERSHIM, DOCKER_SOCKET = "/var/run/dockershim.sock", "/var/run/docker.sock"
-CONTAINERD_SOCKET, CONTAINERD_CONFIG = "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
+CONTAINERD_SOCKET, CONTAINERD_CONFIG = (
+    "/run/containerd/containerd.sock",
+    "/etc/containerd/config.toml",
+)
 # What the socket's path holds, and whose it is then. Docker's own comes before what uses it.
-PATHS = (("dockershim", DOCKER), ("cri-dockerd", CRI_DOCKER), ("/crio/", CRIO), ("/containerd/containerd.sock", CONTAINERD))
+PATHS = (
+    ("dockershim", DOCKER),
+    ("cri-dockerd", CRI_DOCKER),
+    ("/crio/", CRIO),
+    ("/containerd/containerd.sock", CONTAINERD),
+)
 WITHIN = ("/run/k3s/", "/var/run/k3s/", "/run/k0s/", "/var/run/k0s/", "/var/snap/", "/run/snap")
 # In the order in which they start.
-UNITS = {CONTAINERD: ("containerd.service",), CRIO: ("crio.service",), DOCKER: ("docker.service",),
-         CRI_DOCKER: ("docker.service", "cri-docker.service", "cri-dockerd.service")}
-EITHER = ("cri-docker.service", "cri-dockerd.service")  # its own packages', and kubespray's: a node has one of them
+UNITS = {
+    CONTAINERD: ("containerd.service",),
+    CRIO: ("crio.service",),
+    DOCKER: ("docker.service",),
+    CRI_DOCKER: ("docker.service", "cri-docker.service", "cri-dockerd.service"),
+}
+# its own packages', and kubespray's: a node has one of them
+EITHER = ("cri-docker.service", "cri-dockerd.service")
 SOCKETS = ("docker.socket", "cri-docker.socket", "cri-dockerd.socket")
-OWN = tuple(sorted(set(name for names in UNITS.values() for name in names)))
-PROPERTIES = unit.PROPERTIES + ("WantedBy", "RequiredBy", "UpheldBy")
-BOOTS = ("multi-user.target", "default.target", "graphical.target", "sysinit.target", "basic.target")
+OWN = tuple(sorted({name for names in UNITS.values() for name in names}))
+PROPERTIES = (*unit.PROPERTIES, "WantedBy", "RequiredBy", "UpheldBy")
+BOOTS = (
+    "multi-user.target",
+    "default.target",
+    "graphical.target",
+    "sysinit.target",
+    "basic.target",
+)
 # Without /run/systemd/system, which no boot brings back.
-LOADED = ("/etc/systemd/system", "/run/systemd/generator.early", "/run/systemd/generator", "/run/systemd/generator.late", "/usr/local/lib/systemd/system",
-          "/usr/lib/systemd/system", "/lib/systemd/system")
+LOADED = (
+    "/etc/systemd/system",
+    "/run/systemd/generator.early",
+    "/run/systemd/generator",
+    "/run/systemd/generator.late",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
 NONE = {"LoadState": ["not-found"]}
 MAX_WANTED, MAX_CONFIG, MAX_PLUGINS, MAX_DROPINS = 20, 256 * 1024, 50, 50
 READ_LINES, READ_BYTES, KEPT, LONGEST = 200, 512 * 1024, 8, 400
-# containerd's database of containers and images, and what bbolt looks for: its magic number in the first or second page, of whatever size.
-CONTAINERD_ROOT, METADATA, MAGIC, PAGES, AT = "/var/lib/containerd", "io.containerd.metadata.v1.bolt/meta.db", b"\xed\xda\x0c\xed", 15, 16
+# containerd's database of containers and images, and what bbolt looks for: its magic number in the
+# first or second page, of whatever size.
+CONTAINERD_ROOT, METADATA, MAGIC, PAGES, AT = (
+    "/var/lib/containerd",
+    "io.containerd.metadata.v1.bolt/meta.db",
+    b"\xed\xda\x0c\xed",
+    15,
+    16,
+)
 CONNECT = 2.0  # seconds for a connection, and for an answer
 
 
 def collect(context):
     """{endpoint, docker, kind, path, units, socket, error, calls, config, metadata}.
 
-    docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each as the collector kubelet gives one, with
-    wanted_by, brought_by and trigger, and said: the last lines of one that ended, or {name, absent};
-    socket: present, missing, other or denied; error: why it takes no connection, None where it does or was not asked; calls: {version of the CRI:
-    the status that a call ends with, or an error}, config and metadata: containerd's, where it refuses calls; emptied: the path of containerd's
-    configuration, where that is a file of 0 bytes.
+    docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each
+    as the collector kubelet gives one, with wanted_by, brought_by and trigger, and said: the last
+    lines of one that ended, or {name, absent}; socket: present, missing, other or denied; error:
+    why it takes no connection, None where it does or was not asked; calls: {version of the CRI: the
+    status that a call ends with, or an error}, config and metadata: containerd's, where it refuses
+    calls; emptied: the path of containerd's configuration, where that is a file of 0 bytes.
     """
     known = context.data.get("kubelet")
     if not known:
         raise Absent("no kubelet")
     named = endpoint(known)
     family = (known.get("unit") or {}).get("name") or ""
-    names, properties, dummy = question()
+    names, properties, _dummy = question()
     try:
         blocks = {} if named and within(named) else unit.show(names, properties)
     except CommandError as error:
         raise Failed(str(error))
-    kind, path = kind_of(named, family, told_docker(known), [name for name in OWN if unit.unit(blocks.get(name, NONE))])
-    found = {"endpoint": files.one_line(named, 200) if named else None, "docker": told_docker(known), "kind": kind, "path": path, "socket": None, "error": None,
-             "asked": False, "calls": {}, "config": None, "metadata": None, "emptied": None, "units": [_unit(name, blocks) for name in names_of(kind, blocks)]}
+    kind, path = kind_of(
+        named,
+        family,
+        told_docker(known),
+        [name for name in OWN if unit.unit(blocks.get(name, NONE))],
+    )
+    found = {
+        "endpoint": files.one_line(named, 200) if named else None,
+        "docker": told_docker(known),
+        "kind": kind,
+        "path": path,
+        "socket": None,
+        "error": None,
+        "asked": False,
+        "calls": {},
+        "config": None,
+        "metadata": None,
+        "emptied": None,
+        "units": [_unit(name, blocks) for name in names_of(kind, blocks)],
+    }
     for one in found["units"]:
         if not one["absent"]:
             one["said"] = said(one["name"], context.seconds(3)) if ended(one) else []
@@ -86,17 +145,30 @@ def question():
 
 
 def endpoint(known):
-    """The path of the socket that this kubelet (its collector's evidence) is told to use, by its command line, else by its configuration; None."""
+    """The path of the socket that this kubelet (its collector's evidence) is told to use, by its
+    command line, else by its configuration; None.
+    """
     named = procfs.flag(known.get("argv") or [], "container-runtime-endpoint")
     for one in reversed([known.get("config")] + (known.get("config_dropins") or [])):
-        named = named or (kubeconfig.top(one["text"], "containerRuntimeEndpoint") if one and one["text"] else None)
+        named = named or (
+            kubeconfig.top(one["text"], "containerRuntimeEndpoint") if one and one["text"] else None
+        )
     if not named:
         return None
-    return named[len("unix://"):] if named.startswith("unix://") else named if named.startswith("/") else None
+    return (
+        named[len("unix://") :]
+        if named.startswith("unix://")
+        else named
+        if named.startswith("/")
+        else None
+    )
 
 
 def told_docker(known):
-    """Whether a kubelet of up to 1.23 was told, or left, to use docker itself; None where it does not say."""
+    """Whether a kubelet of up to 1.23 was told, or left, to use docker itself.
+
+    None where it does not say.
+    """
     value = procfs.flag(known.get("argv") or [], "container-runtime")
     return None if value is None else value == "docker"
 
@@ -107,7 +179,10 @@ def within(path):
 
 
 def kind_of(named, family, docker, present, exists=os.path.lexists):
-    """(whose the socket is, its path): None for what cannot be told. present: the units that are there."""
+    """(whose the socket is, its path): None for what cannot be told. present.
+
+    The units that are there.
+    """
     if named and within(named):
         return EMBEDDED, named
     if docker:
@@ -125,7 +200,9 @@ def kind_of(named, family, docker, present, exists=os.path.lexists):
 
 
 def socket_of(name, known):
-    """The socket at which this unit's program answers, as far as the kubelet's evidence or custom tell; None where they do not."""
+    """The socket at which this unit's program answers, as far as the kubelet's evidence or
+    custom tell; None where they do not.
+    """
     if name == "docker.service":
         return DOCKER_SOCKET
     named = endpoint(known)
@@ -135,8 +212,14 @@ def socket_of(name, known):
 
 
 def names_of(kind, blocks):
-    """UNITS of this kind: of two names of one unit the one that runs, else the one that is there."""
-    ranks = dict((name, (found["active_state"] == "active", 1) if found else (False, 0)) for name in EITHER for found in [unit.unit(blocks.get(name, NONE))])
+    """UNITS of this kind: of two names of one unit the one that runs, else the one that is
+    there.
+    """
+    ranks = {
+        name: (found["active_state"] == "active", 1) if found else (False, 0)
+        for name in EITHER
+        for found in [unit.unit(blocks.get(name, NONE))]
+    }
     best = max(EITHER, key=lambda name: ranks[name])  # the first of equals
     return [name for name in UNITS.get(kind, ()) if name not in EITHER or name == best]
 
@@ -149,79 +232,152 @@ def _unit(name, blocks):
         return {"name": name, "absent": True}
     found["absent"] = False
     try:
-        found["unit_file_state"] = unit.enabled(name)  # show tells of before an enable or disable without a reload
+        # show tells of before an enable or disable without a reload
+        found["unit_file_state"] = unit.enabled(name)
     except CommandError:
         pass
-    wanted = [one for key in ("WantedBy", "RequiredBy", "UpheldBy") for value in block.get(key, []) for one in value.split()]
+    wanted = [
+        one
+        for key in ("WantedBy", "RequiredBy", "UpheldBy")
+        for value in block.get(key, [])
+        for one in value.split()
+    ]
     found["wanted_by"] = sorted(set(wanted))[:MAX_WANTED]
-    # What systemd tells may be of before a disable without a reload: files alone tell of the next boot.
-    found["brought_by"] = [one for one in BOOTS if one in wanted and found["unit_file_state"] == "disabled" and brings(one, name)]
+    # What systemd tells may be of before a disable without a reload: files alone tell of the next
+    # boot.
+    found["brought_by"] = [
+        one
+        for one in BOOTS
+        if one in wanted and found["unit_file_state"] == "disabled" and brings(one, name)
+    ]
     socket = name.replace(".service", ".socket")
     trigger = unit.unit(blocks[socket]) if socket in SOCKETS and socket in blocks else None
-    found["trigger"] = trigger and dict((key, trigger[key]) for key in ("name", "active_state", "unit_file_state"))
+    found["trigger"] = trigger and {
+        key: trigger[key] for key in ("name", "active_state", "unit_file_state")
+    }
     return found
 
 
 def ended(one):
-    """Whether it ended of something, or is started again and again: one that was stopped in order said nothing of that."""
-    return one["active_state"] in ("failed", "activating") or (one["active_state"] == "inactive" and one["result"] not in ("success", ""))
+    """Whether it ended of something, or is started again and again.
+
+    One that was stopped in order said nothing of that.
+    """
+    return one["active_state"] in ("failed", "activating") or (
+        one["active_state"] == "inactive" and one["result"] not in ("success", "")
+    )
 
 
 def said(name, seconds):
-    """The last of its own lines in the journal, oldest first, without the stacks of Go; [] where nobody may read them."""
+    """The last of its own lines in the journal, oldest first, without the stacks of Go.
+
+    [] where nobody may read them.
+    """
     try:
-        text = command.run(["journalctl", "--no-pager", "--all", "-q", "-r", "-o", "short-iso", "-n", str(READ_LINES), "-u", name], seconds, READ_BYTES)
+        text = command.run(
+            [
+                "journalctl",
+                "--no-pager",
+                "--all",
+                "-q",
+                "-r",
+                "-o",
+                "short-iso",
+                "-n",
+                str(READ_LINES),
+                "-u",
+                name,
+            ],
+            seconds,
+            READ_BYTES,
+        )
     except CommandError:
         return []
-    lines = kubelet_end.without_stacks([line[:4 * LONGEST] for line in text.split("\n")[::-1] if "]: " in line and " systemd[1]: " not in line])
-    return [files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace") for line in lines[-KEPT:]]
+    lines = kubelet_end.without_stacks(
+        [
+            line[: 4 * LONGEST]
+            for line in text.split("\n")[::-1]
+            if "]: " in line and " systemd[1]: " not in line
+        ]
+    )
+    return [
+        files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
+        for line in lines[-KEPT:]
+    ]
 
 
 def metadata(root=CONTAINERD_ROOT):
-    """{path, size, valid} of containerd's database, None where it cannot be read; an empty one is valid: containerd begins a new one in it."""
+    """{path, size, valid} of containerd's database, None where it cannot be read.
+
+    An empty one is valid: containerd begins a new one in it.
+    """
     path = os.path.join(root, METADATA)
     try:
         with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
-            valid = not size or any(_magic(file, start + AT) for start in [0] + [1024 << power for power in range(PAGES + 1)] if start < size)
+            valid = not size or any(
+                _magic(file, start + AT)
+                for start in [0] + [1024 << power for power in range(PAGES + 1)]
+                if start < size
+            )
     except OSError:
         return None
     return {"path": path, "size": size, "valid": valid}
 
 
 def _magic(file, place):
-    """Whether a page with a header begins there: four bytes are read, the database may be of gigabytes."""
+    """Whether a page with a header begins there.
+
+    Four bytes are read, the database may be of gigabytes.
+    """
     file.seek(place)
     return file.read(len(MAGIC)) == MAGIC
 
 
 def brings(target, name, folders=LOADED):
-    """Whether a link or a drop-in of this target starts the unit at a boot, as vendors of images have it (Flatcar, COS, extensions of systemd)."""
+    """Whether a link or a drop-in of this target starts the unit at a boot, as vendors of images
+    have it (Flatcar, COS, extensions of systemd).
+    """
     for folder in folders:
         base = os.path.join(folder, target)
-        if any(os.path.lexists(os.path.join(base + kind, name)) for kind in (".wants", ".requires", ".upholds")):
+        if any(
+            os.path.lexists(os.path.join(base + kind, name))
+            for kind in (".wants", ".requires", ".upholds")
+        ):
             return True
         try:
             dropins = sorted(os.listdir(base + ".d"))[:MAX_DROPINS]
         except OSError:
             continue
-        for text in [files.text(os.path.join(base + ".d", one), MAX_CONFIG) or "" for one in dropins if one.endswith(".conf")]:
+        for text in [
+            files.text(os.path.join(base + ".d", one), MAX_CONFIG) or ""
+            for one in dropins
+            if one.endswith(".conf")
+        ]:
             for dummy, line in unit.joined(text):
                 key, value = line.partition("=")[::2]
-                if key.strip() in ("Wants", "Requires", "Upholds", "BindsTo") and name in value.split():
+                if (
+                    key.strip() in ("Wants", "Requires", "Upholds", "BindsTo")
+                    and name in value.split()
+                ):
                     return True
     return False
 
 
 def runs(units, family="", known=None):
-    """Whether a connection starts nothing: every unit runs; where it has none that is known, whoever uses it does.
+    """Whether a connection starts nothing: every unit runs.
 
-    Where only what it needs is there (docker, for cri-dockerd), a socket of systemd under another name may hold its path.
+    Where it has none that is known, whoever uses it does.
+
+    Where only what it needs is there (docker, for cri-dockerd), a socket of systemd under another
+    name may hold its path.
     """
     there = [one for one in units if not one["absent"]]
     if not there:
         return bool((known or {}).get("process")) and bool(family)
-    return not units[-1]["absent"] and all(one["active_state"] in ("active", "reloading") for one in there)
+    return not units[-1]["absent"] and all(
+        one["active_state"] in ("active", "reloading") for one in there
+    )
 
 
 def state_of(path):
@@ -244,7 +400,9 @@ def _ask(found, blocks):
             break  # what is silent, or no gRPC, is not asked again
     if found["kind"] == CONTAINERD and cri.UNIMPLEMENTED in found["calls"].values():
         found["config"] = plugins(config_of(blocks))
-        named = procfs.flag(unit.command_line(blocks.get("containerd.service") or {}), "root") or root_of(found["config"]["path"])
+        named = procfs.flag(
+            unit.command_line(blocks.get("containerd.service") or {}), "root"
+        ) or root_of(found["config"]["path"])
         found["metadata"] = metadata(named or CONTAINERD_ROOT)
 
 
@@ -255,7 +413,10 @@ def config_of(blocks):
 
 
 def emptied(path):
-    """The path, where a file of 0 bytes is there: containerd takes it for one that changes nothing; None else."""
+    """The path, where a file of 0 bytes is there: containerd takes it for one that changes nothing.
+
+    None else.
+    """
     try:
         found = os.stat(path)
     except OSError:
@@ -264,7 +425,10 @@ def emptied(path):
 
 
 def plugins(path):
-    """{path, disabled_plugins, line} of containerd's configuration: nothing else of it, which may hold passwords of registries."""
+    """{path, disabled_plugins, line} of containerd's configuration.
+
+    Nothing else of it, which may hold passwords of registries.
+    """
     text = files.text(path, MAX_CONFIG)
     found = {"path": path, "disabled_plugins": None if text is None else [], "line": None}
     rows = (text or "").split("\n")
@@ -273,7 +437,7 @@ def plugins(path):
             break  # it is a key of the top
         key, equal, value = row.partition("=")
         if equal and key.strip() == "disabled_plugins":
-            for more in rows[index + 1:]:
+            for more in rows[index + 1 :]:
                 if "]" in _bare(value):
                     break
                 value += "\n" + more
@@ -290,7 +454,11 @@ def root_of(path):
             break
         key, equal, value = row.partition("=")
         if equal and key.strip() == "root":
-            found = value.strip()[1:].partition(value.strip()[:1])[0] if value.strip()[:1] in ("'", '"') else ""
+            found = (
+                value.strip()[1:].partition(value.strip()[:1])[0]
+                if value.strip()[:1] in ("'", '"')
+                else ""
+            )
             return found if found.startswith("/") else None
     return None
 

@@ -1,14 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector scheduler_log: in which order the scheduler saw nodes come and go, as its own log has it.
+"""Collector scheduler_log: in which order the scheduler saw nodes come and go, as its own log has
+it.
 
-Only a scheduler of level 2 and higher writes it, and only of one that may lose nodes does anybody ask: of others no file is opened.
+Only a scheduler of level 2 and higher writes it, and only of one that may lose nodes does anybody
+ask: of others no file is opened.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 
@@ -23,17 +21,34 @@ ROUNDS = (b"bound successfully on node", b"Unable to schedule ")
 
 
 def collect(context):
-    """{logs: [{pid, level, path, whole, events}]}, one for each scheduler in a static pod. events: [kind, node, zone], the oldest first.
+    """{logs: [{pid, level, path, whole, events}]}, one for each scheduler in a static pod. events.
 
-    whole: whether the log begins with its process, and was read to its end. path: None where it was not looked for or is not there.
+    [kind, node, zone], the oldest first.
+
+    whole: whether the log begins with its process, and was read to its end. path: None where it was
+    not looked for or is not there.
     """
-    versions = dict((one["pid"], one["metrics"]["git_version"]) for one in (context.data.get("component_http") or {}).get("components") or ())
-    return {"logs": [_log(one, versions.get(one["pid"])) for one in (context.data.get("instances") or {}).get("processes") or ()
-                     if one["component"] == COMPONENT and one["static"] and one["pod_uid"]]}
+    versions = {
+        one["pid"]: one["metrics"]["git_version"]
+        for one in (context.data.get("component_http") or {}).get("components") or ()
+    }
+    return {
+        "logs": [
+            _log(one, versions.get(one["pid"]))
+            for one in (context.data.get("instances") or {}).get("processes") or ()
+            if one["component"] == COMPONENT and one["static"] and one["pod_uid"]
+        ]
+    }
 
 
 def _log(process, version):
-    found = {"pid": process["pid"], "level": level(process["argv"]), "path": None, "whole": False, "events": []}
+    found = {
+        "pid": process["pid"],
+        "level": level(process["argv"]),
+        "path": None,
+        "whole": False,
+        "events": [],
+    }
     if found["level"] < LEVEL or not may_lose(version):
         return found
     found["path"], whole = newest(PODS, process["pod_uid"])
@@ -48,12 +63,15 @@ def _log(process, version):
 
 
 def may_lose(version):
-    """Whether a scheduler of this version may be one that loses nodes for good; a prerelease of 1.19, and one that is not known, may be."""
+    """Whether a scheduler of this version may be one that loses nodes for good.
+
+    A prerelease of 1.19, and one that is not known, may be.
+    """
     numbers = (version or "").lstrip("v").split("-")[0].split("+")[0].split(".")
     if len(numbers) != 3 or not all(one.isdigit() for one in numbers):
         return True
     found = tuple(int(one) for one in numbers)
-    return (1, 18, 0) <= found < (1, 18, 8) or found == (1, 19, 0) and "-" in version
+    return (1, 18, 0) <= found < (1, 18, 8) or (found == (1, 19, 0) and "-" in version)
 
 
 def level(argv):
@@ -69,11 +87,17 @@ def newest(root, pod_uid):
         names = os.listdir(os.path.join(root, folders[0], COMPONENT)) if len(folders) == 1 else []
     except OSError:
         return None, False
-    numbers = [int(name[:-len(".log")]) for name in names if name.endswith(".log") and name[:-len(".log")].isdigit()]
+    numbers = [
+        int(name[: -len(".log")])
+        for name in names
+        if name.endswith(".log") and name[: -len(".log")].isdigit()
+    ]
     if not numbers:
         return None, False
     name = "%d.log" % max(numbers)
-    return os.path.join(root, folders[0], COMPONENT, name), not any(other.startswith(name + ".") for other in names)
+    return os.path.join(root, folders[0], COMPONENT, name), not any(
+        other.startswith(name + ".") for other in names
+    )
 
 
 def events(lines):
@@ -96,10 +120,14 @@ def _of_tree(line):
     """[add or remove, the node, its zone as region/zone], or None."""
     line = line.replace(b'\\"', b'"').replace(b"\\\\", b"\\")  # as docker writes it
     for kind, words in (("add", ADDED), ("remove", REMOVED)):
-        before, there, rest = line.partition(words)
+        _before, there, rest = line.partition(words)
         name, quote, rest = rest.partition(b'"')
         group = rest.partition(b' in group "')[2].partition(b'"')
         if there and quote and group[1]:
-            region, dummy, zone = group[0].decode("utf-8", "replace").partition(":\\x00:")
-            return [kind, name.decode("utf-8", "replace")[:MAX_NAME], "%s/%s" % (region[:MAX_NAME], zone[:MAX_NAME]) if region or zone else ""]
+            region, _dummy, zone = group[0].decode("utf-8", "replace").partition(":\\x00:")
+            return [
+                kind,
+                name.decode("utf-8", "replace")[:MAX_NAME],
+                f"{region[:MAX_NAME]}/{zone[:MAX_NAME]}" if region or zone else "",
+            ]
     return None

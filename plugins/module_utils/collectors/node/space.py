@@ -1,11 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector space: what is free where logs and our own journal lie."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector space: what is free where logs and our own journal lie."""
 
 import os
 
@@ -16,7 +12,10 @@ FOLDERS = ("/var/log/pods", "/var/log/journal", "/var/lib/kubemend")
 
 
 def collect(context):
-    """{folders: [{path, free_bytes, total_bytes, free_inodes, error}]}; a folder that is missing counts as the nearest above it that is there."""
+    """{folders: [{path, free_bytes, total_bytes, free_inodes, error}]}.
+
+    A folder that is missing counts as the nearest above it that is there.
+    """
     context.source = "statvfs"
     return {"folders": [_space(path) for path in FOLDERS]}
 
@@ -25,12 +24,21 @@ def _space(path):
     there = path
     while not os.path.isdir(there) and there != "/":
         there = os.path.dirname(there)
-    found = {"path": path, "free_bytes": None, "total_bytes": None, "free_inodes": None, "error": None}
+    found = {
+        "path": path,
+        "free_bytes": None,
+        "total_bytes": None,
+        "free_inodes": None,
+        "error": None,
+    }
     try:
         told = os.statvfs(there)
     except OSError as error:
         found["error"] = files.reason(error)
         return found
-    found.update(free_bytes=told.f_bavail * told.f_frsize, total_bytes=told.f_blocks * told.f_frsize,
-                 free_inodes=told.f_favail if told.f_files else None)  # some filesystems count none
+    found.update(
+        free_bytes=told.f_bavail * told.f_frsize,
+        total_bytes=told.f_blocks * told.f_frsize,
+        free_inodes=told.f_favail if told.f_files else None,
+    )  # some filesystems count none
     return found

@@ -1,77 +1,147 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector swap: which swap is on, and everything that may switch it on at a boot.
+"""Collector swap: which swap is on, and everything that may switch it on at a boot.
 
-What it means is for the controller (plugin_utils/swap_*.py); the units, files and folders are those that it knows.
+What it means is for the controller (plugin_utils/swap_*.py); the units, files and folders are those
+that it knows.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import os
 import stat
 
-from ...system import command, files, procfs, systemd as unit
+from ...system import command, files, procfs
+from ...system import systemd as unit
 
-SERVICES = ("zramswap.service", "zram-config.service", "armbian-zram-config.service", "dphys-swapfile.service", "swapspace.service",
-            "walinuxagent.service", "waagent.service")
-FILES = ("/etc/default/zramswap", "/usr/bin/init-zram-swapping", "/etc/default/armbian-zram-config", "/etc/dphys-swapfile", "/etc/swapspace.conf",
-         "/etc/waagent.conf", "/etc/rc.local", "/etc/rc.d/rc.local")
-GENERATORS = ("/etc/systemd/system-generators", "/usr/local/lib/systemd/system-generators", "/usr/lib/systemd/system-generators",
-              "/lib/systemd/system-generators")
-ZRAM = ("/etc/systemd/zram-generator.conf", "/usr/local/lib/systemd/zram-generator.conf", "/usr/lib/systemd/zram-generator.conf",
-        "/lib/systemd/zram-generator.conf")
-WORDS = ("fstab", "systemd.swap", "systemd.zram", "systemd.gpt_auto", "systemd.mask", "systemd.swap_extra")
+SERVICES = (
+    "zramswap.service",
+    "zram-config.service",
+    "armbian-zram-config.service",
+    "dphys-swapfile.service",
+    "swapspace.service",
+    "walinuxagent.service",
+    "waagent.service",
+)
+FILES = (
+    "/etc/default/zramswap",
+    "/usr/bin/init-zram-swapping",
+    "/etc/default/armbian-zram-config",
+    "/etc/dphys-swapfile",
+    "/etc/swapspace.conf",
+    "/etc/waagent.conf",
+    "/etc/rc.local",
+    "/etc/rc.d/rc.local",
+)
+GENERATORS = (
+    "/etc/systemd/system-generators",
+    "/usr/local/lib/systemd/system-generators",
+    "/usr/lib/systemd/system-generators",
+    "/lib/systemd/system-generators",
+)
+ZRAM = (
+    "/etc/systemd/zram-generator.conf",
+    "/usr/local/lib/systemd/zram-generator.conf",
+    "/usr/lib/systemd/zram-generator.conf",
+    "/lib/systemd/zram-generator.conf",
+)
+WORDS = (
+    "fstab",
+    "systemd.swap",
+    "systemd.zram",
+    "systemd.gpt_auto",
+    "systemd.mask",
+    "systemd.swap_extra",
+)
 UNITS = "/etc/systemd/system"
-PROPERTIES = ("Id", "What", "LoadState", "UnitFileState", "ActiveState", "FragmentPath", "SourcePath", "Following", "WantedBy", "RequiredBy")
-MEMORY = (("SwapTotal", "swap_total_kib"), ("SwapFree", "swap_free_kib"), ("MemAvailable", "mem_available_kib"))
+PROPERTIES = (
+    "Id",
+    "What",
+    "LoadState",
+    "UnitFileState",
+    "ActiveState",
+    "FragmentPath",
+    "SourcePath",
+    "Following",
+    "WantedBy",
+    "RequiredBy",
+)
+MEMORY = (
+    ("SwapTotal", "swap_total_kib"),
+    ("SwapFree", "swap_free_kib"),
+    ("MemAvailable", "mem_available_kib"),
+)
 LINKS = ("by-uuid", "by-label", "by-partuuid", "by-partlabel", "by-id", "by-path")
 LIBRARY = "libsystemd-shared-"
 MAX_TEXT, MAX_UNITS, MAX_FILES, MAX_LINKS, MAX_FOLDERS, LONGEST = 65536, 500, 64, 5000, 256, 4096
 
 
 def collect(context):
-    """The swap that is on and what may be; units is None where systemd does not answer, links only those of devices that are swapped on."""
+    """The swap that is on and what may be.
+
+    Units is None where systemd does not answer, links only those of devices that are swapped on.
+    """
     context.source = "/proc/swaps, /proc/meminfo, /etc/fstab, systemctl"
     swaps = files.whole("/proc/swaps")
     here = paths(swaps or "")
     zram, unlisted = zram_files()
     context.truncated = len(zram) > MAX_FILES
-    found = {"swaps": swaps, "memory": memory(files.text("/proc/meminfo", 16384, "")), "fstab": files.record("/etc/fstab", limit=MAX_TEXT),
-             "units": None, "cmdline": cmdline(files.whole("/proc/cmdline")), "links": links(here), "own": own(here), "container": container(),
-             "systemd": version(files.whole("/proc/1/maps") or ""),
-             "files": [record(path) for path in FILES + tuple(zram[:MAX_FILES])] + unlisted + generators()}
+    found = {
+        "swaps": swaps,
+        "memory": memory(files.text("/proc/meminfo", 16384, "")),
+        "fstab": files.record("/etc/fstab", limit=MAX_TEXT),
+        "units": None,
+        "cmdline": cmdline(files.whole("/proc/cmdline")),
+        "links": links(here),
+        "own": own(here),
+        "container": container(),
+        "systemd": version(files.whole("/proc/1/maps") or ""),
+        "files": (
+            [record(path) for path in FILES + tuple(zram[:MAX_FILES])] + unlisted + generators()
+        ),
+    }
     if os.path.isdir("/run/systemd/system"):
         try:
-            names, properties, dummy = question()
+            names, properties, _dummy = question()
             found["units"] = units(unit.show(names, properties, context.seconds(5)))
         except (command.CommandError, OSError) as error:
-            context.source = "/proc/swaps, /etc/fstab (%s)" % files.one_line(error)
+            context.source = f"/proc/swaps, /etc/fstab ({files.one_line(error)})"
     return found
 
 
 def question():
     """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
-    return ("*.swap", "swap.target") + SERVICES, PROPERTIES, False
+    return ("*.swap", "swap.target", *SERVICES), PROPERTIES, False
 
 
 def record(path):
     """The record of a file, short where there is none: few nodes have any of them."""
     found = files.record(path, limit=MAX_TEXT)
-    return {"path": path, "error": "missing"} if found["error"] == "missing" and not found["link"] else found
+    return (
+        {"path": path, "error": "missing"}
+        if found["error"] == "missing" and not found["link"]
+        else found
+    )
 
 
 def units(blocks, folder=UNITS):
-    """[{property: value}] of systemd's blocks, bounded; of a property that is said twice the last counts.
+    """[{property: value}] of systemd's blocks, bounded.
+
+    Of a property that is said twice the last counts.
 
     A unit that was masked since systemd read its files is what it will be at the next boot: masked.
     """
     found = []
     for name in sorted(blocks)[:MAX_UNITS]:
-        one = dict((key, values[-1][:LONGEST]) for key, values in blocks[name].items() if values[-1] or key in ("WantedBy", "RequiredBy"))
-        if name.endswith((".swap", "swap.target")) and "/" not in name and masked(os.path.join(folder, name)):
+        one = {
+            key: values[-1][:LONGEST]
+            for key, values in blocks[name].items()
+            if values[-1] or key in ("WantedBy", "RequiredBy")
+        }
+        if (
+            name.endswith((".swap", "swap.target"))
+            and "/" not in name
+            and masked(os.path.join(folder, name))
+        ):
             one.update(UnitFileState="masked", FragmentPath=os.path.join(folder, name))
         found.append(one)
     return found
@@ -81,7 +151,11 @@ def masked(path):
     """Is it a link to /dev/null, or an empty file, which is the same to systemd?"""
     try:
         state = os.lstat(path)
-        return os.readlink(path) == "/dev/null" if stat.S_ISLNK(state.st_mode) else stat.S_ISREG(state.st_mode) and state.st_size == 0
+        return (
+            os.readlink(path) == "/dev/null"
+            if stat.S_ISLNK(state.st_mode)
+            else stat.S_ISREG(state.st_mode) and state.st_size == 0
+        )
     except OSError:
         return False
 
@@ -95,14 +169,19 @@ def paths(text):
 
 
 def cmdline(text):
-    """The words of the kernel's command line that are systemd's, and a dash for all others, which are nobody's business; None where it is not known."""
+    """The words of the kernel's command line that are systemd's, and a dash for all others,
+    which are nobody's business; None where it is not known.
+    """
     if text is None:
         return None
     kept, word, quoted = ["-"], "", False
     for char in text.strip() + " ":
         quoted = quoted != (char == '"')
         if char.isspace() and not quoted:
-            if word.startswith(("systemd.", '"systemd.', "fstab=")) and word.partition("=")[0].replace("-", "_").strip('"') in WORDS:
+            if (
+                word.startswith(("systemd.", '"systemd.', "fstab="))
+                and word.partition("=")[0].replace("-", "_").strip('"') in WORDS
+            ):
                 kept.append(word)
             word = ""
         else:
@@ -111,14 +190,23 @@ def cmdline(text):
 
 
 def memory(text):
-    """The numbers of /proc/meminfo that tell whether memory takes what lies in swap, in KiB; None for one that is not there."""
+    """The numbers of /proc/meminfo that tell whether memory takes what lies in swap, in KiB.
+
+    None for one that is not there.
+    """
     told = dict(line.partition(":")[::2] for line in text.split("\n"))
-    words = dict((name, told.get(key, "").split()) for key, name in MEMORY)
-    return dict((name, procfs.number(found[0]) if len(found) == 2 and found[1] == "kB" else None) for name, found in words.items())
+    words = {name: told.get(key, "").split() for key, name in MEMORY}
+    return {
+        name: procfs.number(found[0]) if len(found) == 2 and found[1] == "kB" else None
+        for name, found in words.items()
+    }
 
 
 def version(maps):
-    """systemd's number, by the library that the first process has loaded; None where that cannot be told, as of one older than 231."""
+    """Systemd's number, by the library that the first process has loaded.
+
+    None where that cannot be told, as of one older than 231.
+    """
     digits = maps.partition(LIBRARY)[2][:8]
     while digits and not digits.isdecimal():
         digits = digits[:-1]
@@ -126,14 +214,23 @@ def version(maps):
 
 
 def container(proc="/proc", run="/run"):
-    """Does the init of this node run in a container? Then systemd takes up no swap, and /proc/swaps is that of the whole machine."""
+    """Does the init of this node run in a container? Then systemd takes up no swap, and
+    /proc/swaps is that of the whole machine.
+    """
     variables = (files.text(proc + "/1/environ", MAX_TEXT) or "").split("\0")
-    told = [line[len("container="):] for line in variables if line.startswith("container=")]
-    return bool(any(told) or files.text(run + "/systemd/container", 64) or files.text(run + "/host/container-manager", 64))
+    told = [line[len("container=") :] for line in variables if line.startswith("container=")]
+    return bool(
+        any(told)
+        or files.text(run + "/systemd/container", 64)
+        or files.text(run + "/host/container-manager", 64)
+    )
 
 
 def own(here):
-    """Those of the paths that are files of this node: in a container a path may be one of the machine, which the node does not have."""
+    """Those of the paths that are files of this node.
+
+    In a container a path may be one of the machine, which the node does not have.
+    """
     found = []
     for path in here:
         try:
@@ -145,12 +242,19 @@ def own(here):
 
 
 def links(here, dev="/dev"):
-    """{link: device} of the links that lead to a device that is swapped on; nothing else is named so."""
-    devices = set(os.path.realpath(path) for path in here if path.startswith(dev + "/"))
+    """{link: device} of the links that lead to a device that is swapped on.
+
+    Nothing else is named so.
+    """
+    devices = {os.path.realpath(path) for path in here if path.startswith(dev + "/")}
     if not devices:
         return {}
     folders = [os.path.join(dev, "disk", name) for name in LINKS] + [os.path.join(dev, "mapper")]
-    folders += [path for path in (os.path.join(dev, name) for name in _listed(dev)) if os.path.isdir(path) and not os.path.islink(path)][:MAX_FOLDERS]
+    folders += [
+        path
+        for path in (os.path.join(dev, name) for name in _listed(dev))
+        if os.path.isdir(path) and not os.path.islink(path)
+    ][:MAX_FOLDERS]
     found, looked = {}, 0
     for folder in folders:
         for name in _listed(folder):
@@ -163,26 +267,46 @@ def links(here, dev="/dev"):
 
 
 def zram_files():
-    """(paths of zram-generator's configuration, the main files also where they are missing, records of folders that cannot be listed)."""
+    """(paths of zram-generator's configuration, the main files also where they are missing,
+    records of folders that cannot be listed).
+    """
     found, unlisted = list(ZRAM), []
     for main in ZRAM:
         try:
-            found += [os.path.join(main + ".d", name) for name in sorted(os.listdir(main + ".d")) if name.endswith(".conf")]
+            found += [
+                os.path.join(main + ".d", name)
+                for name in sorted(os.listdir(main + ".d"))
+                if name.endswith(".conf")
+            ]
         except OSError as error:
             if files.reason(error) != "missing":
-                unlisted.append(dict(files.record(main + ".d"), path=main + ".d/*.conf", kind="file", error=files.reason(error)))
+                unlisted.append(
+                    dict(
+                        files.record(main + ".d"),
+                        path=main + ".d/*.conf",
+                        kind="file",
+                        error=files.reason(error),
+                    )
+                )
     return found, unlisted
 
 
 def generators(folders=GENERATORS):
-    """Whether zram-generator is there, and not masked by a link or an empty file: without its bytes, it is a program."""
+    """Whether zram-generator is there, and not masked by a link or an empty file.
+
+    Without its bytes, it is a program.
+    """
     found = []
     for folder in folders:
         path = folder + "/zram-generator"
         one = {"path": path, "kind": "other", "link": None, "size": None, "error": None}
         try:
             state = os.lstat(path)
-            one.update(kind="symlink", link=os.readlink(path)) if stat.S_ISLNK(state.st_mode) else one.update(kind="file")
+            (
+                one.update(kind="symlink", link=os.readlink(path))
+                if stat.S_ISLNK(state.st_mode)
+                else one.update(kind="file")
+            )
             one["size"] = os.stat(path).st_size if one["link"] != "/dev/null" else 0
         except OSError as error:
             one["error"] = files.reason(error)

@@ -1,16 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector system."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""Collector system."""
 
 import os
 import time
 
-from ...system import files, yaml_scalars as kubeconfig
+from ...system import files
+from ...system import yaml_scalars as kubeconfig
 
 # kube-proxy's mode ipvs gives a node the address of every service.
 MAX_ADDRESSES, MAX_TRIE = 1024, 4194304
@@ -24,10 +21,17 @@ def collect(context):
     context.truncated = len(addresses) > MAX_ADDRESSES or trie is None or len(trie) >= MAX_TRIE
     uptime = files.text("/proc/uptime", 64, "0").split()
     return {
-        "hostname": os.uname()[1], "machine_id": _line("/etc/machine-id"), "boot_id": _line("/proc/sys/kernel/random/boot_id"),
-        "uptime_s": float(uptime[0]), "kernel": os.uname()[2],
-        "os_release": kubeconfig.os_release(files.text("/etc/os-release") or files.text("/usr/lib/os-release") or ""),
-        "cgroup": cgroup_version(), "addresses": addresses[:MAX_ADDRESSES], "clock": time.time(),
+        "hostname": os.uname()[1],
+        "machine_id": _line("/etc/machine-id"),
+        "boot_id": _line("/proc/sys/kernel/random/boot_id"),
+        "uptime_s": float(uptime[0]),
+        "kernel": os.uname()[2],
+        "os_release": kubeconfig.os_release(
+            files.text("/etc/os-release") or files.text("/usr/lib/os-release") or ""
+        ),
+        "cgroup": cgroup_version(),
+        "addresses": addresses[:MAX_ADDRESSES],
+        "clock": time.time(),
     }
 
 
@@ -43,13 +47,20 @@ def cgroup_version(root="/sys/fs/cgroup"):
 
 
 def ipv4(fib_trie):
-    """This machine's own addresses in /proc/net/fib_trie, loopback left out, in order of appearance."""
+    """This machine's own addresses in /proc/net/fib_trie, loopback left out, in order of
+    appearance.
+    """
     found, address = [], None
     for line in fib_trie.splitlines():
         words = line.split()
         if len(words) > 1 and words[0] in ("|--", "+--"):
             address = words[1]
-        elif words[:3] == ["/32", "host", "LOCAL"] and address and not address.startswith("127.") and address not in found:
+        elif (
+            words[:3] == ["/32", "host", "LOCAL"]
+            and address
+            and not address.startswith("127.")
+            and address not in found
+        ):
             found.append(address)
     return found
 
@@ -66,7 +77,7 @@ def ipv6(if_inet6):
 
 def short(digits):
     """32 hexadecimal digits as an IPv6 address: the longest run of zero groups becomes ::."""
-    groups = [digits[at:at + 4].lstrip("0") or "0" for at in range(0, 32, 4)]
+    groups = [digits[at : at + 4].lstrip("0") or "0" for at in range(0, 32, 4)]
     best, length, at = 0, 1, 0
     while at < 8:
         end = at
@@ -77,4 +88,4 @@ def short(digits):
         at = max(end, at + 1)
     if length == 1:
         return ":".join(groups)
-    return ":".join(groups[:best]) + "::" + ":".join(groups[best + length:])
+    return ":".join(groups[:best]) + "::" + ":".join(groups[best + length :])

@@ -1,45 +1,75 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: collector unit_start: what systemd checks before it starts a unit.
+"""Collector unit_start: what systemd checks before it starts a unit.
 
 systemd remembers how its last attempt went. What it checks are mostly paths, so that this looks at
 them as they are now.
 """
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
-
 import os
 import stat
 import time
 
-from ...system import command, files, systemd as unit, unit_conditions as unit_checks, unit_mask
+from ...system import command, files, unit_mask
+from ...system import systemd as unit
+from ...system import unit_conditions as unit_checks
 from ...system.command import CommandError
 from ..registry import Absent, Failed
 
 HOW = ("Requires", "Requisite", "BindsTo")
-PROPERTIES = ("Id", "LoadState", "LoadError", "ActiveState", "SubState", "Result", "ExecMainStatus",
-              "ConditionResult", "ConditionTimestamp", "ConditionTimestampMonotonic",
-              "AssertResult", "AssertTimestamp", "AssertTimestampMonotonic",
-              "InactiveEnterTimestampMonotonic", "RefuseManualStart", "WorkingDirectory",
-              "RootDirectory", "RootImage", "User", "Group", "DynamicUser", "EnvironmentFiles",
-              "ExecStart", "ExecStartPre", "FragmentPath", "DropInPaths", "After") + HOW
+PROPERTIES = (
+    "Id",
+    "LoadState",
+    "LoadError",
+    "ActiveState",
+    "SubState",
+    "Result",
+    "ExecMainStatus",
+    "ConditionResult",
+    "ConditionTimestamp",
+    "ConditionTimestampMonotonic",
+    "AssertResult",
+    "AssertTimestamp",
+    "AssertTimestampMonotonic",
+    "InactiveEnterTimestampMonotonic",
+    "RefuseManualStart",
+    "WorkingDirectory",
+    "RootDirectory",
+    "RootImage",
+    "User",
+    "Group",
+    "DynamicUser",
+    "EnvironmentFiles",
+    "ExecStart",
+    "ExecStartPre",
+    "FragmentPath",
+    "DropInPaths",
+    "After",
+    *HOW,
+)
 RUNS = ("active", "reloading")
 UNITS, DEPTH, PATHS, FILES = 8, 3, 20, 40
 LINES, READ_BYTES, KEPT, LONGEST = 80, 128 * 1024, 8, 300
 # Where the drop-ins of a unit lie whose own file a mask hides.
-DROPINS = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
-           "/usr/lib/systemd/system", "/lib/systemd/system")
+DROPINS = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
 
 
 def collect(context):
     """{units}: facts() of the kubelet's and the runtime's units that do not run."""
     kubelet = (context.data.get("kubelet") or {}).get("unit") or {}
     runtime = (context.data.get("runtime") or {}).get("units") or []
-    names = [one["name"] for one in [kubelet] + runtime
-             if one.get("name") and not one.get("absent") and one.get("active_state") not in RUNS]
+    names = [
+        one["name"]
+        for one in [kubelet, *runtime]
+        if one.get("name") and not one.get("absent") and one.get("active_state") not in RUNS
+    ]
     if not names:
         raise Absent("each unit of the kubelet and its runtime runs, or there is none")
     try:
@@ -61,6 +91,7 @@ def _left(end):
 
 def _facts(block, end, left, depth):
     """What systemd says of a unit, what it checks at a start, and the units that it needs."""
+
     def one(name):
         return block.get(name, [""])[0]
 
@@ -72,15 +103,24 @@ def _facts(block, end, left, depth):
         block = dict(block, **_behind(written))
     checks, source = unit_checks.checks(name, written, _left(end), not masked)
     return {
-        "name": name, "load_state": one("LoadState"), "load_error": _message(one("LoadError")),
-        "active_state": one("ActiveState"), "sub_state": one("SubState"), "result": one("Result"),
+        "name": name,
+        "load_state": one("LoadState"),
+        "load_error": _message(one("LoadError")),
+        "active_state": one("ActiveState"),
+        "sub_state": one("SubState"),
+        "result": one("Result"),
         "exec_main_status": _number(one("ExecMainStatus")),
         "manual_start": one("RefuseManualStart") != "yes",
-        "condition_result": _tested(one, "Condition"), "condition_at": one("ConditionTimestamp"),
-        "assert_result": _tested(one, "Assert"), "assert_at": one("AssertTimestamp"),
+        "condition_result": _tested(one, "Condition"),
+        "condition_at": one("ConditionTimestamp"),
+        "assert_result": _tested(one, "Assert"),
+        "assert_at": one("AssertTimestamp"),
         "ended_at": _moment(_number(one("InactiveEnterTimestampMonotonic"))),
-        "checks": checks, "checks_from": source, "paths": paths(block, written),
-        "needs": _needs(block, written, end, left, depth), "said": said(name, _left(end)),
+        "checks": checks,
+        "checks_from": source,
+        "paths": paths(block, written),
+        "needs": _needs(block, written, end, left, depth),
+        "said": said(name, _left(end)),
     }
 
 
@@ -108,11 +148,12 @@ def _message(value):
 
 # -- the units that it needs ----------------------------------------------------------------------
 
+
 def _needs(block, written, end, left, depth):
     """facts() of the units that it needs and that do not run, with how and by which line."""
-    after = set(word for value in block.get("After", []) for word in value.split())
+    after = {word for value in block.get("After", []) for word in value.split()}
     wanted = [(word, how) for how in HOW for value in block.get(how, []) for word in value.split()]
-    names = sorted(set(word for word, dummy in wanted))
+    names = sorted({word for word, dummy in wanted})
     if not names or depth == 0:
         return []
     try:
@@ -140,12 +181,14 @@ def _line_of(written, key, word):
 
 # -- paths, user and group ------------------------------------------------------------------------
 
+
 def paths(block, written=()):
     """[{setting, name, state, changed_at, path, line}] of what its start needs.
 
     state: ok, missing, no_directory, no_file, not_executable, or why it cannot be told;
     ended: of a program the status with which it ended.
     """
+
     def one(name):
         return block.get(name, [""])[0]
 
@@ -153,17 +196,31 @@ def paths(block, written=()):
     if not one("RootDirectory") and not one("RootImage"):
         place = one("WorkingDirectory")
         if place.startswith("/"):  # neither ~, nor optional (!/path, of old ones -/path)
-            found.append(_path("WorkingDirectory", place, unit_checks.directory, "no_directory",
-                               written))
+            found.append(
+                _path("WorkingDirectory", place, unit_checks.directory, "no_directory", written)
+            )
         for key in ("ExecStartPre", "ExecStart"):
-            found += [dict(_path(key, name, unit_checks.executable, "not_executable", written),
-                           ended=ended) for name, ended in _programs(block, key)]
-    found += [_path("EnvironmentFile", name, _file, "no_file", written)
-              for name in _environment(block)]
+            found += [
+                dict(
+                    _path(key, name, unit_checks.executable, "not_executable", written), ended=ended
+                )
+                for name, ended in _programs(block, key)
+            ]
+    found += [
+        _path("EnvironmentFile", name, _file, "no_file", written) for name in _environment(block)
+    ]
     if one("DynamicUser") != "yes":
-        found += [dict(_place_of(written, key, one(key)), setting=key, name=one(key),
-                       state=_account(key, one(key)), changed_at=None)
-                  for key in ("User", "Group") if one(key)]
+        found += [
+            dict(
+                _place_of(written, key, one(key)),
+                setting=key,
+                name=one(key),
+                state=_account(key, one(key)),
+                changed_at=None,
+            )
+            for key in ("User", "Group")
+            if one(key)
+        ]
     return found[:PATHS]
 
 
@@ -180,7 +237,7 @@ def _programs(block, key):
     found = []
     for value in block.get(key, []):
         path = value.partition("path=")[2].partition(" ; ")[0]
-        code, dummy, rest = value.rpartition(" ; status=")
+        code, _dummy, rest = value.rpartition(" ; status=")
         status = rest.split(" ")[0].partition("/")[0]
         if path.startswith("/") and "ignore_errors=yes" not in value:
             found.append((path, _number(status) if code.endswith("code=exited") else None))
@@ -208,8 +265,13 @@ def _path(setting, name, test, wrong, written):
             state = "ok" if test(name)[0] else wrong
     except OSError as error:
         state = files.reason(error)
-    return dict(_place_of(written, setting, name), setting=setting,
-                name=files.one_line(name, LONGEST), state=state, changed_at=changed)
+    return dict(
+        _place_of(written, setting, name),
+        setting=setting,
+        name=files.one_line(name, LONGEST),
+        state=state,
+        changed_at=changed,
+    )
 
 
 def _account(key, name):
@@ -219,9 +281,11 @@ def _account(key, name):
     try:
         if key == "User":
             import pwd
+
             pwd.getpwnam(name)
         else:
             import grp
+
             grp.getgrnam(name)
     except KeyError:
         return "missing"
@@ -230,13 +294,15 @@ def _account(key, name):
 
 # -- its files ------------------------------------------------------------------------------------
 
+
 def _files(block, name):
     """The files of the unit in the order in which they count; of a masked one, those behind it."""
     if block.get("LoadState", [""])[0] == "masked":
         behind = unit_mask.facts(name)["file"]
         return ([behind] if behind else []) + _dropins(name)
     return block.get("FragmentPath", []) + [
-        path for value in block.get("DropInPaths", []) for path in unit.words(value)]
+        path for value in block.get("DropInPaths", []) for path in unit.words(value)
+    ]
 
 
 def _dropins(name):
@@ -245,8 +311,9 @@ def _dropins(name):
     for folder in DROPINS[::-1]:
         base = os.path.join(folder, name + ".d")
         try:
-            found.update((one, os.path.join(base, one)) for one in os.listdir(base)
-                         if one.endswith(".conf"))
+            found.update(
+                (one, os.path.join(base, one)) for one in os.listdir(base) if one.endswith(".conf")
+            )
         except OSError:
             continue
     return [found[one] for one in sorted(found)]
@@ -254,25 +321,25 @@ def _dropins(name):
 
 def _behind(written):
     """What systemd would have of a unit once its mask is gone, as `systemctl show` gives it."""
-    found = dict((key, []) for key in HOW + ("After", "EnvironmentFiles", "ExecStart"))
+    found = {key: [] for key in (*HOW, "After", "EnvironmentFiles", "ExecStart")}
     for dummy, key, value, dummy_path, dummy_line in written:
         key = key + "s" if key == "EnvironmentFile" else key
         if key in found and not value:
             found[key] = []
         elif key == "EnvironmentFiles":
             optional = "yes" if value.startswith("-") else "no"
-            found[key].append("%s (ignore_errors=%s)" % (value.lstrip("-"), optional))
+            found[key].append("{} (ignore_errors={})".format(value.lstrip("-"), optional))
         elif key == "ExecStart":
             optional = "yes" if value.startswith("-") else "no"
             program = value.lstrip("-@:+!|").split(" ")[0]
-            found[key].append("path=%s ; ignore_errors=%s" % (program, optional))
+            found[key].append(f"path={program} ; ignore_errors={optional}")
         elif key in found:
             found[key].append(value)
         elif key in ("WorkingDirectory", "User", "Group", "RootDirectory", "RootImage"):
             found[key] = [value]
     # A specifier stands for what only systemd knows.
-    plain = dict((key, [one for one in values if "%" not in one]) for key, values in found.items())
-    return dict((key, values) for key, values in plain.items() if values)
+    plain = {key: [one for one in values if "%" not in one] for key, values in found.items()}
+    return {key: values for key, values in plain.items() if values}
 
 
 def settings(places):
@@ -284,7 +351,7 @@ def settings(places):
             if line.startswith("["):
                 section = line
             elif "=" in line:
-                key, dummy, value = line.partition("=")
+                key, _dummy, value = line.partition("=")
                 found.append((section, key.strip(), value.strip(), path, number))
     return found
 
@@ -300,17 +367,32 @@ def _place_of(written, key, name):
 
 # -- its journal ----------------------------------------------------------------------------------
 
+
 def said(name, seconds):
     """The last lines of systemd's own about this unit, oldest first; [] where it tells none."""
-    argv = ["journalctl", "--no-pager", "--all", "-q", "-b", "-r", "-o", "short-iso", "-n",
-            str(LINES), "-u", name]
+    argv = [
+        "journalctl",
+        "--no-pager",
+        "--all",
+        "-q",
+        "-b",
+        "-r",
+        "-o",
+        "short-iso",
+        "-n",
+        str(LINES),
+        "-u",
+        name,
+    ]
     try:
         text = command.run(argv, seconds, READ_BYTES)
     except (CommandError, OSError):
         return []
-    lines = [line[:4 * LONGEST] for line in text.split("\n")[::-1] if of_systemd(line)]
-    return [files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode(
-        "utf-8", "replace") for line in lines[-KEPT:]]
+    lines = [line[: 4 * LONGEST] for line in text.split("\n")[::-1] if of_systemd(line)]
+    return [
+        files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
+        for line in lines[-KEPT:]
+    ]
 
 
 def of_systemd(line):

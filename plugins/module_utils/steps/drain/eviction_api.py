@@ -1,18 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a drain asks the API beside nodes and pods, in whichever version the API server has it."""
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+"""What a drain asks the API beside nodes and pods, in whichever version the API server has it."""
 
 import time
 
 from ...collectors.cluster import jobs as collect_jobs
-from . import disruption_budgets as disruption, plan as drain_plan
 from ...kubeapi.client import ApiError
 from ...state.storage import ChangeError
+from . import disruption_budgets as disruption
+from . import plan as drain_plan
 
 
 def eviction_version(api):
@@ -28,19 +25,31 @@ def budgets(api):
     groups = api.find("/apis/policy") or {}
     versions = [one.get("version") for one in groups.get("versions") or []]
     version = "v1" if "v1" in versions else "v1beta1"
-    for item in api.items("/apis/policy/%s/poddisruptionbudgets" % version) if versions else ():
+    for item in api.items(f"/apis/policy/{version}/poddisruptionbudgets") if versions else ():
         yield disruption.Budget(item, version)
 
 
 def job_ended(api, job):
     """Whether the Job (namespace, name, uid) has come to its end, or is gone."""
-    found = api.find("/apis/batch/v1/namespaces/%s/jobs/%s" % job[:2])
-    return found is None or (found.get("metadata") or {}).get("uid") != job[2] or collect_jobs.job_of(found)["finished"]
+    found = api.find("/apis/batch/v1/namespaces/{}/jobs/{}".format(*job[:2]))
+    return (
+        found is None
+        or (found.get("metadata") or {}).get("uid") != job[2]
+        or collect_jobs.job_of(found)["finished"]
+    )
 
 
 def passing(error):
-    """Whether the API server may answer again soon. One that has just started knows no rights yet, and denies its administrators."""
-    return error.code is None or error.code in (401, 408, 410, 429) or error.code >= 500 or disruption.denied(error)
+    """Whether the API server may answer again soon.
+
+    One that has just started knows no rights yet, and denies its administrators.
+    """
+    return (
+        error.code is None
+        or error.code in (401, 408, 410, 429)
+        or error.code >= 500
+        or disruption.denied(error)
+    )
 
 
 def patiently(call, end, pause):

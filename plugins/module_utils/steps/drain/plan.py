@@ -1,25 +1,23 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: who leaves a node that is drained, who stays and why, and what refuses the drain. Pure.
+"""Who leaves a node that is drained, who stays and why, and what refuses the drain. Pure.
 
-Whatever refuses it does so before anything is touched, all of it in one sentence, so that nobody mends it piece by piece.
+Whatever refuses it does so before anything is touched, all of it in one sentence, so that nobody
+mends it piece by piece.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import calendar
 import re
 import time
 
-from . import disruption_budgets as disruption
 from ...kubeapi.client import one_line
 from ...shared.cordon_annotation import cordoned, theirs
+from . import disruption_budgets as disruption
 
 MIRROR = "kubernetes.io/config.mirror"
-FENCED, BARE, LOCAL, KEEP = "fenced", "drain_bare_pods", "drain_local_storage", "keep_cordon"  # of kubemend_allow
+# of kubemend_allow
+FENCED, BARE, LOCAL, KEEP = "fenced", "drain_bare_pods", "drain_local_storage", "keep_cordon"
 RESTART = "kubelet_restart"
 FENCES = ("node.kubernetes.io/out-of-service", "node.cloudprovider.kubernetes.io/shutdown")
 DRY_RUN = (1, 18)  # stable, and with it nobody's to switch off
@@ -31,23 +29,46 @@ class Pod:
     """One pod of the node: `item` is what the API has."""
 
     def __init__(self, item):
-        meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
-        self.namespace, self.short, self.uid = meta.get("namespace"), meta.get("name"), meta.get("uid")
-        self.name = "%s/%s" % (self.namespace, self.short)
+        meta, spec, status = (
+            item.get("metadata") or {},
+            item.get("spec") or {},
+            item.get("status") or {},
+        )
+        self.namespace, self.short, self.uid = (
+            meta.get("namespace"),
+            meta.get("name"),
+            meta.get("uid"),
+        )
+        self.name = f"{self.namespace}/{self.short}"
         self.labels = meta.get("labels") or {}
         self.finalizers = list(meta.get("finalizers") or [])
         self.ending = bool(meta.get("deletionTimestamp"))
         self.mirror = MIRROR in (meta.get("annotations") or {})
-        self.owner = next((one for one in meta.get("ownerReferences") or [] if one.get("controller")), None)
+        self.owner = next(
+            (one for one in meta.get("ownerReferences") or [] if one.get("controller")), None
+        )
         self.phase = status.get("phase")
         self.finished = self.phase in ("Succeeded", "Failed")
-        self.ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or [])
+        self.ready = any(
+            one.get("type") == "Ready" and one.get("status") == "True"
+            for one in status.get("conditions") or []
+        )
         self.local = any("emptyDir" in volume for volume in spec.get("volumes") or [])
         self.devices = devices_of(spec)
-        grace = meta.get("deletionGracePeriodSeconds") if self.ending else spec.get("terminationGracePeriodSeconds")
+        grace = (
+            meta.get("deletionGracePeriodSeconds")
+            if self.ending
+            else spec.get("terminationGracePeriodSeconds")
+        )
         self.grace = 30 if grace is None else grace
-        states = [one.get("state") or {} for key in ("initContainerStatuses", "containerStatuses") for one in status.get(key) or []]
-        self.stopped = self.finished or bool(states) and all("terminated" in state for state in states)
+        states = [
+            one.get("state") or {}
+            for key in ("initContainerStatuses", "containerStatuses")
+            for one in status.get(key) or []
+        ]
+        self.stopped = self.finished or (
+            bool(states) and all("terminated" in state for state in states)
+        )
 
     @property
     def ignores_budgets(self):
@@ -56,24 +77,46 @@ class Pod:
 
     @property
     def held(self):
-        """Whether only finalizers keep the object: the kubelet has let go of the pod, and none of its containers runs."""
+        """Whether only finalizers keep the object.
+
+        The kubelet has let go of the pod, and none of its containers runs.
+        """
         return self.ending and bool(self.finalizers) and self.grace == 0 and self.stopped
 
     @property
     def job(self):
         """(namespace, name, uid) of the Job that it belongs to, or None."""
         owner = self.owner or {}
-        return (self.namespace, owner.get("name"), owner.get("uid")) if owner.get("kind") == "Job" else None
+        return (
+            (self.namespace, owner.get("name"), owner.get("uid"))
+            if owner.get("kind") == "Job"
+            else None
+        )
 
 
 def devices_of(spec):
-    """Names of the devices that the containers of a pod ask for: what a plugin gives has a domain that is not Kubernetes' own."""
-    found = set(name for kind in ("containers", "initContainers") for one in spec.get(kind) or [] for name in (one.get("resources") or {}).get("limits") or {})
-    return sorted(name for name in found if "/" in name and not name.partition("/")[0].endswith("kubernetes.io"))
+    """Names of the devices that the containers of a pod ask for.
+
+    What a plugin gives has a domain that is not Kubernetes' own.
+    """
+    found = {
+        name
+        for kind in ("containers", "initContainers")
+        for one in spec.get(kind) or []
+        for name in (one.get("resources") or {}).get("limits") or {}
+    }
+    return sorted(
+        name
+        for name in found
+        if "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
+    )
 
 
 class Plan:
-    """What a drain does: `evict` [Pod]; `wait` [Pod] that end already; `stay` {name: why}; `refused` and `notes` [sentence]."""
+    """What a drain does: `evict` [Pod]; `wait` [Pod] that end already; `stay` {name: why}.
+
+    `refused` and `notes` [sentence].
+    """
 
     def __init__(self):
         self.evict, self.wait, self.stay, self.refused, self.notes = [], [], {}, [], []
@@ -88,17 +131,24 @@ class Plan:
         by_reason = {}
         for name, why in sorted(self.stay.items()):
             by_reason.setdefault(why, []).append(name)
-        return "; ".join("%s: %s" % (why, names_of(names)) for why, names in sorted(by_reason.items()))
+        return "; ".join(f"{why}: {names_of(names)}" for why, names in sorted(by_reason.items()))
 
 
 def plan(pods, budgets, allow=(), unfinished=frozenset(), seconds=None, restarts=False):
-    """The Plan for these Pods. unfinished: Pod.job of Jobs that have not ended; seconds: the time limit; restarts: whether the kubelet is next."""
+    """The Plan for these Pods. unfinished: Pod.job of Jobs that have not ended; seconds.
+
+    The time limit; restarts: whether the kubelet is next.
+    """
     made, bare, local, crossed, held = Plan(), [], [], [], []
     for pod in sorted(pods, key=lambda one: one.name):
         why = _stays(pod, unfinished)
         if why:
             made.stay[pod.name] = why
-            held += ["%s (%s)" % (pod.name, ", ".join(pod.devices))] if pod.devices and not pod.finished else []
+            held += (
+                ["{} ({})".format(pod.name, ", ".join(pod.devices))]
+                if pod.devices and not pod.finished
+                else []
+            )
         elif pod.ending:
             made.wait.append(pod)
         else:
@@ -108,18 +158,32 @@ def plan(pods, budgets, allow=(), unfinished=frozenset(), seconds=None, restarts
                 local += [pod.name] if pod.local and LOCAL not in allow else []
             crossed.append(disruption.crossing(pod, budgets))
     if bare:
-        made.refused.append("nothing would make these pods again, because no controller owns them: %s; delete or move them, or allow it with "
-                            "kubemend_allow: [%s]" % (names_of(bare), BARE))
+        made.refused.append(
+            "nothing would make these pods again, because no controller owns them:"
+            f" {names_of(bare)}; delete or move them, or allow it with kubemend_allow: [{BARE}]"
+        )
     if local:
-        made.refused.append("these pods would lose what they keep in emptyDir volumes: %s; allow it with kubemend_allow: [%s]"
-                            % (names_of(local), LOCAL))
-    if held and restarts and RESTART not in allow:  # the node asks its own kubelet too, but behind the drain
-        made.refused.append("its kubelet is to be restarted, and these pods, which stay, may lose their devices then: %s; wait for their end, or allow "
-                            "it with kubemend_allow: [%s]" % (names_of(held), RESTART))
+        made.refused.append(
+            f"these pods would lose what they keep in emptyDir volumes: {names_of(local)}; allow it"
+            f" with kubemend_allow: [{LOCAL}]"
+        )
+    # the node asks its own kubelet too, but behind the drain
+    if held and restarts and RESTART not in allow:
+        made.refused.append(
+            "its kubelet is to be restarted, and these pods, which stay, may lose their devices"
+            f" then: {names_of(held)}; wait for their end, or allow it with kubemend_allow:"
+            f" [{RESTART}]"
+        )
     made.refused += [sentence for sentence in crossed if sentence]
-    slow = ["%s (%d s)" % (pod.name, pod.grace) for pod in made.going if seconds is not None and pod.grace > seconds and not pod.finished]
+    slow = [
+        "%s (%d s)" % (pod.name, pod.grace)
+        for pod in made.going
+        if seconds is not None and pod.grace > seconds and not pod.finished
+    ]
     if slow:
-        made.notes.append("the grace period is longer than the time limit of %d s: %s" % (seconds, names_of(slow)))
+        made.notes.append(
+            "the grace period is longer than the time limit of %d s: %s" % (seconds, names_of(slow))
+        )
     made.notes += disruption.tight(made.evict, budgets)
     return made
 
@@ -130,7 +194,10 @@ def _stays(pod, unfinished):
     if (pod.owner or {}).get("kind") == "DaemonSet":
         return "pods of DaemonSets stay, they would come back at once"
     if pod.finished and not pod.ending and pod.job in unfinished:
-        return "finished pods of a Job that has not ended stay: without them older releases run them again"
+        return (
+            "finished pods of a Job that has not ended stay: without them older releases run them"
+            " again"
+        )
     return None
 
 
@@ -147,7 +214,14 @@ def counted(pods):
 
 def ready_of(node):
     """(status, reason) of the Node's Ready condition."""
-    found = next((one for one in (node.get("status") or {}).get("conditions") or [] if one.get("type") == "Ready"), {})
+    found = next(
+        (
+            one
+            for one in (node.get("status") or {}).get("conditions") or []
+            if one.get("type") == "Ready"
+        ),
+        {},
+    )
     return found.get("status") or "Unknown", found.get("reason") or ""
 
 
@@ -156,7 +230,10 @@ def silent(node):
     status, reason = ready_of(node)
     if status in ("True", "False") and not reason.startswith("NodeStatus"):
         return None
-    return "its kubelet does not post its status (Ready is %s%s)" % (status, ", %s" % one_line(reason, 60) if reason else "")
+    return "its kubelet does not post its status (Ready is {}{})".format(
+        status,
+        f", {one_line(reason, 60)}" if reason else "",
+    )
 
 
 def refusal(node, allow=(), held=False):
@@ -164,21 +241,36 @@ def refusal(node, allow=(), held=False):
     name = node["metadata"]["name"]
     dead = silent(node)
     if dead:
-        return ("%s is not drained: %s, so evicted pods would never end; bring the kubelet back first, or when the machine is certainly off, "
-                "taint it with %s" % (name, dead, FENCES[0]))
-    fences = [str(taint.get("key")) for taint in (node.get("spec") or {}).get("taints") or [] if taint.get("key") in FENCES]
+        return (
+            f"{name} is not drained: {dead}, so evicted pods would never end; bring the kubelet"
+            f" back first, or when the machine is certainly off, taint it with {FENCES[0]}"
+        )
+    fences = [
+        str(taint.get("key"))
+        for taint in (node.get("spec") or {}).get("taints") or []
+        if taint.get("key") in FENCES
+    ]
     if FENCED in allow:
         return None
     if fences:
-        return "%s is not drained: it is fenced on purpose (taint %s); allow it with kubemend_allow: [%s]" % (name, ", ".join(fences), FENCED)
+        return (
+            "{} is not drained: it is fenced on purpose (taint {}); allow it with kubemend_allow:"
+            " [{}]".format(name, ", ".join(fences), FENCED)
+        )
     if theirs(node, held):
-        return ("%s is not drained: somebody else cordoned it, and who did may be at work there; uncordon it, or allow it with kubemend_allow: [%s] "
-                "(their cordon stays in any case)" % (name, FENCED))
+        return (
+            f"{name} is not drained: somebody else cordoned it, and who did may be at work there;"
+            f" uncordon it, or allow it with kubemend_allow: [{FENCED}] (their cordon stays in any"
+            " case)"
+        )
     return None
 
 
 def old_lease(lease, now):
-    """The age in seconds of a Lease that is older than its own duration, else None; now: seconds since the epoch."""
+    """The age in seconds of a Lease that is older than its own duration, else None; now.
+
+    Seconds since the epoch.
+    """
     spec = (lease or {}).get("spec") or {}
     renewed = moment(spec.get("renewTime"))
     if renewed is None:
@@ -192,22 +284,32 @@ def moment(text):
     match = re.match(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?Z\Z", str(text))
     if not match:
         return None
-    return calendar.timegm(time.strptime(match.group(1), "%Y-%m-%dT%H:%M:%S")) + float(match.group(2) or 0)
+    return calendar.timegm(time.strptime(match.group(1), "%Y-%m-%dT%H:%M:%S")) + float(
+        match.group(2) or 0
+    )
 
 
 def may_take_out(nodes, name, limit):
-    """None, or the sentence why the node `name` may not be taken out now (kubemend_max_unavailable).
+    """None, or the sentence why the node `name` may not be taken out now
+    (kubemend_max_unavailable).
 
-    nodes: [Node objects], or [{name, ready, unschedulable}]. A node that is not ready itself takes nothing from the cluster.
+    nodes: [Node objects], or [{name, ready, unschedulable}]. A node that is not ready itself takes
+    nothing from the cluster.
     """
     seen = [_availability(node) for node in nodes]
     if not any(ready for one, ready, dummy in seen if one == name):
         return None
-    out = sorted("%s (%s)" % (one, "cordoned" if ready else "not ready") for one, ready, away in seen if one != name and (away or not ready))
+    out = sorted(
+        "{} ({})".format(one, "cordoned" if ready else "not ready")
+        for one, ready, away in seen
+        if one != name and (away or not ready)
+    )
     if len(out) < limit:
         return None
-    return "%s is not taken out, because other nodes are out already: %s; bring them back, or raise kubemend_max_unavailable (%d)" % (
-        name, names_of(out), limit)
+    return (
+        "%s is not taken out, because other nodes are out already: %s; bring them back, or raise"
+        " kubemend_max_unavailable (%d)" % (name, names_of(out), limit)
+    )
 
 
 def _availability(node):
@@ -217,13 +319,19 @@ def _availability(node):
 
 
 def can_dry_run(version):
-    """Whether an API server of this /version keeps to dryRun=All in any case: one that did not would evict."""
+    """Whether an API server of this /version keeps to dryRun=All in any case.
+
+    One that did not would evict.
+    """
     numbers = [re.match(r"\d+", str((version or {}).get(key) or "")) for key in ("major", "minor")]
     return all(numbers) and tuple(int(number.group()) for number in numbers) >= DRY_RUN
 
 
 def eviction_version(resources):
-    """v1 or v1beta1, by the API server's own list of what /api/v1 serves; None when it serves no eviction."""
+    """v1 or v1beta1, by the API server's own list of what /api/v1 serves.
+
+    None when it serves no eviction.
+    """
     for one in (resources or {}).get("resources") or []:
         if one.get("name") == "pods/eviction":
             return one.get("version") or "v1beta1"
@@ -231,17 +339,27 @@ def eviction_version(resources):
 
 
 def remaining(pod, said, budgets, limit):
-    """The clause for a pod that is still there at the end. said: (what became of its eviction, text) or None where none was asked for."""
+    """The clause for a pod that is still there at the end. said.
+
+    (what became of its eviction, text) or None where none was asked for.
+    """
     if pod.ending:
         if pod.held:
-            return "%s: it has ended, and %s holds the object" % (pod.name, ", ".join(pod.finalizers))
-        also = ", and then %s must let go of it" % ", ".join(pod.finalizers) if pod.finalizers else ""
-        return "%s: it is ending, with a grace period of %s s%s" % (pod.name, pod.grace, also)
+            return "{}: it has ended, and {} holds the object".format(
+                pod.name,
+                ", ".join(pod.finalizers),
+            )
+        also = (
+            ", and then {} must let go of it".format(", ".join(pod.finalizers))
+            if pod.finalizers
+            else ""
+        )
+        return f"{pod.name}: it is ending, with a grace period of {pod.grace} s{also}"
     if said is None:
-        return "%s: there was no time left to evict it" % pod.name
+        return f"{pod.name}: there was no time left to evict it"
     kind, text = said
     if kind == disruption.BUDGET:
         return disruption.blocked(pod, budgets, text)
     if kind == disruption.CROSSING:
-        return disruption.crossing(pod, budgets) or "%s: %s" % (pod.name, text)
-    return "%s: %s" % (pod.name, text or "it was evicted within %d s, and stays" % limit)
+        return disruption.crossing(pod, budgets) or f"{pod.name}: {text}"
+    return "{}: {}".format(pod.name, text or "it was evicted within %d s, and stays" % limit)

@@ -1,45 +1,66 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: rejected pods deleted, each looked at again first and kept in the journal as the API had it.
+"""Rejected pods deleted, each looked at again first and kept in the journal as the API had it.
 
-Deleting a Failed pod of a Job that still works grants it another try on older releases: only pods of Jobs that have ended,
-and of none, are deleted. Whose controller is not Kubernetes' own stays, because some of these take a deleted pod for a failure
-and start all of their pods again (Volcano's Job does, by its policy for evicted pods). No finalizer is taken away.
+Deleting a Failed pod of a Job that still works grants it another try on older releases: only pods
+of Jobs that have ended, and of none, are deleted. Whose controller is not Kubernetes' own stays,
+because some of these take a deleted pod for a failure and start all of their pods again (Volcano's
+Job does, by its policy for evicted pods). No finalizer is taken away.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import time
 
-from ...collectors.cluster import jobs as collect_jobs, rejected as collect_rejected
-from ..drain import plan as drain_plan
-from ...state import storage as durable, journal
+from ...collectors.cluster import jobs as collect_jobs
+from ...collectors.cluster import rejected as collect_rejected
 from ...kubeapi.client import ApiError
+from ...state import journal
+from ...state import storage as durable
+from ..drain import plan as drain_plan
 
 UNFINISHED = "has not ended"
 MANY = 3  # pods that stay for the same reason are told together
 GONE = 30  # seconds in which a deleted pod must be gone
-# They replace what has failed, whether it is deleted or not; a Node is the owner of its static pods' mirrors.
-INDIFFERENT = frozenset([("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("", "ReplicationController"), ("", "Node")])
+# They replace what has failed, whether it is deleted or not; a Node is the owner of its static
+# pods' mirrors.
+INDIFFERENT = frozenset(
+    [
+        ("apps", "ReplicaSet"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("", "ReplicationController"),
+        ("", "Node"),
+    ]
+)
 
 
 class Done:
-    """What became of pods, filled as it goes: names that are gone, {name: why it stays}, {name: why it is not gone although deleted}."""
+    """What became of pods, filled as it goes: names that are gone, {name: why it stays}, {name.
+
+    Why it is not gone although deleted}.
+    """
 
     def __init__(self):
-        self.sent = []  # (name, path, uid) of those whose deletion the API server took, or may have taken
+        # (name, path, uid) of those whose deletion the API server took, or may have taken
+        self.sent = []
         self.gone = []
         self.kept = {}
         self.stuck = {}
 
 
 def clean(api, pods, step, done):
-    """Delete these {namespace, name, uid}, as far as nothing speaks against it; `done` holds what happened until an ApiError."""
+    """Delete these {namespace, name, uid}, as far as nothing speaks against it.
+
+    `done` holds what happened until an ApiError.
+    """
     for pod in pods:
-        name, path = "%s/%s" % (pod["namespace"], pod["name"]), "/api/v1/namespaces/%s/pods/%s" % (pod["namespace"], pod["name"])
+        name, path = (
+            "{}/{}".format(pod["namespace"], pod["name"]),
+            "/api/v1/namespaces/{}/pods/{}".format(
+                pod["namespace"],
+                pod["name"],
+            ),
+        )
         item = api.find(path)
         if item is None or item["metadata"].get("uid") != pod["uid"]:
             continue  # somebody else deleted it
@@ -49,7 +70,11 @@ def clean(api, pods, step, done):
             continue
         _keep(item, step)
         try:
-            api.send("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": pod["uid"]}})
+            api.send(
+                "DELETE",
+                path,
+                {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": pod["uid"]}},
+            )
         except ApiError as error:
             if error.code is None or error.code >= 500:
                 done.sent.append((name, path, pod["uid"]))  # nobody knows
@@ -62,20 +87,32 @@ def clean(api, pods, step, done):
         time.sleep(1)
     for one in done.sent:
         if _stays(api, one):
-            done.stuck[one[0]] = "it was deleted and is not gone after %d s%s" % (GONE, _finalizers(api, one[1]))
+            done.stuck[one[0]] = "it was deleted and is not gone after %d s%s" % (
+                GONE,
+                _finalizers(api, one[1]),
+            )
         else:
             done.gone.append(one[0])
 
 
 def told(done):
-    """What became of them in one sentence: the many pods of unfinished Jobs, which is as it should be, must not hide the others."""
+    """What became of them in one sentence.
+
+    The many pods of unfinished Jobs, which is as it should be, must not hide the others.
+    """
     groups = {}
     for name, why in sorted(done.stuck.items()) + sorted(done.kept.items()):
         groups.setdefault(why, []).append(name)
     parts = ["%d pods deleted" % len(done.gone)]
-    for why in sorted(groups, key=lambda one: (groups[one][0] not in done.stuck, UNFINISHED in one, one)):
+    for why in sorted(
+        groups, key=lambda one: (groups[one][0] not in done.stuck, UNFINISHED in one, one)
+    ):
         names = groups[why]
-        parts += ["%s stays: %s" % (name, why) for name in names] if len(names) < MANY else ["%s stay: %s" % (drain_plan.names_of(names), why)]
+        parts += (
+            [f"{name} stays: {why}" for name in names]
+            if len(names) < MANY
+            else [f"{drain_plan.names_of(names)} stay: {why}"]
+        )
     return "; ".join(parts)
 
 
@@ -90,12 +127,22 @@ def _why_not(api, item):
     if (group, owner.get("kind")) in INDIFFERENT:
         return None
     if (group, owner.get("kind")) != ("batch", "Job"):
-        return "its owner %s/%s of %s is not Kubernetes' own, and may start its pods again over this: see what that controller does first" % (
-            owner.get("kind"), owner.get("name"), group or "an unknown API")
-    job = api.find("/apis/batch/v1/namespaces/%s/jobs/%s" % (meta["namespace"], owner["name"]))
-    if job is None or (job.get("metadata") or {}).get("uid") != owner.get("uid") or collect_jobs.job_of(job)["finished"]:
+        return (
+            "its owner {}/{} of {} is not Kubernetes' own, and may start its pods again over this:"
+            " see what that controller does first".format(
+                owner.get("kind"), owner.get("name"), group or "an unknown API"
+            )
+        )
+    job = api.find("/apis/batch/v1/namespaces/{}/jobs/{}".format(meta["namespace"], owner["name"]))
+    if (
+        job is None
+        or (job.get("metadata") or {}).get("uid") != owner.get("uid")
+        or collect_jobs.job_of(job)["finished"]
+    ):
         return None
-    return "its Job %s %s: without this pod it would get another try" % (owner["name"], UNFINISHED)
+    return "its Job {} {}: without this pod it would get another try".format(
+        owner["name"], UNFINISHED
+    )
 
 
 def _keep(item, step):
@@ -103,8 +150,11 @@ def _keep(item, step):
     with step.exclusive() as root_fd:
         with durable.descriptor(durable.private_folder(journal.FOLDER, root_fd)) as runs:
             with durable.descriptor(durable.private_folder(step.run_id, runs)) as fd:
-                with durable.told("nothing more was deleted, because the journal in %s cannot be written" % step.root):
-                    durable.put("pod-%s.json" % item["metadata"]["uid"], item, fd)
+                with durable.told(
+                    f"nothing more was deleted, because the journal in {step.root} cannot be"
+                    " written"
+                ):
+                    durable.put("pod-{}.json".format(item["metadata"]["uid"]), item, fd)
 
 
 def _stays(api, one):
@@ -114,4 +164,4 @@ def _stays(api, one):
 
 def _finalizers(api, path):
     found = ((api.find(path) or {}).get("metadata") or {}).get("finalizers")
-    return "; %s holds it" % ", ".join(found) if found else ""
+    return "; {} holds it".format(", ".join(found)) if found else ""

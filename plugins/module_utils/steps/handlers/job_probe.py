@@ -1,15 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a short Job that must get exactly one pod, and is removed again.
+"""A short Job that must get exactly one pod, and is removed again.
 
-Pods are counted as they are made: a surplus one lives about a second, and whether the pod ever runs does not matter. It
-is made of an image that a node has, and never pulls one. What an interrupted probe left is found by its label.
+Pods are counted as they are made: a surplus one lives about a second, and whether the pod ever runs
+does not matter. It is made of an image that a node has, and never pulls one. What an interrupted
+probe left is found by its label.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import time
 
@@ -17,19 +14,24 @@ from ...kubeapi.client import ApiError
 from ...system.runtime_tool import PAUSE_IMAGE
 
 NAMESPACE = "kube-system"  # it is there, it admits, and few quotas or policies reach into it
-# both, because a pinned pod that an interrupted run left is ours, too, and its kubelet brings it back as often as it is deleted
+# both, because a pinned pod that an interrupted run left is ours, too, and its kubelet brings it
+# back as often as it is deleted
 LABELS = {"app.kubernetes.io/managed-by": "kubemend", "app.kubernetes.io/component": "probe"}
-SELECTOR = {"labelSelector": ",".join("%s=%s" % pair for pair in sorted(LABELS.items()))}
-JOBS = "/apis/batch/v1/namespaces/%s/jobs" % NAMESPACE
-PODS = "/api/v1/namespaces/%s/pods" % NAMESPACE
+SELECTOR = {"labelSelector": ",".join("{}={}".format(*pair) for pair in sorted(LABELS.items()))}
+JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 WINDOW = 6  # seconds of one look; there is a second one after that which saw the first pod
-PATIENCE = 50  # seconds for the first pod: a controller manager that is to lead waits for the former lease to end
+# seconds for the first pod: a controller manager that is to lead waits for the former lease to end
+PATIENCE = 50
 GONE = 30  # seconds in which the pods must be gone
 ROLES = ("master", "control-plane")
 
 
 def probe(api, run_id):
-    """Names of the pods that the Job got. Whatever happens, the Job and what earlier ones left are removed."""
+    """Names of the pods that the Job got.
+
+    Whatever happens, the Job and what earlier ones left are removed.
+    """
     sweep(api)
     made = []
     try:
@@ -53,14 +55,22 @@ def sweep(api):
         time.sleep(1)
         left = [pod["metadata"]["name"] for pod in api.items(PODS, SELECTOR)]
     if left:
-        raise ApiError("error", "pods of the probe are not gone after %d s: %s; delete them (kubectl -n %s delete pod -l %s)"
-                       % (GONE, ", ".join(sorted(left)), NAMESPACE, SELECTOR["labelSelector"]))
+        raise ApiError(
+            "error",
+            "pods of the probe are not gone after %d s: %s; delete them (kubectl -n %s delete pod"
+            " -l %s)" % (GONE, ", ".join(sorted(left)), NAMESPACE, SELECTOR["labelSelector"]),
+        )
 
 
 def _delete(api, path, meta):
-    options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background", "preconditions": {"uid": meta["uid"]}}
+    options = {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": meta["uid"]},
+    }
     try:
-        api.send("DELETE", "%s/%s" % (path, meta["name"]), options)
+        api.send("DELETE", "{}/{}".format(path, meta["name"]), options)
     except ApiError as error:
         if error.code not in (404, 409):  # gone already, or gone and made anew
             raise
@@ -77,20 +87,32 @@ def _observed(api, job, made):
         # from before the Job each time: the API server tells everything since once more
         for event in api.watch(PODS, dict(SELECTOR, resourceVersion=version), WINDOW):
             if event.get("type") == "ERROR":
-                raise ApiError("error", "the watch ended: %s" % (event.get("object") or {}).get("message"))
+                raise ApiError(
+                    "error",
+                    "the watch ended: {}".format((event.get("object") or {}).get("message")),
+                )
             meta = (event.get("object") or {}).get("metadata") or {}
             if any(owner.get("uid") == uid for owner in meta.get("ownerReferences") or []):
                 names[meta["uid"]] = meta["name"]
-        if again or not names and time.monotonic() >= end:
+        if again or (not names and time.monotonic() >= end):
             return sorted(names.values())
 
 
 def _place(api):
-    """(node, image) of a node that can take the pod and has an image of a container that only waits; (None, a name) without."""
+    """(node, image) of a node that can take the pod and has an image of a container that only
+    waits; (None, a name) without.
+    """
     for node in api.items("/api/v1/nodes"):
         status, spec = node.get("status") or {}, node.get("spec") or {}
-        ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or [])
-        foreign = [taint for taint in spec.get("taints") or [] if not str(taint.get("key")).startswith("node-role.kubernetes.io/")]
+        ready = any(
+            one.get("type") == "Ready" and one.get("status") == "True"
+            for one in status.get("conditions") or []
+        )
+        foreign = [
+            taint
+            for taint in spec.get("taints") or []
+            if not str(taint.get("key")).startswith("node-role.kubernetes.io/")
+        ]
         names = [name for image in status.get("images") or [] for name in image.get("names") or []]
         found = [name for name in names if PAUSE_IMAGE.search(name)]
         host = ((node.get("metadata") or {}).get("labels") or {}).get("kubernetes.io/hostname")
@@ -101,15 +123,45 @@ def _place(api):
 
 def _job(run_id, host, image):
     amounts = {"cpu": "10m", "memory": "32Mi"}
-    container = {"name": "probe", "image": image, "imagePullPolicy": "Never", "resources": {"requests": amounts, "limits": amounts},
-                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
-    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": False, "enableServiceLinks": False,
-           "containers": [container], "tolerations": [{"key": "node-role.kubernetes.io/" + role, "operator": "Exists"} for role in ROLES],
-           "securityContext": {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}}}
+    container = {
+        "name": "probe",
+        "image": image,
+        "imagePullPolicy": "Never",
+        "resources": {"requests": amounts, "limits": amounts},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "containers": [container],
+        "tolerations": [
+            {"key": "node-role.kubernetes.io/" + role, "operator": "Exists"} for role in ROLES
+        ],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65534,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
     if host:
         pod["nodeSelector"] = {"kubernetes.io/hostname": host}
-    return {"apiVersion": "batch/v1", "kind": "Job",
-            "metadata": {"name": "kubemend-probe-" + run_id.lower(), "namespace": NAMESPACE, "labels": LABELS},
-            # it ends by itself should nobody come back to remove it
-            "spec": {"parallelism": 1, "completions": 1, "backoffLimit": 0, "activeDeadlineSeconds": 120, "ttlSecondsAfterFinished": 120,
-                     "template": {"metadata": {"labels": LABELS}, "spec": pod}}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "kubemend-probe-" + run_id.lower(),
+            "namespace": NAMESPACE,
+            "labels": LABELS,
+        },
+        # it ends by itself should nobody come back to remove it
+        "spec": {
+            "parallelism": 1,
+            "completions": 1,
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": 120,
+            "ttlSecondsAfterFinished": 120,
+            "template": {"metadata": {"labels": LABELS}, "spec": pod},
+        },
+    }

@@ -1,38 +1,56 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: limits of logins of this node, in one file of ours in limits.d. No file of anybody else's is touched.
+"""Limits of logins of this node, in one file of ours in limits.d.
 
-pam_limits reads it when a session opens: a session that is open keeps what it has, and so its operator's way back. A value that no process can
-have here would shut every other login out, so that the ceiling is read once more at the last moment.
+No file of anybody else's is touched.
+
+pam_limits reads it when a session opens: a session that is open keeps what it has, and so its
+operator's way back. A value that no process can have here would shut every other login out, so that
+the ceiling is read once more at the last moment.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import re
 
-from .. import preconditions as guard, managed_file as own_file
-from ...state import step_record as proof
-from ...system import files
 from ...collectors.node import limits
+from ...state import step_record as proof
 from ...state.storage import ChangeError
+from ...system import files
+from .. import managed_file as own_file
+from .. import preconditions as guard
 
 REMEDY = "file_limit"
 SECONDS = 30
-HEADER = b"# Made by kubemend: hard limits of logins, from the next login on. A soft limit is raised with ulimit -S, up to the hard one.\n"
+HEADER = (
+    b"# Made by kubemend: hard limits of logins, from the next login on. A soft limit is raised"
+    b" with ulimit -S, up to the hard one.\n"
+)
 KEY = re.compile(r"[!-\"$-~]+ hard (nofile|nproc)\Z")  # a domain has no blank and no #
 
 
 def do(step, wanted, host, dummy_params=None):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, lines {domain type item: number}}."""
+    """(how its proof ended, why, what was seen). step: on whose behalf; wanted.
+
+    The plan's step, its change {path, lines {domain type item: number}}.
+    """
     path = wanted["change"]["path"]
     try:
-        lines = dict((demanded(key), int(value)) for key, value in sorted(wanted["change"]["lines"].items()))
+        lines = {
+            demanded(key): int(value) for key, value in sorted(wanted["change"]["lines"].items())
+        }
         demand_possible(lines, host)
-        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "lines": lines, "expect": {},
-                  "guard": wanted.get("guard"), "former": None}
+        record = {
+            "component": None,
+            "host": host,
+            "remedy": REMEDY,
+            "limit": SECONDS,
+            "kind": "none",
+            "path": path,
+            "lines": lines,
+            "expect": {},
+            "guard": wanted.get("guard"),
+            "former": None,
+        }
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:
@@ -41,36 +59,59 @@ def do(step, wanted, host, dummy_params=None):
         own_file.write(path, lambda present: merged(present, lines), step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return proof.ended(step, state, "%s of %s could not be written (%s): no limit was changed; see what lies there" % (path, host, files.one_line(error)))
+        return proof.ended(
+            step,
+            state,
+            f"{path} of {host} could not be written ({files.one_line(error)}): no limit was"
+            " changed; see what lies there",
+        )
     return proof.ended(step, proof.PROVEN, None, {"lines": lines})
 
 
 def demanded(key):
     """The key, where it is one that we write; guard.Refused."""
     if not KEY.match(key):
-        raise guard.Refused("%s is no limit of a login that is written here" % files.one_line(key, 80))
+        raise guard.Refused(
+            f"{files.one_line(key, 80)} is no limit of a login that is written here"
+        )
     return key
 
 
 def demand_possible(lines, host):
-    """guard.Refused where a line asks for more than a process can have now: pam_limits would refuse the login."""
+    """guard.Refused where a line asks for more than a process can have now.
+
+    Pam_limits would refuse the login.
+    """
     for item in ("nofile", "nproc"):
         most = max([0] + [value for key, value in lines.items() if key.endswith(" " + item)])
         if not most:
             continue
         above = ceiling(item)
         if above is None:
-            raise guard.Refused("nobody can tell how large a hard limit of %s may be on %s: nothing was changed" % (item, host))
+            raise guard.Refused(
+                f"nobody can tell how large a hard limit of {item} may be on {host}: nothing was"
+                " changed"
+            )
         if most > above[0] >= 0:
-            raise guard.Refused("%s %d is above %d (%s) on %s: logins would be refused, and nothing was changed" % ((item, most) + above + (host,)))
+            raise guard.Refused(
+                "%s %d is above %d (%s) on %s: logins would be refused, and nothing was changed"
+                % ((item, most, *above, host))
+            )
 
 
 def ceiling(item):
-    """(what no hard limit may exceed, whose it is), -1 without one; None where it cannot be read."""
+    """(what no hard limit may exceed, whose it is), -1 without one.
+
+    None where it cannot be read.
+    """
     init = limits.init()
     if init is None or init["cap_sys_resource"] is None:
         return None
-    bounds = [] if init["cap_sys_resource"] or init[item][1] < 0 else [(init[item][1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE")]
+    bounds = (
+        []
+        if init["cap_sys_resource"] or init[item][1] < 0
+        else [(init[item][1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE")]
+    )
     if item == "nofile":
         text = limits.kernel().get("fs.nr_open", "")
         if not text.isdigit():
@@ -102,4 +143,4 @@ def resumed(record, dummy_step=None):
     """What was interrupted, ended: (how its proof ends, why)."""
     if not own_file.says(record["path"], lambda present: merged(present, record["lines"])):
         return proof.NOT_DONE, "nothing of it was written"
-    return proof.PROVEN, "%s holds it" % record["path"]
+    return proof.PROVEN, "{} holds it".format(record["path"])

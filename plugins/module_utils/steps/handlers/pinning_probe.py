@@ -1,27 +1,29 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the proof that this node pins: a static pod of ours gets CPUs alone, and its cgroup has those and no others.
+"""The proof that this node pins.
 
-A static pod needs no scheduler and no API server, so that a cordoned node can show it before anybody else's pod comes. It is of an image
-that the node has and that only waits; its file is taken away whatever came of it, and by the next run where this one was killed.
+A static pod of ours gets CPUs alone, and its cgroup has those and no others.
+
+A static pod needs no scheduler and no API server, so that a cordoned node can show it before
+anybody else's pod comes. It is of an image that the node has and that only waits; its file is taken
+away whatever came of it, and by the next run where this one was killed.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import json
 import os
 import time
 
-from .. import file_change as change, preconditions as guard, kubelet_restart
-from ...state import storage as durable, step_record as proof
-from ...system import runtime_tool as runtime
-from ...system import files, procfs
-from ...collectors.node import pinning
 from ...collectors import registry as spec
+from ...collectors.node import pinning
+from ...state import step_record as proof
+from ...state import storage as durable
 from ...state.storage import ChangeError
+from ...system import files, procfs
+from ...system import runtime_tool as runtime
+from .. import file_change as change
+from .. import kubelet_restart
+from .. import preconditions as guard
 
 REMEDY = "pinned_pod"
 NAME, NAMESPACE = "kubemend-pinned", "kube-system"
@@ -34,50 +36,89 @@ KEPT = "a test pod is not put back"
 
 
 def do(step, wanted, host, dummy_params=None):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, whole_cores, state}."""
+    """(how its proof ended, why, what was seen). step: on whose behalf; wanted.
+
+    The plan's step, its change {path, whole_cores, state}.
+    """
     told = wanted["change"]
     try:
-        evidence, count = _demand(told, host), threads(pinning.topology()) if told["whole_cores"] else 1
+        evidence, count = (
+            _demand(told, host),
+            (threads(pinning.topology()) if told["whole_cores"] else 1),
+        )
         data = manifest(_image(evidence, host), count)
-        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": told["path"], "expect": {},
-                  "made": not os.path.lexists(os.path.dirname(told["path"])), "guard": wanted.get("guard"), "former": None}
+        record = {
+            "component": None,
+            "host": host,
+            "remedy": REMEDY,
+            "limit": SECONDS,
+            "kind": "none",
+            "path": told["path"],
+            "expect": {},
+            "made": not os.path.lexists(os.path.dirname(told["path"])),
+            "guard": wanted.get("guard"),
+            "former": None,
+        }
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:
         return proof.NOT_DONE, str(error), {}
     try:
-        change.create_file(told["path"], data, step.also(keep=KEPT), change.Attributes(0o600), make_folder=True)
+        change.create_file(
+            told["path"], data, step.also(keep=KEPT), change.Attributes(0o600), make_folder=True
+        )
     except (ChangeError, OSError) as error:
-        why = "%s of %s was not written: %s" % (told["path"], host, files.one_line(error))
-        return _open(step, why) if getattr(error, "changed", False) else proof.ended(step, proof.NOT_DONE, why)
+        why = "{} of {} was not written: {}".format(told["path"], host, files.one_line(error))
+        return (
+            _open(step, why)
+            if getattr(error, "changed", False)
+            else proof.ended(step, proof.NOT_DONE, why)
+        )
     cpus, reason = _pinned(evidence, told["state"], count)
     left = _removed(record, step)
     if left:
         return _open(step, "; ".join(part for part in (reason, left) if part))
     left = _gone(evidence)
     if reason or left:
-        told = (reason and "no CPU is given to a pod alone on %s: %s" % (host, reason), left)
+        told = (reason and f"no CPU is given to a pod alone on {host}: {reason}", left)
         return proof.ended(step, proof.FAILED, "; ".join(part for part in told if part))
-    return proof.ended(step, proof.PROVEN, "a pod of ours had CPUs %s alone" % cpus)
+    return proof.ended(step, proof.PROVEN, f"a pod of ours had CPUs {cpus} alone")
 
 
 def _open(step, why):
-    """As remedies answer, of a file that lies there still and that a kubelet runs: the record stays open, so that the next run takes it away."""
+    """As remedies answer, of a file that lies there still and that a kubelet runs.
+
+    The record stays open, so that the next run takes it away.
+    """
     why += "; the next run takes it away (KM902)"
     proof.tell(step.run_id, step.step, why, step.root, "ended_so")
     return proof.FAILED, why, {}
 
 
 def _demand(told, host):
-    """The kubelet's evidence, or guard.Refused: a healthy one, that starts what lies in this folder, and nothing of that name there."""
+    """The kubelet's evidence, or guard.Refused.
+
+    A healthy one, that starts what lies in this folder, and nothing of that name there.
+    """
     found = kubelet_restart.look(host)
     if not found.healthy:
-        raise guard.Refused("the kubelet of %s is not healthy, so that no pod shows anything: mend it first (journalctl -u kubelet)" % host)
+        raise guard.Refused(
+            f"the kubelet of {host} is not healthy, so that no pod shows anything: mend it first"
+            " (journalctl -u kubelet)"
+        )
     folder = found.evidence.get("static_pod_path")
     if not folder or os.path.join(folder, FILE) != told["path"]:
-        raise guard.Refused("the kubelet of %s starts no static pods from %s; %s" % (host, os.path.dirname(told["path"]), guard.OLD))
+        raise guard.Refused(
+            "the kubelet of {} starts no static pods from {}; {}".format(
+                host, os.path.dirname(told["path"]), guard.OLD
+            )
+        )
     if os.path.lexists(told["path"]):
-        raise guard.Refused("%s is there already on %s: see whose it is, and take it away" % (told["path"], host))
+        raise guard.Refused(
+            "{} is there already on {}: see whose it is, and take it away".format(
+                told["path"], host
+            )
+        )
     return found.evidence
 
 
@@ -86,28 +127,58 @@ def _image(evidence, host):
     try:
         names = runtime.find(evidence).images()
     except runtime.RuntimeDown as error:
-        raise guard.Refused("the runtime of %s does not tell its images (%s): nothing was started" % (host, error))
+        raise guard.Refused(
+            f"the runtime of {host} does not tell its images ({error}): nothing was started"
+        )
     found = sorted(name for name in names if runtime.PAUSE_IMAGE.search(name))
     if not found:
-        raise guard.Refused("%s has no image of a container that only waits (pause), as far as crictl, ctr or docker tells: nothing was started" % host)
+        raise guard.Refused(
+            f"{host} has no image of a container that only waits (pause), as far as crictl, ctr or"
+            " docker tells: nothing was started"
+        )
     return found[-1]
 
 
 def threads(rows):
-    """How many CPUs a core has, of pinning.topology: what a policy that gives whole cores alone can be asked for."""
-    cores = set((core, socket) for dummy, core, socket, dummy in rows)
+    """How many CPUs a core has, of pinning.topology.
+
+    What a policy that gives whole cores alone can be asked for.
+    """
+    cores = {(core, socket) for dummy, core, socket, dummy in rows}
     return max(1, len(rows) // len(cores)) if cores else 1
 
 
 def manifest(image, cpus):
     """The pod, as bytes: Guaranteed, with whole CPUs, of an image that is never fetched."""
     amounts = {"cpu": str(cpus), "memory": "32Mi"}
-    container = {"name": "pinned", "image": image, "imagePullPolicy": "Never", "resources": {"requests": amounts, "limits": amounts},
-                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
-    meta = {"name": NAME, "namespace": NAMESPACE, "labels": {"app.kubernetes.io/managed-by": "kubemend", "app.kubernetes.io/component": "pinned"}}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta,
-           "spec": {"containers": [container], "restartPolicy": "Always", "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": False,
-                    "enableServiceLinks": False, "hostNetwork": True}}
+    container = {
+        "name": "pinned",
+        "image": image,
+        "imagePullPolicy": "Never",
+        "resources": {"requests": amounts, "limits": amounts},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    meta = {
+        "name": NAME,
+        "namespace": NAMESPACE,
+        "labels": {
+            "app.kubernetes.io/managed-by": "kubemend",
+            "app.kubernetes.io/component": "pinned",
+        },
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {
+            "containers": [container],
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": 1,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "hostNetwork": True,
+        },
+    }
     return (json.dumps(pod, indent=1, sort_keys=True) + "\n").encode("utf-8")
 
 
@@ -117,7 +188,10 @@ def _pinned(evidence, path, count):
     while time.monotonic() < end:
         own = _container(evidence)
         if own is None:
-            reason = "its container did not start within %d s (journalctl -u kubelet; kubectl -n %s describe pod %s-<node>)" % (RUNS, NAMESPACE, NAME)
+            reason = (
+                "its container did not start within %d s (journalctl -u kubelet; kubectl -n %s"
+                " describe pod %s-<node>)" % (RUNS, NAMESPACE, NAME)
+            )
         else:
             given, reason = alone(files.text(path, 16 * 1024 * 1024), own, count)
             if reason is None:
@@ -127,21 +201,30 @@ def _pinned(evidence, path, count):
 
 
 def alone(text, own, count):
-    """(the CPUs that the state gives this container alone, None; or None, why it has none). own: of the collector pinning."""
+    """(the CPUs that the state gives this container alone, None; or None, why it has none). own.
+
+    Of the collector pinning.
+    """
     try:
         state = json.loads(text or "")
         entries, default = state.get("entries") or {}, numbers(state["defaultCpuSet"])
-        given = entries.get(own["container_id"])  # releases before 1.18 name containers by their ids
-        given = given if isinstance(given, str) else (entries.get(own["pod_uid"]) or {}).get("pinned")
+        # releases before 1.18 name containers by their ids
+        given = entries.get(own["container_id"])
+        given = (
+            given if isinstance(given, str) else (entries.get(own["pod_uid"]) or {}).get("pinned")
+        )
         cpus = numbers(given or "")
     except (ValueError, KeyError, AttributeError, TypeError):
         return None, "the CPU manager's state cannot be read"
     if not cpus:
         return None, "the CPU manager's state has no entry for it"
     if len(cpus) != count or cpus & default:
-        return None, "the CPU manager's state gives it %s of which %s are everybody's" % (given, sorted(cpus & default) or "none")
+        return None, "the CPU manager's state gives it {} of which {} are everybody's".format(
+            given,
+            sorted(cpus & default) or "none",
+        )
     if numbers(own["cpus"] or "") != cpus:
-        return None, "the state gives it %s, and its cgroup %s" % (given, own["cpus"])
+        return None, "the state gives it {}, and its cgroup {}".format(given, own["cpus"])
     return given, None
 
 
@@ -158,8 +241,15 @@ def numbers(text):
 def _container(evidence):
     """Our container as it runs, None where it does not yet."""
     seen = pinning.collect(spec.Context({}, procfs.of_interest(), {"kubelet": evidence}))
-    mine = "%s/%s-" % (NAMESPACE, NAME)
-    return next((one for one in seen["containers"] or () if (one["pod"] or "").startswith(mine) and one["name"] == "pinned"), None)
+    mine = f"{NAMESPACE}/{NAME}-"
+    return next(
+        (
+            one
+            for one in seen["containers"] or ()
+            if (one["pod"] or "").startswith(mine) and one["name"] == "pinned"
+        ),
+        None,
+    )
 
 
 def _removed(record, step):
@@ -168,10 +258,15 @@ def _removed(record, step):
     try:
         if os.path.lexists(path):
             change.move_out(path, durable.digest(files.read(path, 65536)), step.also(keep=KEPT))
-        if record.get("made") and os.path.isdir(os.path.dirname(path)) and not os.listdir(os.path.dirname(path)):
-            os.rmdir(os.path.dirname(path))  # kubeadm's workers have none: the kubelet looks for it every 20 s all the same
+        if (
+            record.get("made")
+            and os.path.isdir(os.path.dirname(path))
+            and not os.listdir(os.path.dirname(path))
+        ):
+            # kubeadm's workers have none: the kubelet looks for it every 20 s all the same
+            os.rmdir(os.path.dirname(path))
     except (ChangeError, OSError) as error:
-        return "%s is still there (%s): remove it" % (path, files.one_line(error))
+        return f"{path} is still there ({files.one_line(error)}): remove it"
     return None
 
 
@@ -196,5 +291,8 @@ def resumed(record, step):
     try:
         trouble = _gone(kubelet_restart.look(record["host"]).evidence)
     except guard.Refused as error:
-        trouble = "%s; %s is away, so that its pod goes once the kubelet runs" % (error, record["path"])
+        trouble = "{}; {} is away, so that its pod goes once the kubelet runs".format(
+            error,
+            record["path"],
+        )
     return (proof.FAILED, trouble) if trouble else (proof.NOT_DONE, "its test pod is gone")

@@ -1,52 +1,83 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: more open files for a service of this node: a drop-in of ours, and its running processes told as far as the kernel lets us.
+"""More open files for a service of this node.
 
-systemd is not told: a daemon-reload can take devices away from containers. The file counts from the unit's next start after one, and nothing restarts,
-unless its operator allowed that by name: then systemd is told and the unit restarted, and where it does not come up with the limit, the file is taken
-back and it is started as before. Nothing is ever lowered. The file first: whoever finds a killed run ends it by what comes after.
+A drop-in of ours, and its running processes told as far as the kernel lets us.
+
+systemd is not told: a daemon-reload can take devices away from containers. The file counts from the
+unit's next start after one, and nothing restarts, unless its operator allowed that by name: then
+systemd is told and the unit restarted, and where it does not come up with the limit, the file is
+taken back and it is started as before. Nothing is ever lowered. The file first: whoever finds a
+killed run ends it by what comes after.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import base64
 import os
 import re
 import time
 
-from . import login_limit as file_limit
-from .. import preconditions as guard, kubelet_restart, managed_file as own_file, service_restart as unit_restart
-from ...state import step_record as proof
-from ...system import command, files, procfs, systemd as unit
 from ...collectors.node import limits
+from ...state import step_record as proof
 from ...state.storage import ChangeError
+from ...system import command, files, procfs
+from ...system import systemd as unit
+from .. import (
+    kubelet_restart,
+)
+from .. import (
+    managed_file as own_file,
+)
+from .. import (
+    preconditions as guard,
+)
+from .. import (
+    service_restart as unit_restart,
+)
+from . import login_limit as file_limit
 
 REMEDY = "unit_limit"
 SECONDS = 30
 PROC = "/proc"
 LINE = re.compile(r"([1-9][0-9]*)(:([1-9][0-9]*|infinity))?\Z")
-HEADER = b"# Made by kubemend: a process of this unit had as many files open as it may. It counts from its next start after a daemon-reload.\n"
+HEADER = (
+    b"# Made by kubemend: a process of this unit had as many files open as it may. It counts from"
+    b" its next start after a daemon-reload.\n"
+)
 KEY = b"LimitNOFILE"
 ASKED = "systemd was asked to restart it"
 SETTLED = 5  # seconds until what systemd was asked for has begun
 
 
 def do(step, wanted, host, dummy_params=None, proc=PROC):
-    """(how its proof ended, why, what was seen). wanted: the plan's step, its change {path, unit, line, processes [{pid, ticks, soft, hard, select}], restart}.
+    """(how its proof ended, why, what was seen). wanted.
 
-    line: None where the unit gives as much already, or is transient. soft, hard: None where the kernel would not take them, or the program may use
-    select(), which select says. restart: the soft limit that the unit has to have at once, by a restart; none where there is no such key.
+    The plan's step, its change {path, unit, line, processes [{pid, ticks, soft, hard, select}],
+    restart}.
+
+    line: None where the unit gives as much already, or is transient. soft, hard: None where the
+    kernel would not take them, or the program may use select(), which select says. restart: the
+    soft limit that the unit has to have at once, by a restart; none where there is no such key.
     """
     asked = wanted["change"]
     name, line, restart = asked.get("unit"), asked.get("line"), asked.get("restart")
     try:
         _demand(name, line, asked["path"], host, restart)
         those = _there(name, asked.get("processes") or [], proc, host)
-        record = {"component": None, "host": host, "remedy": REMEDY, "limit": unit_restart.SECONDS if restart else SECONDS, "kind": "none",
-                  "path": asked["path"], "line": line, "unit": name, "processes": those, "expect": {}, "guard": wanted.get("guard"), "former": None}
+        record = {
+            "component": None,
+            "host": host,
+            "remedy": REMEDY,
+            "limit": unit_restart.SECONDS if restart else SECONDS,
+            "kind": "none",
+            "path": asked["path"],
+            "line": line,
+            "unit": name,
+            "processes": those,
+            "expect": {},
+            "guard": wanted.get("guard"),
+            "former": None,
+        }
         if restart:
             record.update(_restarting(name, wanted, host, proc))
         if proof.claim(step, record) is not None:
@@ -58,62 +89,120 @@ def do(step, wanted, host, dummy_params=None, proc=PROC):
             own_file.write(asked["path"], lambda present: merged(present, line), step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return proof.ended(step, state, "%s of %s could not be written (%s): no limit was changed; see what lies there" % (
-            asked["path"], host, files.one_line(error)))
+        return proof.ended(
+            step,
+            state,
+            "{} of {} could not be written ({}): no limit was changed; see what lies there".format(
+                asked["path"], host, files.one_line(error)
+            ),
+        )
     if restart:
         return proof.ended(step, *_restarted(step, record))
     seen, refused = run(those, proc)
     if line is None and not seen:
         return proof.ended(step, proof.NOT_DONE, "; ".join(refused) or "there was nothing to do")
-    return proof.ended(step, proof.PROVEN, "; ".join(refused) or None, {"running": seen, "line": line})
+    return proof.ended(
+        step, proof.PROVEN, "; ".join(refused) or None, {"running": seen, "line": line}
+    )
 
 
 def _restarting(name, wanted, host, proc):
-    """What the record of a restart holds besides: the process that must go, and the bytes of our file as they are; guard.Refused where it must not be."""
+    """What the record of a restart holds besides.
+
+    The process that must go, and the bytes of our file as they are; guard.Refused where it must not
+    be.
+    """
     group, path = _show(name, host).get("ControlGroup", [""])[0], wanted["change"]["path"]
-    members = [int(pid) for pid in os.listdir(proc) if pid.isdigit() and within(int(pid), group, proc)]
-    main = unit_restart.check(name, host, (wanted.get("guard") or {}).get("allow") or [], path, members)
+    members = [
+        int(pid) for pid in os.listdir(proc) if pid.isdigit() and within(int(pid), group, proc)
+    ]
+    main = unit_restart.check(
+        name, host, (wanted.get("guard") or {}).get("allow") or [], path, members
+    )
     try:
         before = own_file.read(path)
     except OSError as error:
-        raise guard.Refused("%s of %s cannot be read (%s): nothing was changed" % (path, host, files.one_line(error)))
-    return {"restart": wanted["change"]["restart"], "main": list(main), "before": None if before is None else base64.b64encode(before).decode()}
+        raise guard.Refused(
+            f"{path} of {host} cannot be read ({files.one_line(error)}): nothing was changed"
+        )
+    return {
+        "restart": wanted["change"]["restart"],
+        "main": list(main),
+        "before": None if before is None else base64.b64encode(before).decode(),
+    }
 
 
 def _restarted(step, record):
-    """(state, why, seen) of the restart that the file waits for; the file and the service as they were where it does not come up with its limit."""
+    """(state, why, seen) of the restart that the file waits for.
+
+    The file and the service as they were where it does not come up with its limit.
+    """
     name, host = record["unit"], record["host"]
     proof.tell(step.run_id, step.step, ASKED, step.root, "phase")
-    if (proof.read(step.run_id, step.step, step.root) or {}).get("phase") != ASKED:  # a later run would not know what to do with it
-        return _back(step, record, "%s of %s was not restarted, because that cannot be recorded" % (name, host), restart=False)
+    # a later run would not know what to do with it
+    if (proof.read(step.run_id, step.step, step.root) or {}).get("phase") != ASKED:
+        return _back(
+            step,
+            record,
+            f"{name} of {host} was not restarted, because that cannot be recorded",
+            restart=False,
+        )
     told = unit_restart.restart(name)
     pid, why = unit_restart.wait(name, record["main"], record["restart"])
     if pid and not why:
         return proof.PROVEN, None, {"pid": pid, "ticks": procfs.ticks(pid), "line": record["line"]}
-    return _back(step, record, "%s of %s was restarted and %s: %s" % (
-        name, host, "has no more" if pid else "is not well", "; ".join(filter(None, [why, told]))), restart=not pid)
+    return _back(
+        step,
+        record,
+        "{} of {} was restarted and {}: {}".format(
+            name,
+            host,
+            "has no more" if pid else "is not well",
+            "; ".join(filter(None, [why, told])),
+        ),
+        restart=not pid,
+    )
 
 
 def _back(step, record, reason, restart=True):
-    """Our file as it was, and the unit started with that. restart: whether it is down; one that is up is not stopped a second time."""
+    """Our file as it was, and the unit started with that. restart: whether it is down.
+
+    One that is up is not stopped a second time.
+    """
     name, before = record["unit"], record["before"]
     try:
-        own_file.put_back(record["path"], None if before is None else base64.b64decode(before), step)
+        own_file.put_back(
+            record["path"], None if before is None else base64.b64decode(before), step
+        )
     except (ChangeError, OSError) as error:
-        return proof.FAILED, "%s; and %s was not put back: %s" % (reason, record["path"], files.one_line(error)), {}
-    reason = "%s; %s is as it was" % (reason, record["path"])
+        return (
+            proof.FAILED,
+            "{}; and {} was not put back: {}".format(reason, record["path"], files.one_line(error)),
+            {},
+        )
+    reason = "{}; {} is as it was".format(reason, record["path"])
     if not restart or _is_former(record):
         unit_restart.reload()
         if not _under_way(name):
-            return proof.ROLLED_BACK, "%s, and %s runs" % (reason, name), {}
-        return proof.FAILED, "component down: %s, and %s is stopping still: systemd starts it then with that, see that it does (systemctl status %s)" % (
-            reason, name, name), {}
+            return proof.ROLLED_BACK, f"{reason}, and {name} runs", {}
+        return (
+            proof.FAILED,
+            (
+                f"component down: {reason}, and {name} is stopping still: systemd starts it then"
+                f" with that, see that it does (systemctl status {name})"
+            ),
+            {},
+        )
     told = unit_restart.restart(name)
     pid, why = unit_restart.wait(name, None, None)
     if pid:
         return proof.ROLLED_BACK, "%s, and it runs with that (pid %d)" % (reason, pid), {"pid": pid}
-    return proof.FAILED, "component down: %s, and it does not come up with that either (%s): look at journalctl -u %s" % (
-        reason, "; ".join(filter(None, [why, told])), name), {}
+    return (
+        proof.FAILED,
+        "component down: {}, and it does not come up with that either ({}): look at journalctl"
+        " -u {}".format(reason, "; ".join(filter(None, [why, told])), name),
+        {},
+    )
 
 
 def _under_way(name):
@@ -128,47 +217,84 @@ def _is_former(record):
 
 
 def _demand(name, line, path, host, restart=None):
-    """What may be written, for a unit that is there, where nothing that is read later says less; guard.Refused."""
-    if not limits.UNIT.match(name or "") or path.rpartition("/")[2] != limits.OURS or path.rpartition("/")[0].rpartition("/")[2] != name + ".d":
-        raise guard.Refused("%s is no unit whose limit is written here" % files.one_line(name, 80))
+    """What may be written, for a unit that is there, where nothing that is read later says less.
+
+    Guard.Refused.
+    """
+    if (
+        not limits.UNIT.match(name or "")
+        or path.rpartition("/")[2] != limits.OURS
+        or path.rpartition("/")[0].rpartition("/")[2] != name + ".d"
+    ):
+        raise guard.Refused(f"{files.one_line(name, 80)} is no unit whose limit is written here")
     if line is None and not restart:
         return
     words = LINE.match(str(restart) if line is None else line)
     most = file_limit.ceiling("nofile")
     if words is None or most is None:
-        raise guard.Refused("nobody can tell how many files a process of %s may have open: nothing was changed" % host)
+        raise guard.Refused(
+            f"nobody can tell how many files a process of {host} may have open: nothing was changed"
+        )
     if int(words.group(1)) > most[0] >= 0:
-        raise guard.Refused("LimitNOFILE=%s is above %d (%s) on %s: %s would not start with it, and nothing was changed" % (
-            (line or restart,) + most + (host, name)))
+        raise guard.Refused(
+            "LimitNOFILE=%s is above %d (%s) on %s: %s would not start with it, and nothing was"
+            " changed" % ((line or restart, *most, host, name))
+        )
     block = _show(name, host)
     for place in unit.unit(block)["drop_in_paths"]:
-        told = [one for one in limits.settings(place, files.text(place, own_file.MAX_FILE, "")) if one["text"].startswith("LimitNOFILE=")]
+        told = [
+            one
+            for one in limits.settings(place, files.text(place, own_file.MAX_FILE, ""))
+            if one["text"].startswith("LimitNOFILE=")
+        ]
         if told and place.rpartition("/")[2] > limits.OURS:
-            raise guard.Refused("%s:%d is read after our file and says %s: raise it there, or take the line away; nothing was changed" % (
-                place, told[-1]["line"], told[-1]["text"]))
+            raise guard.Refused(
+                "%s:%d is read after our file and says %s: raise it there, or take the line away;"
+                " nothing was changed" % (place, told[-1]["line"], told[-1]["text"])
+            )
 
 
 def _show(name, host):
-    """systemd's properties of the unit; guard.Refused where it has no such unit, or does not answer."""
+    """Systemd's properties of the unit.
+
+    Guard.Refused where it has no such unit, or does not answer.
+    """
     try:
-        block = unit.show([name], limits.PROPERTIES + ("ControlGroup",)).get(name)
+        block = unit.show([name], (*limits.PROPERTIES, "ControlGroup")).get(name)
     except (command.CommandError, OSError) as error:
-        raise guard.Refused("systemd of %s does not say what %s is (%s): nothing was changed" % (host, name, files.one_line(error)))
+        raise guard.Refused(
+            f"systemd of {host} does not say what {name} is ({files.one_line(error)}): nothing was"
+            " changed"
+        )
     if not block or block.get("LoadState", [""])[0] != "loaded":
-        raise guard.Refused("%s has no unit %s that could be started: nothing was changed" % (host, name))
+        raise guard.Refused(f"{host} has no unit {name} that could be started: nothing was changed")
     return block
 
 
 def _there(name, processes, proc, host):
-    """Those that are the ones of the evidence, and of this unit of this systemd: one in a container may have a unit of the same name.
+    """Those that are the ones of the evidence, and of this unit of this systemd.
 
-    former: what each has now, so that the record knows it also of a step that is ended by somebody else.
+    One in a container may have a unit of the same name.
+
+    former: what each has now, so that the record knows it also of a step that is ended by somebody
+    else.
     """
     group = _show(name, host).get("ControlGroup", [""])[0]
-    found = [dict([(key, one.get(key)) for key in ("pid", "ticks", "soft", "hard", "select")], former=nofile(one["pid"], proc)) for one in processes
-             if one.get("ticks") is not None and procfs.ticks(one["pid"], proc) == one["ticks"] and within(one["pid"], group, proc)]
+    found = [
+        dict(
+            [(key, one.get(key)) for key in ("pid", "ticks", "soft", "hard", "select")],
+            former=nofile(one["pid"], proc),
+        )
+        for one in processes
+        if one.get("ticks") is not None
+        and procfs.ticks(one["pid"], proc) == one["ticks"]
+        and within(one["pid"], group, proc)
+    ]
     if not found:
-        raise guard.Refused("the evidence is old: no process of it is one of %s of %s any more; %s" % (name, host, guard.OLD))
+        raise guard.Refused(
+            f"the evidence is old: no process of it is one of {name} of {host} any more;"
+            f" {guard.OLD}"
+        )
     return found
 
 
@@ -177,21 +303,29 @@ def within(pid, group, proc=PROC):
     own, first = [_group(files.text("%s/%d/cgroup" % (proc, one), 65536, "")) for one in (pid, 1)]
     if not group.strip("/") or own is None or first is None:
         return False
-    place = (first[:-len("/init.scope")] if first.endswith("/init.scope") else first).rstrip("/") + group.rstrip("/")
+    place = (first[: -len("/init.scope")] if first.endswith("/init.scope") else first).rstrip(
+        "/"
+    ) + group.rstrip("/")
     return own == place or own.startswith(place + "/")
 
 
 def _group(text):
     """Its path in systemd's hierarchy: of its own, where there are several."""
     rows = [line.split(":", 2) for line in text.splitlines() if line.count(":") > 1]
-    paths = [row[2] for row in rows if row[1] == "name=systemd"] or [row[2] for row in rows if row[0] == "0"]
+    paths = [row[2] for row in rows if row[1] == "name=systemd"] or [
+        row[2] for row in rows if row[0] == "0"
+    ]
     return paths[0] if paths else None
 
 
 def merged(present, line):
     """The bytes of our file with this limit: whatever else it holds stays."""
     ours = b"%s=%s\n" % (KEY, line.encode())
-    rows = [row for row in (HEADER if present is None else present).splitlines(True) if row.partition(b"=")[0].strip() != KEY]
+    rows = [
+        row
+        for row in (HEADER if present is None else present).splitlines(True)
+        if row.partition(b"=")[0].strip() != KEY
+    ]
     if rows and not rows[-1].endswith(b"\n"):
         rows[-1] += b"\n"
     sections = [row.strip() for row in rows if row.strip().startswith(b"[")]
@@ -199,28 +333,53 @@ def merged(present, line):
 
 
 def run(those, proc=PROC):
-    """Tell the processes: ([{pid, ticks, former, now}], what could not be). Each is compared once more, and looked at afterwards."""
+    """Tell the processes: ([{pid, ticks, former, now}], what could not be).
+
+    Each is compared once more, and looked at afterwards.
+    """
     seen, refused = [], []
     for one in those:
         pid = one["pid"]
         if one["soft"] is None:
-            refused.append("process %d keeps its limit until its unit is started again: %s" % (
-                pid, "it may use select(), which breaks beyond it" if one.get("select") else "raising it needs CAP_SYS_RESOURCE"))
+            refused.append(
+                "process %d keeps its limit until its unit is started again: %s"
+                % (
+                    pid,
+                    (
+                        "it may use select(), which breaks beyond it"
+                        if one.get("select")
+                        else "raising it needs CAP_SYS_RESOURCE"
+                    ),
+                )
+            )
             continue
         former, ticks = nofile(pid, proc), procfs.ticks(pid, proc)
         if former is None or ticks != one["ticks"]:
             there = os.path.exists("%s/%d/stat" % (proc, pid)) and ticks in (None, one["ticks"])
-            refused.append("process %d %s" % (pid, "keeps its limit until its unit is started again (what it has cannot be read)" if there else "has ended"))
+            refused.append(
+                "process %d %s"
+                % (
+                    pid,
+                    (
+                        "keeps its limit until its unit is started again (what it has cannot be"
+                        " read)"
+                        if there
+                        else "has ended"
+                    ),
+                )
+            )
             continue
         asked = aim(former, one)
         why = told(pid, asked)
         now = nofile(pid, proc)
         if why is None and now is not None and now != asked:
-            why = "it has %s" % now
+            why = f"it has {now}"
         if why is None:
             seen.append({"pid": pid, "ticks": one["ticks"], "former": former, "now": now})
         else:
-            refused.append("process %d keeps its limit until its unit is started again (%s)" % (pid, why))
+            refused.append(
+                "process %d keeps its limit until its unit is started again (%s)" % (pid, why)
+            )
     return seen, refused
 
 
@@ -240,48 +399,91 @@ def nofile(pid, proc=PROC):
 
 
 def told(pid, pair):
-    """Why the kernel does not give a process these limits, or None. Python lacks the call where the C library does."""
+    """Why the kernel does not give a process these limits, or None.
+
+    Python lacks the call where the C library does.
+    """
     import resource  # a step alone needs it
 
     try:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, tuple(resource.RLIM_INFINITY if one < 0 else one for one in pair))
+        resource.prlimit(
+            pid,
+            resource.RLIMIT_NOFILE,
+            tuple(resource.RLIM_INFINITY if one < 0 else one for one in pair),
+        )
     except (AttributeError, OSError, ValueError, OverflowError) as error:
         return files.one_line(error)
     return None
 
 
 def resumed(record, step=None, proc=PROC):
-    """What was interrupted, ended: (how its proof ends, why). Where our file says it, the processes are told too, or the unit is proven, or as it was."""
-    written = record["line"] is None or own_file.says(record["path"], lambda present: merged(present, record["line"]))
+    """What was interrupted, ended: (how its proof ends, why).
+
+    Where our file says it, the processes are told too, or the unit is proven, or as it was.
+    """
+    written = record["line"] is None or own_file.says(
+        record["path"], lambda present: merged(present, record["line"])
+    )
     if record.get("phase") == ASKED:
         return _restart_resumed(record, step, written)
     if not written:
         return proof.NOT_DONE, "nothing of it was written"
     if record.get("restart"):  # another operator may allow something else
-        return (proof.PROVEN, "the file is written, and %s was not restarted: it counts from its next start" % record["unit"]) if record["line"] else (
-            proof.NOT_DONE, "%s was not restarted" % record["unit"])
+        return (
+            (
+                proof.PROVEN,
+                "the file is written, and {} was not restarted: it counts from its next start".format(
+                    record["unit"]
+                ),
+            )
+            if record["line"]
+            else (proof.NOT_DONE, "{} was not restarted".format(record["unit"]))
+        )
     refused = run(record["processes"], proc)[1]
     return proof.PROVEN, "; ".join(refused) or "the unit and its processes have it"
 
 
 def _restart_resumed(record, step, written):
-    """A restart goes on without whoever asked for it. One that is down is started as before, unless somebody stopped it since; one that is up is left."""
+    """A restart goes on without whoever asked for it.
+
+    One that is down is started as before, unless somebody stopped it since; one that is up is left.
+    """
     name, host = record["unit"], record["host"]
     end = time.monotonic() + SETTLED
     while _is_former(record) and not _under_way(name):
         if time.monotonic() > end:
-            return proof.PROVEN, "%s was not restarted: what is written counts from its next start" % name
+            return (
+                proof.PROVEN,
+                f"{name} was not restarted: what is written counts from its next start",
+            )
         time.sleep(0.2)
     pid, why = unit_restart.wait(name, record["main"], record["restart"] if written else None)
     if pid and not written:
-        return proof.ROLLED_BACK, "%s is as it was, and %s runs with that (pid %d)" % (record["path"], name, pid)
+        return proof.ROLLED_BACK, "%s is as it was, and %s runs with that (pid %d)" % (
+            record["path"],
+            name,
+            pid,
+        )
     if pid:
-        return proof.PROVEN, "%s runs with it (pid %d)" % (name, pid) if not why else "%s runs, and %s: the file counts from its next start" % (name, why)
+        return proof.PROVEN, (
+            "%s runs with it (pid %d)" % (name, pid)
+            if not why
+            else f"{name} runs, and {why}: the file counts from its next start"
+        )
     try:
         if unit_restart.is_stopped(name):
-            return proof.PROVEN, "%s was stopped since, and stays so" % name
-        if not _is_former(record) and "kubelet_restart" not in ((record.get("guard") or {}).get("allow") or []):
+            return proof.PROVEN, f"{name} was stopped since, and stays so"
+        if not _is_former(record) and "kubelet_restart" not in (
+            (record.get("guard") or {}).get("allow") or []
+        ):
             kubelet_restart.demand_no_devices(host)
     except (command.CommandError, OSError, guard.Refused) as error:
-        return None, "%s of %s is not well (%s), and was left so: %s" % (name, host, why, files.one_line(error))
-    return _back(step, record, "%s of %s was restarted by a run that was interrupted, and is not well: %s" % (name, host, why))[:2]
+        return (
+            None,
+            f"{name} of {host} is not well ({why}), and was left so: {files.one_line(error)}",
+        )
+    return _back(
+        step,
+        record,
+        f"{name} of {host} was restarted by a run that was interrupted, and is not well: {why}",
+    )[:2]

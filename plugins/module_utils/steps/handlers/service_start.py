@@ -1,40 +1,51 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: this node's kubelet, or its container runtime, brought back: its unit enabled at boot, and started.
+"""This node's kubelet, or its container runtime, brought back.
 
-`enable_kubelet`, `enable_runtime`: systemctl enable, without the daemon-reload that takes devices away from running containers. It is journalled as
-a change of a text, the answer of is-enabled, so that an interrupted one is found and a revert disables the unit again, which stops nothing.
-`start_kubelet`, `start_runtime`: a unit that is down started, and proven: active with one main process, and healthy (a kubelet's healthz; a
-runtime's socket takes connections), for long enough. One that does not come up is left to systemd, which goes on trying as after a boot: to stop
-it again would not bring the node back either.
+Its unit enabled at boot, and started.
+
+`enable_kubelet`, `enable_runtime`: systemctl enable, without the daemon-reload that takes devices
+away from running containers. It is journalled as a change of a text, the answer of is-enabled, so
+that an interrupted one is found and a revert disables the unit again, which stops nothing.
+`start_kubelet`, `start_runtime`: a unit that is down started, and proven: active with one main
+process, and healthy (a kubelet's healthz; a runtime's socket takes connections), for long enough.
+One that does not come up is left to systemd, which goes on trying as after a boot: to stop it again
+would not bring the node back either.
 """
-
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
 
 import time
 
-from .. import file_change as change, preconditions as guard, kubelet_restart
-from ...state import storage as durable, journal, step_record as proof
-from ...shared import start_refusal as unit_refusal
-from ...system import command, cri, files, procfs, systemd as unit
-from ...collectors.node import kubelet, runtime, unit_start
 from ...collectors import registry as spec
+from ...collectors.node import kubelet, runtime, unit_start
+from ...shared import start_refusal as unit_refusal
+from ...state import journal
+from ...state import step_record as proof
+from ...state import storage as durable
 from ...state.storage import ChangeError
+from ...system import command, cri, files, procfs
+from ...system import systemd as unit
+from .. import file_change as change
+from .. import kubelet_restart
+from .. import preconditions as guard
 
 ENABLE, START = "enable_kubelet", "start_kubelet"
 ENABLE_RUNTIME, START_RUNTIME = "enable_runtime", "start_runtime"
 STARTS = (START, START_RUNTIME)
 COMPONENT = "kubelet"
-SECONDS = {ENABLE: 60, START: 150, ENABLE_RUNTIME: 60, START_RUNTIME: 150}  # until it is proven; a server of k3s takes a minute
+# until it is proven; a server of k3s takes a minute
+SECONDS = {ENABLE: 60, START: 150, ENABLE_RUNTIME: 60, START_RUNTIME: 150}
 STABLE = 10.0  # seconds of one main process that answers
 DEATHS = 3  # main processes that ended again
 PAUSE = 0.5
 ASKING = 60
 # Of snaps there are none: snapd disables and enables its services itself.
-UNITS = (kubelet.UNIT,) + tuple(name for _path, names in kubelet.OTHERS for name in names if not name.startswith("snap."))
+UNITS = (
+    kubelet.UNIT,
+    *tuple(
+        name for _path, names in kubelet.OTHERS for name in names if not name.startswith("snap.")
+    ),
+)
 RUNTIMES = runtime.OWN
 # What a step of this kind may touch.
 OF = {ENABLE: UNITS, START: UNITS, ENABLE_RUNTIME: RUNTIMES, START_RUNTIME: RUNTIMES}
@@ -45,17 +56,34 @@ DOWN = ("inactive", "failed")
 
 
 def do(step, wanted, host, dummy_params=None):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, unit, former}."""
+    """(how its proof ended, why, what was seen). step: on whose behalf; wanted.
+
+    The plan's step, its change {path, unit, former}.
+    """
     name, former = wanted["change"].get("unit"), wanted["change"].get("former")
     try:
         now = _demand(name, host, wanted["remedy"])
         if wanted["remedy"] in STARTS:
             _demand_start(name, now, host)
         elif now["enabled"] not in (ENABLED, former) or former not in FORMER:
-            raise guard.Refused("the evidence is old: %s of %s is %s, not %s; %s" % (name, host, now["enabled"], files.one_line(former, 40), guard.OLD))
-        record = {"component": component_of(name), "host": host, "remedy": wanted["remedy"], "limit": SECONDS[wanted["remedy"]], "kind": "none",
-                  "path": path_of(name), "unit": name, "expect": {}, "guard": wanted.get("guard"), "former": None,
-                  "former_states": [now["enabled"], now["active"], now["result"]]}
+            raise guard.Refused(
+                "the evidence is old: {} of {} is {}, not {}; {}".format(
+                    name, host, now["enabled"], files.one_line(former, 40), guard.OLD
+                )
+            )
+        record = {
+            "component": component_of(name),
+            "host": host,
+            "remedy": wanted["remedy"],
+            "limit": SECONDS[wanted["remedy"]],
+            "kind": "none",
+            "path": path_of(name),
+            "unit": name,
+            "expect": {},
+            "guard": wanted.get("guard"),
+            "former": None,
+            "former_states": [now["enabled"], now["active"], now["result"]],
+        }
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:
@@ -65,37 +93,52 @@ def do(step, wanted, host, dummy_params=None):
 
 def component_of(name):
     """What a unit runs: the kubelet, or a runtime by the name of its unit."""
-    return name[:-len(".service")] if name in RUNTIMES else COMPONENT
+    return name[: -len(".service")] if name in RUNTIMES else COMPONENT
 
 
 def _spoken(name, host):
     """What sentences call it."""
-    return "the %s of %s" % (component_of(name), host)
+    return f"the {component_of(name)} of {host}"
 
 
 def path_of(name):
     """What the journal calls it."""
-    return "enablement of %s" % name
+    return f"enablement of {name}"
 
 
 def state(name):
-    """{load, active, sub, result, pid, enabled} of a unit; ChangeError where systemd does not say."""
+    """{load, active, sub, result, pid, enabled} of a unit.
+
+    ChangeError where systemd does not say.
+    """
     if name not in UNITS + RUNTIMES:
-        raise ChangeError("nothing was changed: %s is no unit of a kubelet or a runtime that is known here" % files.one_line(name, 80))
+        raise ChangeError(
+            f"nothing was changed: {files.one_line(name, 80)} is no unit of a kubelet or a runtime"
+            " that is known here"
+        )
     try:
         block = unit.show([name]).get(name)
         enabled = is_enabled(name)
     except command.CommandError as error:
-        raise ChangeError("nothing was changed: systemd does not say what %s is doing (%s)" % (name, files.one_line(error)))
+        raise ChangeError(
+            f"nothing was changed: systemd does not say what {name} is doing"
+            f" ({files.one_line(error)})"
+        )
     found = unit.unit(block) if block else None
     if found is None:
-        raise ChangeError("nothing was changed: there is no unit %s" % name)
-    return {"load": found["load_state"], "active": found["active_state"], "sub": found["sub_state"], "result": found["result"],
-            "pid": found["main_pid"] or None, "enabled": enabled}
+        raise ChangeError(f"nothing was changed: there is no unit {name}")
+    return {
+        "load": found["load_state"],
+        "active": found["active_state"],
+        "sub": found["sub_state"],
+        "result": found["result"],
+        "pid": found["main_pid"] or None,
+        "enabled": enabled,
+    }
 
 
 def is_enabled(name):
-    """systemd's own word; CommandError."""
+    """Systemd's own word; CommandError."""
     return unit.enabled(name, ASKING)
 
 
@@ -103,9 +146,12 @@ def _demand(name, host, remedy):
     """The unit as it is, when it may be brought back, or guard.Refused or ChangeError."""
     now = state(name)
     if name not in OF[remedy]:
-        raise guard.Refused("%s is no unit for a step of the kind %s; %s" % (name, remedy, guard.OLD))
+        raise guard.Refused(f"{name} is no unit for a step of the kind {remedy}; {guard.OLD}")
     if now["load"] == "masked" or now["enabled"].startswith("masked"):
-        raise guard.Refused("%s of %s is masked, which somebody did on purpose: unmask it first, or leave the node alone" % (name, host))
+        raise guard.Refused(
+            f"{name} of {host} is masked, which somebody did on purpose: unmask it first, or leave"
+            " the node alone"
+        )
     return now
 
 
@@ -114,32 +160,47 @@ def _demand_start(name, now, host):
     if now["active"] == "active":
         return  # somebody was quicker; whether it is well is what the proof says
     if now["active"] not in DOWN:
-        raise guard.Refused("the evidence is old: %s is %s (%s), not stopped; %s" % (_spoken(name, host), now["active"], now["sub"], guard.OLD))
+        raise guard.Refused(
+            "the evidence is old: {} is {} ({}), not stopped; {}".format(
+                _spoken(name, host), now["active"], now["sub"], guard.OLD
+            )
+        )
     _demand_accepted(name, host)
     if name in RUNTIMES:
         return
     found = kubelet_restart.look(host)
     if found.pid is not None:
-        raise guard.Refused("a kubelet runs on %s beside its unit (pid %d): end it first, or find out who started it" % (host, found.pid))
+        raise guard.Refused(
+            "a kubelet runs on %s beside its unit (pid %d): end it first, or find out who"
+            " started it" % (host, found.pid)
+        )
     if found.evidence["unit"] and found.evidence["unit"]["name"] == kubelet.UNIT:
         kubelet_restart.demand_start(found, host)
 
 
 def _demand_accepted(name, host):
-    """systemd would start it now, as far as that can be seen; guard.Refused. What it does not tell is left to the proof of the start."""
+    """Systemd would start it now, as far as that can be seen; guard.Refused.
+
+    What it does not tell is left to the proof of the start.
+    """
     try:
         facts = unit_start.every([name])
     except command.CommandError:
         return
     refused = unit_refusal.now({}, facts[0] if facts else {})
     if refused:
-        raise guard.Refused("nothing was started: %s of %s: %s; %s" % (name, host, refused.what, refused.cure))
+        raise guard.Refused(
+            f"nothing was started: {name} of {host}: {refused.what}; {refused.cure}"
+        )
 
 
 def _ask(*words):
-    """systemctl: what it complained of, or None. It says something only where something is wrong, or on standard error what it links."""
+    """systemctl: what it complained of, or None.
+
+    It says something only where something is wrong, or on standard error what it links.
+    """
     try:
-        command.run(["systemctl"] + list(words), ASKING)
+        command.run(["systemctl", *list(words)], ASKING)
     except command.CommandError as error:
         told = files.one_line(error)
         return None if told.endswith("it said nothing") else told
@@ -152,9 +213,14 @@ def _enable(step, name, host, now):
     try:
         done = switch(name, _digest(now["enabled"]), ENABLED, step)
     except (ChangeError, OSError) as error:
-        return proof.ended(step, proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE, "%s was not enabled: %s" % (
-            _spoken(name, host), files.one_line(error, 600)))
-    return proof.ended(step, proof.PROVEN, None, {"enabled": [now["enabled"], ENABLED], "journal": done["entry"]})
+        return proof.ended(
+            step,
+            proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE,
+            f"{_spoken(name, host)} was not enabled: {files.one_line(error, 600)}",
+        )
+    return proof.ended(
+        step, proof.PROVEN, None, {"enabled": [now["enabled"], ENABLED], "journal": done["entry"]}
+    )
 
 
 def _digest(word):
@@ -162,45 +228,77 @@ def _digest(word):
 
 
 def _bytes(word):
-    return ("%s\n" % word).encode("utf-8")
+    return (f"{word}\n").encode()
 
 
 def switch(name, expected, after, step):
-    """Enable or disable the unit where is-enabled still says what has this digest: {changed, entry}; ChangeError."""
+    """Enable or disable the unit where is-enabled still says what has this digest.
+
+    {changed, entry}; ChangeError.
+    """
     path, now = path_of(name), state(name)["enabled"]
     with step.exclusive() as root_fd:
         change.compare(path, _digest(now), expected)
         if now == after:
             return {"changed": False, "entry": None}
         change.demand_ended(path, journal.UNIT + name, step.root)
-        if after not in FORMER + (ENABLED,):
-            raise ChangeError("%s was not changed: nothing here makes it %s" % (path, files.one_line(after, 40)))
-        return {"changed": True, "entry": None if step.check else _switched(name, now, after, step, root_fd)}
+        if after not in (*FORMER, ENABLED):
+            raise ChangeError(
+                f"{path} was not changed: nothing here makes it {files.one_line(after, 40)}"
+            )
+        return {
+            "changed": True,
+            "entry": None if step.check else _switched(name, now, after, step, root_fd),
+        }
 
 
 def _switched(name, now, after, step, root_fd):
     """The intent, the switch, what is-enabled says then, the commit; the entry."""
     path = path_of(name)
-    with durable.told("%s was not changed, because the journal in %s cannot be written" % (path, step.root)):
-        entry = journal.begin(step, root_fd, {"path": path, "real": journal.UNIT + name, "sha256_before": _digest(now), "sha256_after": _digest(after),
-                                              "size_before": len(_bytes(now))}, _bytes(now), None)[0]
+    with durable.told(
+        f"{path} was not changed, because the journal in {step.root} cannot be written"
+    ):
+        entry = journal.begin(
+            step,
+            root_fd,
+            {
+                "path": path,
+                "real": journal.UNIT + name,
+                "sha256_before": _digest(now),
+                "sha256_after": _digest(after),
+                "size_before": len(_bytes(now)),
+            },
+            _bytes(now),
+            None,
+        )[0]
     with entry:
         told = _ask(*_words(name, after))
         found = _said(name)
         if found not in (after, now):
-            told = "%s; %s" % (told, _ask(*_words(name, now)))
+            told = f"{told}; {_ask(*_words(name, now))}"
             found = _said(name)
         if found == now:
             entry.abandon("systemd did not do it")
-            raise ChangeError("systemctl %s was asked for, and it is %s still (%s)" % (" ".join(_words(name, after)), now, told or "it said nothing"))
-        open_still = "the journal's entry %s of run %s stays open" % (entry.name, entry.run_id)
+            raise ChangeError(
+                "systemctl {} was asked for, and it is {} still ({})".format(
+                    " ".join(_words(name, after)), now, told or "it said nothing"
+                )
+            )
+        open_still = f"the journal's entry {entry.name} of run {entry.run_id} stays open"
         if found != after:
-            raise ChangeError("%s is %s now, neither %s nor %s (%s): %s" % (name, found, now, after, told, open_still), changed=True)
+            raise ChangeError(
+                f"{name} is {found} now, neither {now} nor {after} ({told}): {open_still}",
+                changed=True,
+            )
         try:
             entry.commit()
         except OSError as error:
-            raise ChangeError("%s is %s, but that cannot be committed: %s; %s" % (name, after, durable.why(error), open_still), changed=True)
-    return "%s/%s" % (entry.run_id, entry.name)
+            raise ChangeError(
+                f"{name} is {after}, but that cannot be committed: {durable.why(error)};"
+                f" {open_still}",
+                changed=True,
+            )
+    return f"{entry.run_id}/{entry.name}"
 
 
 def _words(name, after):
@@ -216,11 +314,12 @@ def _said(name):
 
 
 def _of(intent):
-    return intent["real"][len(journal.UNIT):]
+    return intent["real"][len(journal.UNIT) :]
 
 
 def _masks():
     from . import service_unmask as unit_unmask  # few nodes ever have such an entry
+
     return unit_unmask
 
 
@@ -232,7 +331,10 @@ def present(intent):
 
 
 def put_back(one, intent, former, step):
-    """What an entry left, as it was before: a revert. one: {sha256_left}; former: the bytes of before."""
+    """What an entry left, as it was before: a revert. one: {sha256_left}; former.
+
+    The bytes of before.
+    """
     if _of(intent).startswith("/"):
         return _masks().put_back(_of(intent), one["sha256_left"], former, step)
     return switch(_of(intent), one["sha256_left"], former.decode("utf-8", "replace").strip(), step)
@@ -246,17 +348,36 @@ def _start(step, name, host, now):
         told = _ask("start", "--no-block", name)
     pid, reason = proven(name)
     if pid:
-        return proof.ended(step, proof.PROVEN, None if now["active"] in DOWN else "it runs already", {"pid": pid, "ticks": proof.ticks(pid)})
-    return proof.ended(step, proof.FAILED, _down(name, host, "%s%s" % (reason, " (%s)" % told if told else "")))
+        return proof.ended(
+            step,
+            proof.PROVEN,
+            None if now["active"] in DOWN else "it runs already",
+            {"pid": pid, "ticks": proof.ticks(pid)},
+        )
+    return proof.ended(
+        step, proof.FAILED, _down(name, host, "{}{}".format(reason, f" ({told})" if told else ""))
+    )
 
 
 def _down(name, host, reason):
-    return "component down: %s was started and is not well: %s; systemd has it now: look at journalctl -u %s" % (_spoken(name, host), reason, name)
+    return (
+        f"component down: {_spoken(name, host)} was started and is not well: {reason}; systemd has"
+        f" it now: look at journalctl -u {name}"
+    )
 
 
 def proven(name, seconds=None, looks=None):
-    """(its main pid, why not): active with this process, and healthy, for STABLE seconds. looks: in place of `look`."""
-    end, since, pid, deaths, reason = time.monotonic() + (seconds or SECONDS[START]), None, None, 0, "nothing was seen"
+    """(its main pid, why not): active with this process, and healthy, for STABLE seconds. looks.
+
+    In place of `look`.
+    """
+    end, since, pid, deaths, reason = (
+        time.monotonic() + (seconds or SECONDS[START]),
+        None,
+        None,
+        0,
+        "nothing was seen",
+    )
     while time.monotonic() < end and deaths < DEATHS:
         now, reason = (looks or look)(name)
         if now and now["pid"] and now["pid"] != pid:
@@ -267,7 +388,10 @@ def proven(name, seconds=None, looks=None):
         if now and now["active"] == "failed":
             break
         time.sleep(PAUSE)
-    return None, "%s%s" % (reason or "it was not healthy for %d s" % STABLE, " (it ended again %d times)" % deaths if deaths else "")
+    return None, "{}{}".format(
+        reason or "it was not healthy for %d s" % STABLE,
+        " (it ended again %d times)" % deaths if deaths else "",
+    )
 
 
 def look(name):
@@ -275,7 +399,12 @@ def look(name):
     try:
         now = state(name)
         if now["active"] != "active" or not now["pid"]:
-            return now, "%s is %s (%s, result %s)" % (name, now["active"], now["sub"], now["result"])
+            return now, "{} is {} ({}, result {})".format(
+                name,
+                now["active"],
+                now["sub"],
+                now["result"],
+            )
         if name in RUNTIMES:
             return now, _silent(name)
         healthz = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))["healthz"]
@@ -283,15 +412,20 @@ def look(name):
         return None, files.one_line(error)
     if healthz["status"] == 200 or healthz["url"] is None:  # which has been switched off
         return now, None
-    return now, "its healthz does not answer 200 yet (%s)" % (healthz["error"] or "HTTP %s" % healthz["status"])
+    return now, "its healthz does not answer 200 yet (%s)" % (
+        healthz["error"] or "HTTP {}".format(healthz["status"])
+    )
 
 
 def _silent(name):
-    """Why no connection to this runtime's socket can be made; None where one can, or where the kubelet uses another's."""
+    """Why no connection to this runtime's socket can be made.
+
+    None where one can, or where the kubelet uses another's.
+    """
     known = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))
     path = runtime.socket_of(name, known)
     error = cri.connect(path, runtime.CONNECT) if path else None
-    return error and "%s takes no connection (%s)" % (path, error)
+    return error and f"{path} takes no connection ({error})"
 
 
 def resumed(record, dummy_step=None):
@@ -302,8 +436,16 @@ def resumed(record, dummy_step=None):
     except ChangeError as error:
         return None, str(error)
     if record["remedy"] not in STARTS:
-        return (proof.PROVEN, "%s is enabled" % name) if now["enabled"] == ENABLED else (proof.NOT_DONE, "%s is %s" % (name, now["enabled"]))
+        return (
+            (proof.PROVEN, f"{name} is enabled")
+            if now["enabled"] == ENABLED
+            else (proof.NOT_DONE, "{} is {}".format(name, now["enabled"]))
+        )
     if now["active"] in DOWN:
-        return proof.NOT_DONE, "its %s does not run; what to do is judged anew" % component_of(name)
+        return proof.NOT_DONE, f"its {component_of(name)} does not run; what to do is judged anew"
     pid, reason = proven(name)
-    return (proof.PROVEN, "its %s runs (pid %d)" % (component_of(name), pid)) if pid else (proof.FAILED, _down(name, record["host"], reason))
+    return (
+        (proof.PROVEN, "its %s runs (pid %d)" % (component_of(name), pid))
+        if pid
+        else (proof.FAILED, _down(name, record["host"], reason))
+    )

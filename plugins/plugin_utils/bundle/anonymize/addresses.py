@@ -1,19 +1,18 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: addresses replaced by others, the same by the same, without a table that could be guessed.
+"""Addresses replaced by others, the same by the same, without a table that could be guessed.
 
-IPv4: octet by octet, each below the octets before it, so that neighbours stay neighbours and a /8, /16 or /24 holds what it
-held; among the octets of one place the order of their text stays, by which hosts that are named by addresses are sorted.
-What says of what kind an address is (loopback, private, link-local, multicast) stays. IPv6 likewise by its groups, MAC
-addresses by all of them.
+IPv4: octet by octet, each below the octets before it, so that neighbours stay neighbours and a /8,
+/16 or /24 holds what it held; among the octets of one place the order of their text stays, by which
+hosts that are named by addresses are sorted. What says of what kind an address is (loopback,
+private, link-local, multicast) stays. IPv6 likewise by its groups, MAC addresses by all of them.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import random
-
 from collections.abc import Iterable
 
 ORDINARY = [one for one in range(1, 224) if one not in (10, 100, 127, 169, 172, 192, 198, 203)]
@@ -21,7 +20,10 @@ SPECIAL = {"100": range(64, 128), "172": range(16, 32)}  # within these a second
 
 
 class Addresses:
-    """One replacement for one bundle. seen: every IPv4 address that there is; others get what is left."""
+    """One replacement for one bundle. seen: every IPv4 address that there is.
+
+    Others get what is left.
+    """
 
     def __init__(self, seen: Iterable[str], chance: random.Random) -> None:
         self._chance = chance
@@ -37,16 +39,20 @@ class Addresses:
     def ipv4(self, address: str) -> str:
         """Another address of the same kind; the same where the kind is all that it says."""
         octets = tuple(address.split("."))
-        if octets[0] in ("0", "127", "255") or octets[:2] == ("169", "254") or int(octets[0]) >= 224:
+        if (
+            octets[0] in ("0", "127", "255")
+            or octets[:2] == ("169", "254")
+            or int(octets[0]) >= 224
+        ):
             return address
         return ".".join(self._octet(octets[:place], octets[place]) for place in range(4))
 
     def network(self, address: str, prefix: int) -> str:
         """The same for the address of a network, which has no bits behind its prefix."""
         whole = int(ipaddress.IPv4Address(address))
-        mask = (0xffffffff << (32 - prefix)) & 0xffffffff
+        mask = (0xFFFFFFFF << (32 - prefix)) & 0xFFFFFFFF
         new = int(ipaddress.IPv4Address(self.ipv4(address)))
-        return str(ipaddress.IPv4Address(new if whole & ~mask & 0xffffffff else new & mask))
+        return str(ipaddress.IPv4Address(new if whole & ~mask & 0xFFFFFFFF else new & mask))
 
     def ipv6(self, text: str) -> str:
         """Another address, written as short as this one or as long; text that is none stays."""
@@ -56,15 +62,21 @@ class Addresses:
             return text
         if address.ipv4_mapped is not None:
             return "::ffff:" + self.ipv4(str(address.ipv4_mapped)) if "." in text else text
-        if int(address) < 2 ** 32 or address.is_multicast:
+        if int(address) < 2**32 or address.is_multicast:
             return text
         groups = [int(group, 16) for group in address.exploded.split(":")]
-        if groups[0] & 0xffc0 == 0xfe80:
-            new = groups[:4] + [self._group(tuple(groups[:place]), groups[place]) for place in range(4, 8)]
+        if groups[0] & 0xFFC0 == 0xFE80:
+            new = groups[:4] + [
+                self._group(tuple(groups[:place]), groups[place]) for place in range(4, 8)
+            ]
         else:
             new = [self._group(tuple(groups[:place]), groups[place]) for place in range(8)]
         made = ipaddress.IPv6Address(":".join(f"{group:x}" for group in new))
-        shown = made.exploded if text.lower() == address.exploded and text.lower() != address.compressed else made.compressed
+        shown = (
+            made.exploded
+            if text.lower() == address.exploded and text.lower() != address.compressed
+            else made.compressed
+        )
         return shown.upper() if text != text.lower() else shown
 
     def mac(self, text: str) -> str:
@@ -73,7 +85,9 @@ class Addresses:
         if plain in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"):
             return text
         if plain not in self._macs:
-            self._macs[plain] = ":".join(["02"] + [f"{self._chance.randrange(256):02x}" for _pair in range(5)])
+            self._macs[plain] = ":".join(
+                ["02"] + [f"{self._chance.randrange(256):02x}" for _pair in range(5)]
+            )
         return self._macs[plain].replace(":", "-") if "-" in text else self._macs[plain]
 
     def _octet(self, before: tuple[str, ...], octet: str) -> str:
@@ -81,12 +95,17 @@ class Addresses:
         if known is None:
             known = self._octets[before] = self._assigned(before)
         if octet not in known:  # of a text that was not there when all were gathered
-            left = [str(one) for one in self._free(before) if str(one) not in known.values()] or [octet]
+            left = [str(one) for one in self._free(before) if str(one) not in known.values()] or [
+                octet
+            ]
             known[octet] = self._chance.choice(left)
         return known[octet]
 
     def _assigned(self, before: tuple[str, ...]) -> dict[str, str]:
-        """Replacements of all the octets that stand at this place, in the order of their text; what is no host's stays."""
+        """Replacements of all the octets that stand at this place, in the order of their text.
+
+        What is no host's stays.
+        """
         free, there = self._free(before), self._below.get(before, set())
         moved = sorted(octet for octet in there if int(octet) in free)
         chosen = moved
@@ -111,12 +130,17 @@ class Addresses:
     def _group(self, before: tuple[int, ...], group: int) -> int:
         known = self._groups.setdefault(before, {0: 0})
         if group not in known:
-            low, high = (group & 0xe000, (group & 0xe000) + 0x1fff) if not before else (1, 0xffff)
-            if not before and group & 0xfe00 == 0xfc00:
-                low, high = group & 0xff00, (group & 0xff00) + 0xff
+            low, high = (group & 0xE000, (group & 0xE000) + 0x1FFF) if not before else (1, 0xFFFF)
+            if not before and group & 0xFE00 == 0xFC00:
+                low, high = group & 0xFF00, (group & 0xFF00) + 0xFF
             taken = set(known.values())
             new = self._chance.randint(low, high)
-            while new in taken or new == group or (not before and group & 0xfe00 != 0xfc00 and new >= 0xfc00) or new == 0:
+            while (
+                new in taken
+                or new == group
+                or (not before and group & 0xFE00 != 0xFC00 and new >= 0xFC00)
+                or new == 0
+            ):
                 new = self._chance.randint(low, high)
                 if len(taken) > 60000 or (not before and len(taken) > 200):
                     break

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what the API says of nodes that do not come back, KM511 to KM514: the literals, and who is gone."""
+"""What the API says of nodes that do not come back, KM511 to KM514.
+
+The literals, and who is gone.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,39 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from ...models import ages
-from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
 from ...evidence.document import one_line
+from ...models import ages
+from ...models.api_node import SHOWN, NodeView, and_others, views
+from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
+from ...models.result import Missing, Proof
+from ...models.taints import NO_EXECUTE, NO_SCHEDULE
+from ..base import Fault, Hit, Outcome
 from ..control_plane import leader_lease as leading
 from . import taints as node_taints
-from ..base import Fault, Hit, Outcome
-from ...models.result import Missing, Proof
-from ...models.api_node import SHOWN, NodeView, and_others, views
-from ...models.taints import NO_EXECUTE, NO_SCHEDULE
 
 MANAGER = "kube-controller-manager"
-ROLE = leading.Role(MANAGER, "controller manager", "no taint of a node is set or taken away, and a node that died meanwhile still reads Ready")
+ROLE = leading.Role(
+    MANAGER,
+    "controller manager",
+    "no taint of a node is set or taken away, and a node that died meanwhile still reads Ready",
+)
 LIFECYCLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
-    """KM511: nobody renews the controller managers' lock, or what their leader does to taints is not done."""
+    """KM511: nobody renews the controller managers' lock, or what their leader does to taints is
+    not done.
+    """
     if cluster.key is None:
         yield Outcome(applies=False, component=MANAGER, note="no Kubernetes found on these hosts")
         return
-    running = [(host, item) for host in cluster.hosts if host.control_plane for item in host.control_plane.of(MANAGER) if item.ours is not False]
+    running = [
+        (host, item)
+        for host in cluster.hosts
+        if host.control_plane
+        for item in host.control_plane.of(MANAGER)
+        if item.ours is not False
+    ]
     lock, hits, missing = leading.judged(cluster, ROLE, running)
     left = [(view, taint) for view in views(cluster) for taint in _left(cluster, view)]
     if left and not hits:
@@ -38,13 +53,16 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
 
 
 def _left(cluster: Cluster, view: NodeView) -> Iterator[Mapping[str, Any]]:
-    """Taints of the node lifecycle controller that stay although the kubelet has been posting Ready for more than a minute."""
+    """Taints of the node lifecycle controller that stay although the kubelet has been posting
+    Ready for more than a minute.
+    """
     since = timestamp((view.condition("Ready") or {}).get("since"))
     if view.ready != "True" or since is None:
         return
     for taint in view.taints:
         added = timestamp(taint.get("added"))
-        # Without a time it is somebody's own of a moment ago: the controller takes that away within seconds.
+        # Without a time it is somebody's own of a moment ago: the controller takes that away within
+        # seconds.
         theirs = taint.get("key") in LIFECYCLE and taint.get("effect") in (NO_SCHEDULE, NO_EXECUTE)
         if theirs and added is not None and _old(cluster, view, max(since, added)):
             yield taint
@@ -57,14 +75,31 @@ def _old(cluster: Cluster, view: NodeView, since: datetime) -> bool:
     return age is not None and age > STALE_LOCK_SECONDS
 
 
-def _undone(cluster: Cluster, left: list[tuple[NodeView, Mapping[str, Any]]], lock: Mapping[str, Any] | None) -> Hit:
+def _undone(
+    cluster: Cluster, left: list[tuple[NodeView, Mapping[str, Any]]], lock: Mapping[str, Any] | None
+) -> Hit:
     names = list(dict.fromkeys(view.name for view, _taint in left))
-    proofs = [Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"Ready since {(view.condition('Ready') or {}).get('since')}, and carries "
-                    f"{node_taints.spelled(taint)}, added {one_line(taint.get('added'), 40)}") for view, taint in left[:SHOWN]]
+    proofs = [
+        Proof(
+            "api",
+            cluster.api_host,
+            object=f"Node {view.name}",
+            text=(
+                f"Ready since {(view.condition('Ready') or {}).get('since')}, and carries "
+                f"{node_taints.spelled(taint)}, added {one_line(taint.get('added'), 40)}"
+            ),
+        )
+        for view, taint in left[:SHOWN]
+    ]
     leader = one_line((lock or {}).get("holder") or "nobody that is known", 120)
-    return Hit(f"taints of the node lifecycle controller stay on {and_others(names)} although the kubelet posts Ready: that controller is not at work",
-               tuple(proofs), f"read the log of the {MANAGER} that leads ({leader}), and see whether its --controllers leaves out nodelifecycle; "
-               "taking the taint away by hand mends nothing", component=MANAGER)
+    return Hit(
+        f"taints of the node lifecycle controller stay on {and_others(names)} although the kubelet"
+        " posts Ready: that controller is not at work",
+        tuple(proofs),
+        f"read the log of the {MANAGER} that leads ({leader}), and see whether its --controllers"
+        " leaves out nodelifecycle; taking the taint away by hand mends nothing",
+        component=MANAGER,
+    )
 
 
 def node_down(cluster: Cluster) -> Iterator[Outcome]:
@@ -90,24 +125,71 @@ def node_down(cluster: Cluster) -> Iterator[Outcome]:
 
 def _down(cluster: Cluster, view: NodeView, host: Host) -> Hit:
     ready = view.condition("Ready") or {}
-    since = ready.get("since") or next((taint.get("added") for taint in view.taints if taint.get("key") in LIFECYCLE and taint.get("added")), None)
-    proofs = [Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"Ready is {view.ready}" + (
-        f", {one_line(ready['reason'], 80)}" if ready.get("reason") else "") + (f", since {one_line(since, 40)}" if since else "")),
-        Proof("log", host.host, text=one_line(host.reason, 200) or host.status)]
-    says = "its kubelet posts nothing" if view.ready == "Unknown" else "its kubelet said that it is not ready"
-    return Hit(f"{view.name} is down" + (f" since {one_line(since, 40)}" if since else "") + f": {says}, and its host does not answer",
-               tuple(proofs), "look at the machine itself (power, console, the hypervisor or cloud), then at the network between; its pods are evicted when "
-               "their tolerations of node.kubernetes.io/unreachable end (5 min by default). Only where the machine is known to be off, the taint "
-               "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute (1.24 and newer) frees its volumes", host=host.host, node=view.name)
+    since = ready.get("since") or next(
+        (
+            taint.get("added")
+            for taint in view.taints
+            if taint.get("key") in LIFECYCLE and taint.get("added")
+        ),
+        None,
+    )
+    proofs = [
+        Proof(
+            "api",
+            cluster.api_host,
+            object=f"Node {view.name}",
+            text=f"Ready is {view.ready}"
+            + (f", {one_line(ready['reason'], 80)}" if ready.get("reason") else "")
+            + (f", since {one_line(since, 40)}" if since else ""),
+        ),
+        Proof("log", host.host, text=one_line(host.reason, 200) or host.status),
+    ]
+    says = (
+        "its kubelet posts nothing"
+        if view.ready == "Unknown"
+        else "its kubelet said that it is not ready"
+    )
+    return Hit(
+        f"{view.name} is down"
+        + (f" since {one_line(since, 40)}" if since else "")
+        + f": {says}, and its host does not answer",
+        tuple(proofs),
+        "look at the machine itself (power, console, the hypervisor or cloud), then at the network"
+        " between; its pods are evicted when their tolerations of node.kubernetes.io/unreachable"
+        " end (5 min by default). Only where the machine is known to be off, the taint"
+        " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute (1.24 and newer) frees its"
+        " volumes",
+        host=host.host,
+        node=view.name,
+    )
 
 
 def whole(cluster: Cluster, gone: list[NodeView]) -> tuple[str, list[NodeView]] | None:
-    """(what it is, its nodes) of a whole group that the API does not hear although all its kubelets run."""
-    well = [view for view in gone if view.host is not None and view.host.status == "ok" and view.host.kubelet_started is not None]
+    """(what it is, its nodes) of a whole group that the API does not hear although all its
+    kubelets run.
+    """
+    well = [
+        view
+        for view in gone
+        if view.host is not None
+        and view.host.status == "ok"
+        and view.host.kubelet_started is not None
+    ]
     everybody = views(cluster)
     groups = [("every worker", [view for view in everybody if not view.control_plane])]
-    groups += [(f"every node of zone {zone}", [view for view in everybody if view.zone == zone]) for zone in sorted({view.zone for view in well if view.zone})]
-    return next((group for group in groups if len(group[1]) > 1 and all(any(view.name == one.name for one in well) for view in group[1])), None)
+    groups += [
+        (f"every node of zone {zone}", [view for view in everybody if view.zone == zone])
+        for zone in sorted({view.zone for view in well if view.zone})
+    ]
+    return next(
+        (
+            group
+            for group in groups
+            if len(group[1]) > 1
+            and all(any(view.name == one.name for one in well) for view in group[1])
+        ),
+        None,
+    )
 
 
 def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Hit]:
@@ -116,11 +198,27 @@ def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Hit]:
     if group is None:
         return []
     title, members = group
-    proofs = [Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"Ready is Unknown; the kubelet runs on {view.host.host}")
-              for view in members[:SHOWN] if view.host is not None]
-    return [Hit(f"{title} ({len(members)}: {and_others([view.name for view in members])}) is NotReady at once although their kubelets run", tuple(proofs),
-                "do not repair the nodes one by one: look at what lies between them and the API (the load balancer or address in the kubelets' "
-                "kubeconfig, DNS, firewall, the API servers' certificate)", component="kube-apiserver")]
+    proofs = [
+        Proof(
+            "api",
+            cluster.api_host,
+            object=f"Node {view.name}",
+            text=f"Ready is Unknown; the kubelet runs on {view.host.host}",
+        )
+        for view in members[:SHOWN]
+        if view.host is not None
+    ]
+    return [
+        Hit(
+            f"{title} ({len(members)}: {and_others([view.name for view in members])}) is NotReady"
+            " at once although their kubelets run",
+            tuple(proofs),
+            "do not repair the nodes one by one: look at what lies between them and the API (the"
+            " load balancer or address in the kubelets' kubeconfig, DNS, firewall, the API servers'"
+            " certificate)",
+            component="kube-apiserver",
+        )
+    ]
 
 
 FAULTS = (
@@ -129,62 +227,101 @@ FAULTS = (
         title="No controller manager leads",
         severity="critical",
         applies="clusters whose controller managers take a lock",
-        explanation="Nobody renews the lock of kube-controller-manager. Its node lifecycle controller sets and takes away the taints of nodes: without it a "
-                    "node whose kubelet is well again keeps node.kubernetes.io/unreachable and gets no pods, and a node that dies reads Ready for ever. The "
-                    "age is taken by the clock of the host that asked, and by the lease of the holder's node where that is newer. "
-                    "Also where such a taint stays for more than a minute on a node that posts Ready.",
-        remedy="Bring a controller manager back: its manifest, its log. Taking taints away by hand mends nothing.",
+        explanation=(
+            "Nobody renews the lock of kube-controller-manager. Its node lifecycle controller sets"
+            " and takes away the taints of nodes: without it a node whose kubelet is well again"
+            " keeps node.kubernetes.io/unreachable and gets no pods, and a node that dies reads"
+            " Ready for ever. The age is taken by the clock of the host that asked, and by the"
+            " lease of the holder's node where that is newer. Also where such a taint stays for"
+            " more than a minute on a node that posts Ready."
+        ),
+        remedy=(
+            "Bring a controller manager back: its manifest, its log. Taking taints away by hand"
+            " mends nothing."
+        ),
         risk=0,
         needs=("instances", "manifests"),
         cluster_needs=("locks", "nodes"),
         cluster=nobody_leads,
-        explained_by=frozenset((code, "kube-controller-manager") for code in ("KM105", "KM107", "KM114")),
-        references=("https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/",
-                    "https://kubernetes.io/docs/concepts/architecture/leases/"),
+        explained_by=frozenset(
+            (code, "kube-controller-manager") for code in ("KM105", "KM107", "KM114")
+        ),
+        references=(
+            "https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/",
+            "https://kubernetes.io/docs/concepts/architecture/leases/",
+        ),
     ),
     Fault(
         code="KM512",
         title="Node is down",
         severity="critical",
         applies="Nodes that the API lists",
-        explanation="The API has heard nothing of the node's kubelet for longer than the grace period (or it says that it is not ready), and the host answers "
-                    "nobody here either: the machine, its power or its network is gone. A node whose host answers is judged by what the host says. Where the "
-                    "kubelets of all workers or of a whole zone run and the API hears none of them, the way to the API is the fault, and this says so once.",
-        remedy="Bring the machine or its network back. Nothing here does it, and nothing declares it out of service.",
+        explanation=(
+            "The API has heard nothing of the node's kubelet for longer than the grace period (or"
+            " it says that it is not ready), and the host answers nobody here either: the machine,"
+            " its power or its network is gone. A node whose host answers is judged by what the"
+            " host says. Where the kubelets of all workers or of a whole zone run and the API hears"
+            " none of them, the way to the API is the fault, and this says so once."
+        ),
+        remedy=(
+            "Bring the machine or its network back. Nothing here does it, and nothing declares it"
+            " out of service."
+        ),
         risk=0,
         cluster_needs=("nodes",),
         cluster=node_down,
-        references=("https://kubernetes.io/docs/concepts/architecture/nodes/#condition",
-                    "https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown"),
+        references=(
+            "https://kubernetes.io/docs/concepts/architecture/nodes/#condition",
+            "https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown",
+        ),
     ),
     Fault(
         code="KM513",
         title="Pods are kept away by a taint",
         severity="warning",
         applies="pods that no scheduler finds a node for",
-        explanation="Pods wait, and what the scheduler says of them names a taint that they do not tolerate. Who owns it decides what to do: one that somebody "
-                    "set stays until its owner takes it away, or the pod gets a toleration; one of a controller goes when its reason goes, and comes back when "
-                    "a hand removes it. Information only where other reasons (too little CPU, say) keep the pods waiting as well, or where the taint "
-                    "tells what another fault explains, or where its nodes lack the devices that the pods request too. A dedicated node that keeps nobody "
-                    "waiting is none, nor is the control plane's taint beside other nodes, nor a taint of nodes without those devices beside nodes with them.",
-        remedy="Ask whoever set the taint, or give the pods that belong there a toleration. Nothing here removes a taint.",
+        explanation=(
+            "Pods wait, and what the scheduler says of them names a taint that they do not"
+            " tolerate. Who owns it decides what to do: one that somebody set stays until its owner"
+            " takes it away, or the pod gets a toleration; one of a controller goes when its reason"
+            " goes, and comes back when a hand removes it. Information only where other reasons"
+            " (too little CPU, say) keep the pods waiting as well, or where the taint tells what"
+            " another fault explains, or where its nodes lack the devices that the pods request"
+            " too. A dedicated node that keeps nobody waiting is none, nor is the control plane's"
+            " taint beside other nodes, nor a taint of nodes without those devices beside nodes"
+            " with them."
+        ),
+        remedy=(
+            "Ask whoever set the taint, or give the pods that belong there a toleration. Nothing"
+            " here removes a taint."
+        ),
         risk=0,
         cluster_needs=("pending", "nodes"),
         cluster=node_taints.kept_away,
-        references=("https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",),
+        references=(
+            "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+        ),
     ),
     Fault(
         code="KM514",
         title="Node is cordoned or fenced",
         severity="warning",
         applies="Nodes that the API lists",
-        explanation="Somebody took the node out on purpose: it is cordoned, or carries a taint that says so (out-of-service, shut down by the cloud, about to "
-                    "be deleted by an autoscaler). It takes no new pods. A cordon of a run of ours is KM903 once its run is gone.",
-        remedy="Ask who did it; kubectl uncordon by them ends a cordon. Nothing here removes it, and no repair touches such a node without "
-               "kubemend_allow: [fenced], but for what ends or takes back what a run of ours left there (KM902, KM903).",
+        explanation=(
+            "Somebody took the node out on purpose: it is cordoned, or carries a taint that says so"
+            " (out-of-service, shut down by the cloud, about to be deleted by an autoscaler). It"
+            " takes no new pods. A cordon of a run of ours is KM903 once its run is gone."
+        ),
+        remedy=(
+            "Ask who did it; kubectl uncordon by them ends a cordon. Nothing here removes it, and"
+            " no repair touches such a node without kubemend_allow: [fenced], but for what ends or"
+            " takes back what a run of ours left there (KM902, KM903)."
+        ),
         risk=0,
         cluster_needs=("nodes",),
         cluster=node_taints.taken_out,
-        references=("https://kubernetes.io/docs/concepts/architecture/nodes/#manual-node-administration",),
+        references=(
+            "https://kubernetes.io/docs/concepts/architecture/nodes/#manual-node-administration",
+        ),
     ),
 )

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: KM524, a kubelet that lives with a runtime of another cgroup driver: every new pod of the node fails."""
+"""KM524, a kubelet that lives with a runtime of another cgroup driver.
+
+Every new pod of the node fails.
+"""
 
 from __future__ import annotations
 
@@ -10,39 +13,75 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...models import control_plane
-from ...models.kubelet import config as kubelet_config, status as kubelet_why
-from ...parsers import systemd_unit as kubelet_unit
 from ...models.cluster import Host
-from ..base import Fault, Hit, Outcome
+from ...models.kubelet import config as kubelet_config
+from ...models.kubelet import status as kubelet_why
 from ...models.result import Missing, Proof
+from ...parsers import systemd_unit as kubelet_unit
+from ..base import Fault, Hit, Outcome
 
 RECENT = 600.0  # seconds: the kubelet tries each pod again at least every few minutes
 SHOWN = 3
 SYSTEMD, CGROUPFS = "systemd", "cgroupfs"
-# What the runtime says where the kubelet's driver is another, and which one it has itself: runc, and CRI-O before it asks runc.
-REFUSALS = ((re.compile(r"expected cgroupspath to be of format"), SYSTEMD), (re.compile(r"did not receive slice as parent"), SYSTEMD),
-            (re.compile(r"but received slice as parent"), CGROUPFS))
+# What the runtime says where the kubelet's driver is another, and which one it has itself: runc,
+# and CRI-O before it asks runc.
+REFUSALS = (
+    (re.compile(r"expected cgroupspath to be of format"), SYSTEMD),
+    (re.compile(r"did not receive slice as parent"), SYSTEMD),
+    (re.compile(r"but received slice as parent"), CGROUPFS),
+)
 
 
 def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM524: the runtime refuses the cgroups that the kubelet names."""
     told = control_plane.data(document, "kubelet_log").get("lines")
     lines = [line for line in (told if isinstance(told, list) else ()) if isinstance(line, str)]
-    found = [(line, driver) for line in lines for words, driver in REFUSALS if words.search(line.lower())]
+    found = [
+        (line, driver) for line in lines for words, driver in REFUSALS if words.search(line.lower())
+    ]
     missing = host.missing("kubelet_log")
     if not found:
         yield Outcome((), missing, host=host.host, component="kubelet")
         return
-    clock, at = control_plane.data(document, "system").get("clock"), kubelet_why.moment(found[-1][0])
+    clock, at = (
+        control_plane.data(document, "system").get("clock"),
+        kubelet_why.moment(found[-1][0]),
+    )
     if not isinstance(clock, (int, float)) or isinstance(clock, bool) or at is None:
-        yield Outcome((), (Missing(host.host, "system", "error"),), host=host.host, component="kubelet", note="it cannot be told whether it is still so")
+        yield Outcome(
+            (),
+            (Missing(host.host, "system", "error"),),
+            host=host.host,
+            component="kubelet",
+            note="it cannot be told whether it is still so",
+        )
     elif not -RECENT <= clock - at <= RECENT:
-        yield Outcome((), missing, host=host.host, component="kubelet", note=f"it was so at {found[-1][0].partition(' ')[0][:40]}")
+        yield Outcome(
+            (),
+            missing,
+            host=host.host,
+            component="kubelet",
+            note=f"it was so at {found[-1][0].partition(' ')[0][:40]}",
+        )
     elif _is_down(document):
-        yield Outcome((), missing, host=host.host, component="kubelet",
-                      note="its kubelet does not run: what it was refused before says nothing of its next start")
+        yield Outcome(
+            (),
+            missing,
+            host=host.host,
+            component="kubelet",
+            note=(
+                "its kubelet does not run: what it was refused before says nothing of its next"
+                " start"
+            ),
+        )
     elif host.kubelet_started is not None and host.kubelet_started.timestamp() > at:
-        yield Outcome((), missing, host=host.host, component="kubelet", note="its kubelet was started again since, and nothing was refused to it")
+        yield Outcome(
+            (),
+            missing,
+            host=host.host,
+            component="kubelet",
+            note="its kubelet was started again since, and nothing was refused to it",
+        )
     else:
         yield Outcome((_hit(host, document, found),), host=host.host, component="kubelet")
 
@@ -51,7 +90,11 @@ def _is_down(document: Mapping[str, Any]) -> bool:
     """Tell whether the kubelet is known not to run: a unit of it is there, and no process."""
     kubelet = control_plane.data(document, "kubelet")
     unit = kubelet.get("unit")
-    return isinstance(unit, Mapping) and not kubelet.get("process") and not kubelet_unit.unit(unit).runs
+    return (
+        isinstance(unit, Mapping)
+        and not kubelet.get("process")
+        and not kubelet_unit.unit(unit).runs
+    )
 
 
 def _hit(host: Host, document: Mapping[str, Any], found: list[tuple[str, str]]) -> Hit:
@@ -59,12 +102,22 @@ def _hit(host: Host, document: Mapping[str, Any], found: list[tuple[str, str]]) 
     other = CGROUPFS if driver == SYSTEMD else SYSTEMD
     config = kubelet_config.read(control_plane.data(document, "kubelet"))
     setting = config.setting("cgroupDriver", "cgroup-driver")
-    where = f" (the kubelet's stands in {setting.path})" if setting and setting.path and setting.value == other else ""
-    return Hit(f"no new pod starts on {name}: its runtime has the cgroup driver {driver}, and its kubelet {other}",
-               tuple(Proof("log", host.host, text=line) for line, _driver in found[-SHOWN:]),
-               f"give both the same driver, systemd where systemd runs the machine{where}: SystemdCgroup in containerd's configuration, cgroup_manager "
-               "in CRI-O's, cgroupDriver in the kubelet's. Drain the node before whichever of the two is changed: the pods' cgroups move",
-               host=host.host, node=host.node, component="kubelet")
+    where = (
+        f" (the kubelet's stands in {setting.path})"
+        if setting and setting.path and setting.value == other
+        else ""
+    )
+    return Hit(
+        f"no new pod starts on {name}: its runtime has the cgroup driver {driver}, and its kubelet"
+        f" {other}",
+        tuple(Proof("log", host.host, text=line) for line, _driver in found[-SHOWN:]),
+        f"give both the same driver, systemd where systemd runs the machine{where}: SystemdCgroup"
+        " in containerd's configuration, cgroup_manager in CRI-O's, cgroupDriver in the kubelet's."
+        " Drain the node before whichever of the two is changed: the pods' cgroups move",
+        host=host.host,
+        node=host.node,
+        component="kubelet",
+    )
 
 
 FAULTS = (
@@ -73,16 +126,25 @@ FAULTS = (
         title="Runtime refuses the cgroups of the kubelet",
         severity="critical",
         applies="nodes whose kubelet and runtime write to journald",
-        explanation="The kubelet lives and the node is Ready, but the runtime's cgroup driver (cgroupfs or systemd) is another than the kubelet's, so that "
-                    "every new pod fails where its sandbox is made; those that run go on until they end. Present where the runtime said so within ten "
-                    "minutes. A kubelet with dockershim ends of it instead (KM516); one that asks its runtime for the driver (1.28 and newer with the gate, "
-                    "and a runtime that tells) takes the runtime's when it starts. A kubelet with systemd above a containerd with cgroupfs is not refused, and "
-                    "not seen.",
-        remedy="Give both the same driver, systemd where systemd runs the machine; drain the node before, for its pods' cgroups move.",
+        explanation=(
+            "The kubelet lives and the node is Ready, but the runtime's cgroup driver (cgroupfs or"
+            " systemd) is another than the kubelet's, so that every new pod fails where its sandbox"
+            " is made; those that run go on until they end. Present where the runtime said so"
+            " within ten minutes. A kubelet with dockershim ends of it instead (KM516); one that"
+            " asks its runtime for the driver (1.28 and newer with the gate, and a runtime that"
+            " tells) takes the runtime's when it starts. A kubelet with systemd above a containerd"
+            " with cgroupfs is not refused, and not seen."
+        ),
+        remedy=(
+            "Give both the same driver, systemd where systemd runs the machine; drain the node"
+            " before, for its pods' cgroups move."
+        ),
         risk=0,
         needs=("system", "kubelet", "kubelet_log"),
         node=refused,
-        references=("https://kubernetes.io/docs/setup/production-environment/container-runtimes/#cgroup-drivers",),
+        references=(
+            "https://kubernetes.io/docs/setup/production-environment/container-runtimes/#cgroup-drivers",
+        ),
         tier="deep",
     ),
 )

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: KM506 by the values that a kubelet's resource managers are told."""
+"""KM506 by the values that a kubelet's resource managers are told."""
 
 from __future__ import annotations
 
@@ -9,16 +9,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...models.kubelet import exit_cause as kubelet_death, refused_configuration as kubelet_refused, status as kubelet_why, node_allocatable as manager_cgroups
-from ...parsers import systemd_unit as kubelet_unit
+from ...evidence.document import one_line, shell_name
 from ...models import cpu_manager as pinning
 from ...models.cluster import Host
-from ...evidence.document import one_line, shell_name
-from . import kubelet_exit_advice as kubelet_cures, kubelet_unit as nodes
-from ..base import Hit, Outcome
+from ...models.kubelet import (
+    exit_cause as kubelet_death,
+)
+from ...models.kubelet import (
+    node_allocatable as manager_cgroups,
+)
+from ...models.kubelet import (
+    refused_configuration as kubelet_refused,
+)
+from ...models.kubelet import (
+    status as kubelet_why,
+)
 from ...models.kubelet.refused_configuration import Judged
 from ...models.kubelet.status import Why
 from ...models.result import Missing, Proof
+from ...parsers import systemd_unit as kubelet_unit
+from ..base import Hit, Outcome
+from . import kubelet_exit_advice as kubelet_cures
+from . import kubelet_unit as nodes
 
 LONGEST = 700
 _ENFORCED = {one.cgroup: one.word for one in manager_cgroups.RESERVED}
@@ -85,7 +97,7 @@ def _hit(host: Host, document: Mapping[str, Any], why: Why, found: Judged, words
 def _by_words(host: Host, document: Mapping[str, Any], why: Why, hit: Hit) -> Hit:
     """Say more of what the last words refuse, where they name a key of the managers."""
     what = why.death.what if why.death is not None else ""
-    key, dummy, value = what.partition(": ")
+    key, _dummy, value = what.partition(": ")
     if key != "policy" and key not in kubelet_refused.FLAGS:
         return hit
     then = kubelet_cures.started(why.state.kind, shell_name(why.unit.name, "UNIT"))

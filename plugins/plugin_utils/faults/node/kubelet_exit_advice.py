@@ -1,53 +1,123 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what each cause of a kubelet's death is called, and what an operator does about it."""
+"""What each cause of a kubelet's death is called, and what an operator does about it."""
 
 from __future__ import annotations
 
-from ...models.kubelet import exit_cause as death
-from ...parsers import unit_journal as kubelet_starts, systemd_unit as kubelet_unit
 from ...models import unit_start as start_refused
+from ...models.kubelet import exit_cause as death
 from ...models.kubelet.status import Why
+from ...parsers import systemd_unit as kubelet_unit
+from ...parsers import unit_journal as kubelet_starts
 
 WATCHES = "max_user_watches"
 SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
-# What a kubelet with protectKernelDefaults wants: setupKernelTunables of pkg/kubelet/cm/container_manager_linux.go
-WANTED = {"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1", "kernel/keys/root_maxkeys": "1000000",
-          "kernel/keys/root_maxbytes": "25000000"}
+# What a kubelet with protectKernelDefaults wants: setupKernelTunables of
+# pkg/kubelet/cm/container_manager_linux.go
+WANTED = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
 # cause: (what it is, what is done about it where KM502 tells it); {what} is what the death names
 _KNOWN = {
-    death.SWAP: ("swap is on (KM504)", "swapoff -a, and take the swap out of /etc/fstab; or failSwapOn: false in its configuration"),
+    death.SWAP: (
+        "swap is on (KM504)",
+        (
+            "swapoff -a, and take the swap out of /etc/fstab; or failSwapOn: false in its"
+            " configuration"
+        ),
+    ),
     death.UNKNOWN_FLAG: ("it does not know the flag {what}", ""),
     death.REMOVED_GATE: ("it does not know the feature gate {what}, or may not change it", ""),
     death.BAD_CONFIGURATION: ("it refuses its configuration ({what})", ""),
-    death.CPU_MANAGER_STATE: ("its CPU manager refuses its state ({what}): KM301 to KM307 and KM309 tell why",
-                              "the playbook cpu_pinning shows the cause, and resets the state after a drain"),
-    death.MEMORY_MANAGER_STATE: ("its memory manager refuses its state, or has no memory reserved ({what}): KM310",
-                                 "compare reservedMemory with systemReserved, kubeReserved and evictionHard; the state file goes away after a drain only"),
+    death.CPU_MANAGER_STATE: (
+        "its CPU manager refuses its state ({what}): KM301 to KM307 and KM309 tell why",
+        "the playbook cpu_pinning shows the cause, and resets the state after a drain",
+    ),
+    death.MEMORY_MANAGER_STATE: (
+        "its memory manager refuses its state, or has no memory reserved ({what}): KM310",
+        (
+            "compare reservedMemory with systemReserved, kubeReserved and evictionHard; the state"
+            " file goes away after a drain only"
+        ),
+    ),
     death.STATE_FILE: ("{what} is empty or damaged", ""),
-    death.CLIENT_CERTIFICATE: ("it has no valid client certificate, and no bootstrap kubeconfig to get another ({what})", ""),
+    death.CLIENT_CERTIFICATE: (
+        "it has no valid client certificate, and no bootstrap kubeconfig to get another ({what})",
+        "",
+    ),
     death.CGROUP_V1: ("this machine has cgroup v1, which it refuses from 1.35 on", ""),
-    death.KERNEL_DEFAULTS: ("protectKernelDefaults is on, and the kernel has other values of {what}", ""),
+    death.KERNEL_DEFAULTS: (
+        "protectKernelDefaults is on, and the kernel has other values of {what}",
+        "",
+    ),
     death.CGROUP_DRIVER: ("its cgroup driver differs from the runtime's ({what})", ""),
-    death.RUNTIME: ("the container runtime does not answer as it needs ({what}): KM508 tells why, where it can be told",
-                    "systemctl status and journalctl of the runtime (containerd, crio); crictl info; compare --container-runtime-endpoint with its socket, and "
-                    "disabled_plugins of /etc/containerd/config.toml, which must not hold cri"),
-    death.INOTIFY: ("inotify is used up, {what} (KM401, KM402)", "the playbook too_many_open_files shows who holds them, and raises the limit"),
-    death.LIMITS: ("a limit of its unit is above what it can have, 205/LIMITS (KM409)", "lower LimitNOFILE= and its like where systemctl cat shows them"),
-    death.PORT_IN_USE: ("its address {what} is used by another process", "see who listens there (ss -ltnp), often a second kubelet, and end that"),
-    death.NODE_NAME: ("its certificate is of another node ({what})", "give the host its former name, or --hostname-override"),
-    death.DISK_FULL: ("a disk is full ({what})", "df -h and df -i of /var/lib/kubelet and /etc/kubernetes; make room"),
-    death.CGROUP: ("a cgroup operation failed ({what}); this is not a disk problem",
-                   "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups is the most), whether that folder is there and "
-                   "writable, and journalctl -k; cgroups that a kernel of 3.10 leaks go with a reboot, and a newer kernel"),
-    death.STEP: ("systemd ends its start itself ({what})", "see systemctl cat of the unit and journalctl -u, and correct what they name"),
-    death.RESOURCES: ("systemd could not set up its start (result resources)",
-                      "see journalctl -u of the unit: a file of EnvironmentFile=, memory, or a cgroup"),
-    death.OOM_KILL: ("it ran out of memory and was killed", "see what takes the memory (journalctl -k; MemoryMax= of its unit or slice), and reserve some "
-                                                            "for it with systemReserved and kubeReserved"),
-    death.EXECUTABLE: ("systemd cannot execute its program (203/EXEC)", "see whether the program of ExecStart is there, for this machine, and may be executed "
-                                                                        "(ls -lZ, file), and install it again"),
+    death.RUNTIME: (
+        (
+            "the container runtime does not answer as it needs ({what}): KM508 tells why, where it"
+            " can be told"
+        ),
+        (
+            "systemctl status and journalctl of the runtime (containerd, crio); crictl info;"
+            " compare --container-runtime-endpoint with its socket, and disabled_plugins of"
+            " /etc/containerd/config.toml, which must not hold cri"
+        ),
+    ),
+    death.INOTIFY: (
+        "inotify is used up, {what} (KM401, KM402)",
+        "the playbook too_many_open_files shows who holds them, and raises the limit",
+    ),
+    death.LIMITS: (
+        "a limit of its unit is above what it can have, 205/LIMITS (KM409)",
+        "lower LimitNOFILE= and its like where systemctl cat shows them",
+    ),
+    death.PORT_IN_USE: (
+        "its address {what} is used by another process",
+        "see who listens there (ss -ltnp), often a second kubelet, and end that",
+    ),
+    death.NODE_NAME: (
+        "its certificate is of another node ({what})",
+        "give the host its former name, or --hostname-override",
+    ),
+    death.DISK_FULL: (
+        "a disk is full ({what})",
+        "df -h and df -i of /var/lib/kubelet and /etc/kubernetes; make room",
+    ),
+    death.CGROUP: (
+        "a cgroup operation failed ({what}); this is not a disk problem",
+        (
+            "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups is"
+            " the most), whether that folder is there and writable, and journalctl -k; cgroups that"
+            " a kernel of 3.10 leaks go with a reboot, and a newer kernel"
+        ),
+    ),
+    death.STEP: (
+        "systemd ends its start itself ({what})",
+        "see systemctl cat of the unit and journalctl -u, and correct what they name",
+    ),
+    death.RESOURCES: (
+        "systemd could not set up its start (result resources)",
+        "see journalctl -u of the unit: a file of EnvironmentFile=, memory, or a cgroup",
+    ),
+    death.OOM_KILL: (
+        "it ran out of memory and was killed",
+        (
+            "see what takes the memory (journalctl -k; MemoryMax= of its unit or slice), and"
+            " reserve some for it with systemReserved and kubeReserved"
+        ),
+    ),
+    death.EXECUTABLE: (
+        "systemd cannot execute its program (203/EXEC)",
+        (
+            "see whether the program of ExecStart is there, for this machine, and may be executed "
+            "(ls -lZ, file), and install it again"
+        ),
+    ),
     death.UNKNOWN: ("its last words name no cause that is known here ({what})", ""),
 }
 
@@ -57,7 +127,11 @@ def words(cause: str, what: str) -> str:
     if cause == death.INOTIFY and what == WATCHES:
         return f"inotify is used up, {what} (KM403)"
     told = _KNOWN.get(cause, (cause, ""))[0]
-    return told.replace("{what}", what) if what else told.replace(" ({what})", "").replace(", {what}", "").replace("{what}", "?")
+    return (
+        told.replace("{what}", what)
+        if what
+        else told.replace(" ({what})", "").replace(", {what}", "").replace("{what}", "?")
+    )
 
 
 def remedy(why: Why, unit: str) -> str:
@@ -65,17 +139,31 @@ def remedy(why: Why, unit: str) -> str:
     refused = next((one for one in why.refused if one.now), None)
     if refused is not None and not _own(why):
         return f"{refused.cure}; then {started(why.state.kind, unit)}"
-    known = _KNOWN.get(why.death.cause, ("", ""))[1] if why.death is not None and why.death.certain else ""
+    known = (
+        _KNOWN.get(why.death.cause, ("", ""))[1]
+        if why.death is not None and why.death.certain
+        else ""
+    )
     if known:
         return f"{known}; then {started(why.state.kind, unit)}"
     if why.state.kind == kubelet_unit.STOPPED:
-        return f"find out who stopped it, and why (journalctl -u {unit}); systemctl start {unit} brings it back"
-    return f"read its last words (journalctl -u {unit} -n 200), and mend what they name; then {started(why.state.kind, unit)}"
+        return (
+            f"find out who stopped it, and why (journalctl -u {unit}); systemctl start {unit}"
+            " brings it back"
+        )
+    return (
+        f"read its last words (journalctl -u {unit} -n 200), and mend what they name; then"
+        f" {started(why.state.kind, unit)}"
+    )
 
 
 def _own(why: Why) -> bool:
     """Whether a cause of its own says more than systemd's step: its limits, or memory."""
-    return why.death is not None and why.death.certain and why.death.cause in (death.LIMITS, death.OOM_KILL)
+    return (
+        why.death is not None
+        and why.death.certain
+        and why.death.cause in (death.LIMITS, death.OOM_KILL)
+    )
 
 
 def quoted(why: Why) -> str:
@@ -86,17 +174,26 @@ def quoted(why: Why) -> str:
 
 
 def causes(why: Why) -> str:
-    """Why it does not run, as clauses behind its state: what systemd refused, else its last words."""
+    """Why it does not run, as clauses behind its state.
+
+    What systemd refused, else its last words.
+    """
     refused, coming = start_refused.past(why.refused), start_refused.future(why.refused)
     told = ""
     if refused is not None and refused.what != why.state.why and not _own(why):
         told = f"; {refused.what}"
-    return told + _died(why, refused is not None) + (f"; {start_refused.WOULD_NOT}{coming.what}" if coming is not None else "")
+    return (
+        told
+        + _died(why, refused is not None)
+        + (f"; {start_refused.WOULD_NOT}{coming.what}" if coming is not None else "")
+    )
 
 
 def _died(why: Why, refused: bool) -> str:
     """Its last words as clauses. refused: whether what systemd refused is told before them."""
-    if why.death is None or (refused and why.death.cause in (death.STEP, death.EXECUTABLE, death.RESOURCES)):
+    if why.death is None or (
+        refused and why.death.cause in (death.STEP, death.EXECUTABLE, death.RESOURCES)
+    ):
         return ""
     clause = words(why.death.cause, why.death.what)
     if why.death.cause == death.UNKNOWN:
@@ -107,41 +204,71 @@ def _died(why: Why, refused: bool) -> str:
 def started(kind: str, unit: str) -> str:
     """How it is started once the cause is gone."""
     if kind == kubelet_unit.LOOPING:
-        return f"systemd starts it again by itself within seconds, or systemctl restart {unit} at once"
+        return (
+            f"systemd starts it again by itself within seconds, or systemctl restart {unit} at once"
+        )
     if kind == kubelet_unit.STOPPED:
         return f"systemctl start {unit}"
     return f"systemctl reset-failed {unit} and systemctl start {unit}"
 
 
 def cure(cause: str, what: str, node: str, place: str) -> str:
-    """What is done about a cause that is a fault of its own. place: the file in which it was found."""
-    where = place or ("the file where systemctl cat kubelet and its EnvironmentFile= show it (/var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet, "
-                      f"with kubespray {SPRAYED}kubelet.env)")
+    """What is done about a cause that is a fault of its own. place.
+
+    The file in which it was found.
+    """
+    where = place or (
+        "the file where systemctl cat kubelet and its EnvironmentFile= show it"
+        " (/var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet, with kubespray"
+        f" {SPRAYED}kubelet.env)"
+    )
     if cause == death.UNKNOWN_FLAG:
-        return f"take {what or 'the flag'} out of {where}; what it set has often become a field of the kubelet's configuration file"
+        return (
+            f"take {what or 'the flag'} out of {where}; what it set has often become a field of the"
+            " kubelet's configuration file"
+        )
     if cause == death.REMOVED_GATE:
-        return f"take {what or 'the gate'} out of featureGates or --feature-gates in {place or 'its configuration file or its command line'}"
+        return (
+            f"take {what or 'the gate'} out of featureGates or --feature-gates in"
+            f" {place or 'its configuration file or its command line'}"
+        )
     if cause == death.BAD_CONFIGURATION:
-        path = what.partition(": ")[0] if what.startswith("/") else "its configuration file, or the flag that is named"
+        path = (
+            what.partition(": ")[0]
+            if what.startswith("/")
+            else "its configuration file, or the flag that is named"
+        )
         return f"mend {path}; {_anew(path)}, and takes back what was set on this node alone"
     if cause == death.CLIENT_CERTIFICATE:
         return credentials(node)
     if cause == death.CGROUP_V1:
-        return ("boot the node with cgroup v2 (systemd.unified_cgroup_hierarchy=1 on the kernel's command line, or a newer distribution); until then "
-                "failCgroupV1: false in its configuration")
+        return (
+            "boot the node with cgroup v2 (systemd.unified_cgroup_hierarchy=1 on the kernel's"
+            " command line, or a newer distribution); until then failCgroupV1: false in its"
+            " configuration"
+        )
     if cause == death.CGROUP_DRIVER:
-        return ("make both the same, systemd where systemd is: cgroupDriver in the kubelet's configuration, native.cgroupdriver of exec-opts in "
-                "/etc/docker/daemon.json; drain the node first")
+        return (
+            "make both the same, systemd where systemd is: cgroupDriver in the kubelet's"
+            " configuration, native.cgroupdriver of exec-opts in /etc/docker/daemon.json; drain the"
+            " node first"
+        )
     names = [one for one in what.split(", ") if one in WANTED]
-    return (f"set {' '.join(one.replace('/', '.') + '=' + WANTED[one] for one in names) or 'the values that its last words expect'} in a file of "
-            "/etc/sysctl.d, and sysctl --system; or protectKernelDefaults: false in its configuration")
+    return (
+        f"set {' '.join(one.replace('/', '.') + '=' + WANTED[one] for one in names) or 'the values that its last words expect'}"
+        " in a file of /etc/sysctl.d, and sysctl --system; or protectKernelDefaults: false in its"
+        " configuration"
+    )
 
 
 def credentials(node: str) -> str:
     """How a kubelet gets a client certificate again."""
-    return (f"on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name system:node:{node} > kubelet.conf; put that in the place of "
-            "the node's kubelet.conf (keep the old one and /var/lib/kubelet/pki/kubelet-client* aside); where that node has no CA's key, or the node never "
-            "joined, kubeadm join with a new token")
+    return (
+        "on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name"
+        f" system:node:{node} > kubelet.conf; put that in the place of the node's kubelet.conf"
+        " (keep the old one and /var/lib/kubelet/pki/kubelet-client* aside); where that node has"
+        " no CA's key, or the node never joined, kubeadm join with a new token"
+    )
 
 
 def emptied(path: str, node: str) -> str:
@@ -150,16 +277,31 @@ def emptied(path: str, node: str) -> str:
     if name in ("kubelet.conf", "kubelet-client-current.pem") or name.startswith("kubelet-client"):
         return credentials(node)
     if name.startswith("kubelet-server"):
-        return f"move {path} away: it makes another, and its request may have to be approved (kubectl get csr)"
+        return (
+            f"move {path} away: it makes another, and its request may have to be approved (kubectl"
+            " get csr)"
+        )
     if name.endswith("_state"):
         return f"drain the node, and move {path} away: it writes another"
     if name.endswith((".crt", ".pem")):
         return f"copy {path} from a node of the same cluster"
-    return f"write {path} anew: {_anew(path)}; else copy that of a like node, and compare what is set for each node alone"
+    return (
+        f"write {path} anew: {_anew(path)}; else copy that of a like node, and compare what is set"
+        " for each node alone"
+    )
 
 
 def _anew(path: str) -> str:
-    """Who writes this configuration. kubespray's lies elsewhere, and what kubeadm would write nobody reads there."""
+    """Who writes this configuration.
+
+    Kubespray's lies elsewhere, and what kubeadm would write nobody reads there.
+    """
     if path.startswith(SPRAYED):
-        return "kubespray's cluster.yml with --tags node and --limit of this host writes it from the inventory"
-    return "with kubeadm, `kubeadm upgrade node phase kubelet-config`, which asks the API, writes /var/lib/kubelet/config.yaml"
+        return (
+            "kubespray's cluster.yml with --tags node and --limit of this host writes it from the"
+            " inventory"
+        )
+    return (
+        "with kubeadm, `kubeadm upgrade node phase kubelet-config`, which asks the API, writes"
+        " /var/lib/kubelet/config.yaml"
+    )

@@ -1,19 +1,20 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: faults of nodes, KM501 and KM503: what the next power loss makes of a kubelet."""
+"""Faults of nodes, KM501 and KM503: what the next power loss makes of a kubelet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...models import control_plane, unit_start as start_refused
-from ...parsers import systemd_unit as kubelet_unit
-from ...models.cluster import Host
 from ...evidence.document import one_line, shell_name
-from ..base import Fault, Hit, Outcome
+from ...models import control_plane
+from ...models import unit_start as start_refused
+from ...models.cluster import Host
 from ...models.result import Missing, Proof
+from ...parsers import systemd_unit as kubelet_unit
+from ..base import Fault, Hit, Outcome
 
 NO_UNIT = "its kubelet has no unit of systemd"
 
@@ -27,16 +28,44 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     boot, hits = kubelet_unit.at_boot(unit), []
     if boot.answer == kubelet_unit.NO and not unit.masked:
         name, node = shell_name(unit.name, "UNIT"), host.node or host.host
-        doing = "runs, and will not after the next boot" if unit.runs else "is not running, and will not be after the next boot"
-        refused = None if unit.runs else start_refused.now(document, control_plane.data(document, "kubelet").get("unit"))
+        doing = (
+            "runs, and will not after the next boot"
+            if unit.runs
+            else "is not running, and will not be after the next boot"
+        )
+        refused = (
+            None
+            if unit.runs
+            else start_refused.now(document, control_plane.data(document, "kubelet").get("unit"))
+        )
         start = f", and systemctl start {name}"
         if refused:
             start = f"; that alone does not start it: {refused}"
-        hits = [Hit(f"the kubelet of {node} {doing}: {boot.why}", (proof(host, unit),), f"systemctl enable --no-reload {name}" + (
-            "" if unit.runs else start), host=host.host, node=host.node, component="kubelet",
-            severity="warning" if unit.runs else None, risk=1 if unit.runs else None)]
-    lacking = (Missing(host.host, "kubelet", "error"),) if boot.answer == kubelet_unit.UNKNOWN and not unit.masked else ()
-    yield Outcome(tuple(hits), lacking, host=host.host, component="kubelet", applies=not unit.masked, note=boot.why if lacking else "")
+        hits = [
+            Hit(
+                f"the kubelet of {node} {doing}: {boot.why}",
+                (proof(host, unit),),
+                f"systemctl enable --no-reload {name}" + ("" if unit.runs else start),
+                host=host.host,
+                node=host.node,
+                component="kubelet",
+                severity="warning" if unit.runs else None,
+                risk=1 if unit.runs else None,
+            )
+        ]
+    lacking = (
+        (Missing(host.host, "kubelet", "error"),)
+        if boot.answer == kubelet_unit.UNKNOWN and not unit.masked
+        else ()
+    )
+    yield Outcome(
+        tuple(hits),
+        lacking,
+        host=host.host,
+        component="kubelet",
+        applies=not unit.masked,
+        note=boot.why if lacking else "",
+    )
 
 
 def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -47,10 +76,27 @@ def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         return
     until = " until the next boot" if unit.file_state == "masked-runtime" else ""
     runs = "; its process runs on until it ends" if unit.runs else ""
-    remedy = ("see whether its file is a link to /dev/null or was emptied (ls -l, systemctl cat); ask who masked it, and why; nothing here repairs this node "
-              f"unless kubemend_allow has fenced; with kubemend_max_risk=3 too the plan unmasks it, as systemctl unmask {shell_name(unit.name, 'UNIT')} does")
-    hits = [Hit(f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node out on purpose{runs}", (proof(host, unit),), remedy,
-                host=host.host, node=host.node, component="kubelet")] if unit.masked else []
+    remedy = (
+        "see whether its file is a link to /dev/null or was emptied (ls -l, systemctl cat); ask"
+        " who masked it, and why; nothing here repairs this node unless kubemend_allow has fenced;"
+        " with kubemend_max_risk=3 too the plan unmasks it, as systemctl unmask"
+        f" {shell_name(unit.name, 'UNIT')} does"
+    )
+    hits = (
+        [
+            Hit(
+                f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node"
+                f" out on purpose{runs}",
+                (proof(host, unit),),
+                remedy,
+                host=host.host,
+                node=host.node,
+                component="kubelet",
+            )
+        ]
+        if unit.masked
+        else []
+    )
     yield Outcome(tuple(hits), host=host.host, component="kubelet")
 
 
@@ -70,7 +116,12 @@ def without(host: Host) -> Outcome:
 def proof(host: Host, unit: kubelet_unit.Unit) -> Proof:
     """What systemd says of it."""
     words = (unit.active, unit.sub, unit.file_state or unit.load)
-    return Proof("unit", host.host, object=one_line(unit.name, 80), text=", ".join(one_line(word, 40) for word in words if word))
+    return Proof(
+        "unit",
+        host.host,
+        object=one_line(unit.name, 80),
+        text=", ".join(one_line(word, 40) for word in words if word),
+    )
 
 
 FAULTS = (
@@ -79,31 +130,48 @@ FAULTS = (
         title="Kubelet does not start at boot",
         severity="critical",
         applies="nodes whose kubelet has a unit of systemd",
-        explanation="The kubelet's unit is not enabled: the node comes back from the next reboot or power cut without it, stays NotReady, and gets the taint "
-                    "node.kubernetes.io/unreachable; kubeadm only warns of it. A warning while the kubelet runs. Unknown where another unit or a "
-                    "generator decides. A unit that is masked is KM503.",
-        remedy="systemctl enable --no-reload: systemd's daemon-reload, which enable does otherwise, can take devices away from running containers. "
-               "One that is down is started too (risk 2), but for one that systemd starts again and again.",
+        explanation=(
+            "The kubelet's unit is not enabled: the node comes back from the next reboot or power"
+            " cut without it, stays NotReady, and gets the taint node.kubernetes.io/unreachable;"
+            " kubeadm only warns of it. A warning while the kubelet runs. Unknown where another"
+            " unit or a generator decides. A unit that is masked is KM503."
+        ),
+        remedy=(
+            "systemctl enable --no-reload: systemd's daemon-reload, which enable does otherwise,"
+            " can take devices away from running containers. One that is down is started too (risk"
+            " 2), but for one that systemd starts again and again."
+        ),
         risk=2,
         needs=("kubelet", "unit_start"),
         node=not_enabled,
-        references=("https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#enable%20UNIT%E2%80%A6",),
+        references=(
+            "https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#enable%20UNIT%E2%80%A6",
+        ),
     ),
     Fault(
         code="KM503",
         title="Kubelet is masked",
         severity="warning",
         applies="nodes whose kubelet has a unit of systemd",
-        explanation="The kubelet's unit is masked: nothing starts it, at boot or by hand, until somebody unmasks it. Nobody does that by accident: the node "
-                    "was taken out on purpose, and whoever did may be at work there. A kubelet that was running goes on until it ends. "
-                    "An empty unit file, as a power cut may leave one, reads as masked too.",
-        remedy="Look whether its file is a link to /dev/null or empty (systemctl cat); ask who masked it. "
-               "No repair touches such a node without kubemend_allow: [fenced]; with it, and kubemend_max_risk=3, the kubelet is unmasked, enabled and "
-               "started, unless something else says too that the node was taken out (a cordon, a taint, a Node object that is gone), or nobody can tell that: "
-               "its Node is not proven, or the API does not answer, whatever is allowed. Then by hand.",
+        explanation=(
+            "The kubelet's unit is masked: nothing starts it, at boot or by hand, until somebody"
+            " unmasks it. Nobody does that by accident: the node was taken out on purpose, and"
+            " whoever did may be at work there. A kubelet that was running goes on until it ends."
+            " An empty unit file, as a power cut may leave one, reads as masked too."
+        ),
+        remedy=(
+            "Look whether its file is a link to /dev/null or empty (systemctl cat); ask who masked"
+            " it. No repair touches such a node without kubemend_allow: [fenced]; with it, and"
+            " kubemend_max_risk=3, the kubelet is unmasked, enabled and started, unless something"
+            " else says too that the node was taken out (a cordon, a taint, a Node object that is"
+            " gone), or nobody can tell that: its Node is not proven, or the API does not answer,"
+            " whatever is allowed. Then by hand."
+        ),
         risk=3,
         needs=("kubelet", "unit_start"),
         node=masked,
-        references=("https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#mask%20UNIT%E2%80%A6",),
+        references=(
+            "https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#mask%20UNIT%E2%80%A6",
+        ),
     ),
 )

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: fault KM504: swap that a kubelet refuses, now or after the next boot."""
+"""Fault KM504: swap that a kubelet refuses, now or after the next boot."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...models.swap import node as node_swap
+from ...evidence.document import one_line
 from ...models import shared_kernel
 from ...models.cluster import Host
-from ...evidence.document import one_line
-from ..base import Fault, Hit, Outcome
 from ...models.result import Missing, Proof
-from ...models.swap.node import NodeSwap
+from ...models.swap import node as node_swap
 from ...models.swap.evidence import Source
+from ...models.swap.node import NodeSwap
+from ..base import Fault, Hit, Outcome
 
 SHOWN = 5
 CLEAR = "no swap is on, and none will be after a boot"
@@ -39,49 +39,95 @@ def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 def _judged(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Outcome:
     on, comes = bool(node.on), bool(node.coming())
     if (on or comes) and node.refused:
-        # Swap that is on is the kernel's; it goes where its file is, which one of the containers may have.
-        shared = shared_kernel.token(document, "swap", *sorted(one.active.path for one in node.on or ())) if on else None
-        hit = replace(_hit(host, node), kernel=shared, rank=0 if any(node.own(one) for one in node.on or ()) else 1)
+        # Swap that is on is the kernel's; it goes where its file is, which one of the containers
+        # may have.
+        shared = (
+            shared_kernel.token(document, "swap", *sorted(one.active.path for one in node.on or ()))
+            if on
+            else None
+        )
+        hit = replace(
+            _hit(host, node),
+            kernel=shared,
+            rank=0 if any(node.own(one) for one in node.on or ()) else 1,
+        )
         return Outcome((hit,), host=host.host, component="kubelet")
     if node.wanted.refuses is False:
-        return Outcome((), host=host.host, component="kubelet", note=TOLERATED if on or comes else "")
+        return Outcome(
+            (), host=host.host, component="kubelet", note=TOLERATED if on or comes else ""
+        )
     if on or comes:
         return _unknown(host, "kubelet", [*node.wanted.unknown, *node.wanted.fatal])
     if node.on is None:
         return _unknown(host, "swap", ["/proc/swaps is not known"])
     if node.later.on is None:
-        told = [f"{source.place}: {source.why}" for source in node.later.sources if source.on is None]
+        told = [
+            f"{source.place}: {source.why}" for source in node.later.sources if source.on is None
+        ]
         return _unknown(host, "swap", [*node.later.unknown, *told])
     return Outcome((), host=host.host, component="kubelet")
 
 
 def _unknown(host: Host, collector: str, why: Iterable[str]) -> Outcome:
-    return Outcome((), (Missing(host.host, collector, "error"),), host=host.host, component="kubelet", note=one_line("; ".join(list(why)[:3]), 300))
+    return Outcome(
+        (),
+        (Missing(host.host, collector, "error"),),
+        host=host.host,
+        component="kubelet",
+        note=one_line("; ".join(list(why)[:3]), 300),
+    )
 
 
 def _hit(host: Host, node: NodeSwap) -> Hit:
     name, coming = host.node or host.host, node.coming()
     what = ", ".join(one_line(one.active.path, 80) for one in (node.on or ())[:SHOWN])
     named = {source.device for source in coming}
-    running = [one.source for one in node.on or () if one.source.origin != "unknown" or one.active.path not in named]
+    running = [
+        one.source
+        for one in node.on or ()
+        if one.source.origin != "unknown" or one.active.path not in named
+    ]
     sources = "; ".join(dict.fromkeys(_told(source) for source in [*running, *coming]))
     if node.wanted.wants:
-        state = f"swap is meant for pods on {name} ({node.wanted.behavior}), and its kubelet refuses it: failSwapOn is not false"
+        state = (
+            f"swap is meant for pods on {name} ({node.wanted.behavior}), and its kubelet refuses"
+            " it: failSwapOn is not false"
+        )
     elif node.on:
         state = f"swap is on at {name} ({what}), and its kubelet refuses it" + (
-            ": it runs, because it started before, and will not start again" if node.answers else ": it does not run, and will not start")
+            ": it runs, because it started before, and will not start again"
+            if node.answers
+            else ": it does not run, and will not start"
+        )
     else:
-        state = f"swap is off at {name} and comes back with the next boot: its kubelet refuses it, and will not start then"
+        state = (
+            f"swap is off at {name} and comes back with the next boot: its kubelet refuses it, and"
+            " will not start then"
+        )
     critical = bool(node.on) and not node.answers
-    return Hit(f"{state}; {sources}" if sources else state, tuple(_proofs(host, node, coming)), _remedy(node, coming), host=host.host, node=host.node,
-               component="kubelet", severity=None if critical else "warning", risk=None if node.on else 1)
+    return Hit(
+        f"{state}; {sources}" if sources else state,
+        tuple(_proofs(host, node, coming)),
+        _remedy(node, coming),
+        host=host.host,
+        node=host.node,
+        component="kubelet",
+        severity=None if critical else "warning",
+        risk=None if node.on else 1,
+    )
 
 
 def _remedy(node: NodeSwap, coming: list[Source]) -> str:
     if node.wanted.wants is not False:
-        return "set failSwapOn: false where pods are meant to use swap (memorySwap.swapBehavior), or take that away: nothing is switched off here before"
+        return (
+            "set failSwapOn: false where pods are meant to use swap (memorySwap.swapBehavior), or"
+            " take that away: nothing is switched off here before"
+        )
     if node.on and not any(node.own(one) for one in node.on):
-        return "switch it off on the machine that runs this container, or in the container whose file it is"
+        return (
+            "switch it off on the machine that runs this container, or in the container whose file"
+            " it is"
+        )
     by = [undone(source) for source in coming]
     first = "; ".join(dict.fromkeys(by)) or "nothing known brings it back at a boot"
     return f"{first}; then swapoff, if memory takes what lies in swap" if node.on else first
@@ -89,22 +135,39 @@ def _remedy(node: NodeSwap, coming: list[Source]) -> str:
 
 def undone(source: Source) -> str:
     """What keeps a source off, by hand."""
-    said = {"comment": "comment {0}", "mask": "systemctl mask {0}", "disable": "systemctl disable --now {0}", "generator": "ln -s /dev/null {0}",
-            "edit": "edit {0}"}
-    return ", ".join(said.get(undo.kind, "{0}").format(one_line(undo.target, 120)) for undo in source.undo) or f"find out what switches {source.device} on"
+    said = {
+        "comment": "comment {0}",
+        "mask": "systemctl mask {0}",
+        "disable": "systemctl disable --now {0}",
+        "generator": "ln -s /dev/null {0}",
+        "edit": "edit {0}",
+    }
+    return (
+        ", ".join(
+            said.get(undo.kind, "{0}").format(one_line(undo.target, 120)) for undo in source.undo
+        )
+        or f"find out what switches {source.device} on"
+    )
 
 
 def _told(source: Source) -> str:
     place = one_line(source.place or source.device, 120)
-    return f"source: {source.origin}" + (f" {place}" if source.place else "") + (f" ({one_line(source.why, 120)})" if source.why else "")
+    return (
+        f"source: {source.origin}"
+        + (f" {place}" if source.place else "")
+        + (f" ({one_line(source.why, 120)})" if source.why else "")
+    )
 
 
 def _proofs(host: Host, node: NodeSwap, coming: list[Source]) -> Iterator[Proof]:
     for number, one in enumerate((node.on or ())[:SHOWN], 2):
-        text = f"{one.active.path} {one.active.kind} {one.active.size_kib} KiB, {one.active.used_kib} KiB used"
+        text = (
+            f"{one.active.path} {one.active.kind} {one.active.size_kib} KiB, {one.active.used_kib}"
+            " KiB used"
+        )
         yield Proof("file", host.host, path="/proc/swaps", line=number, text=one_line(text, 200))
     sources = dict.fromkeys([*(one.source for one in node.on or () if one.source.place), *coming])
-    for source in list(sources)[:2 * SHOWN]:
+    for source in list(sources)[: 2 * SHOWN]:
         yield _place(host, source)
     if node.setting:
         yield node.setting.proof(host.host)
@@ -112,7 +175,11 @@ def _proofs(host: Host, node: NodeSwap, coming: list[Source]) -> Iterator[Proof]
 
 def _place(host: Host, source: Source) -> Proof:
     path, colon, line = source.place.rpartition(":")
-    text = one_line(f"{source.origin}: {source.device or source.unit}" + (f", {source.why}" if source.why else ""), 200)
+    text = one_line(
+        f"{source.origin}: {source.device or source.unit}"
+        + (f", {source.why}" if source.why else ""),
+        200,
+    )
     if source.place.startswith("/") and colon and line.isdigit():
         return Proof("file", host.host, path=one_line(path, 200), line=int(line), text=text)
     if source.place.startswith("/"):
@@ -126,17 +193,26 @@ FAULTS = (
         title="Swap is on where the kubelet refuses it",
         severity="critical",
         applies="nodes with a kubelet",
-        explanation="Swap is on, and the kubelet's failSwapOn is true, its default in all versions: it ends at its start with \"running with swap on is not "
-                    "supported, please disable swap or set --fail-swap-on flag to false\". A warning where the kubelet still runs, since it started "
-                    "before swap was switched on, and where swap is off now but fstab, a unit of systemd, a partition that systemd finds by itself, "
-                    "zram-generator or a service brings it back with the next boot. Not a fault where failSwapOn is false. Each swap is "
-                    "named with what switches it on. In a container /proc/swaps is that of the machine.",
-        remedy="First the source, so that a boot does not bring it back (risk 1: fstab's line commented, the unit masked by an empty file; systemd is not "
-               "reloaded), then swapoff (risk 3) where memory takes what lies in swap. Nothing is switched off where pods are meant to use swap. A revert "
-               "puts the source back and leaves swap off.",
+        explanation=(
+            "Swap is on, and the kubelet's failSwapOn is true, its default in all versions: it"
+            ' ends at its start with "running with swap on is not supported, please disable swap or'
+            ' set --fail-swap-on flag to false". A warning where the kubelet still runs, since it'
+            " started before swap was switched on, and where swap is off now but fstab, a unit of"
+            " systemd, a partition that systemd finds by itself, zram-generator or a service brings"
+            " it back with the next boot. Not a fault where failSwapOn is false. Each swap is named"
+            " with what switches it on. In a container /proc/swaps is that of the machine."
+        ),
+        remedy=(
+            "First the source, so that a boot does not bring it back (risk 1: fstab's line"
+            " commented, the unit masked by an empty file; systemd is not reloaded), then swapoff"
+            " (risk 3) where memory takes what lies in swap. Nothing is switched off where pods are"
+            " meant to use swap. A revert puts the source back and leaves swap off."
+        ),
         risk=3,
         needs=("kubelet", "swap"),
         node=swap_on,
-        references=("https://kubernetes.io/docs/concepts/cluster-administration/swap-memory-management/",),
+        references=(
+            "https://kubernetes.io/docs/concepts/cluster-administration/swap-memory-management/",
+        ),
     ),
 )

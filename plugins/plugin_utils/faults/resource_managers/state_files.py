@@ -1,33 +1,54 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: predicates about the state files of the CPU and the memory manager of one node."""
+"""Predicates about the state files of the CPU and the memory manager of one node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ...models import control_plane, cpu_manager as pinning
-from ...parsers import cpuset, cpu_manager_state as manager_state
-from ...models.kubelet import dropin as kubelet_dropin, refused_configuration as kubelet_refused, reserved_resources as manager_reserved, manager_policies as manager_values
+from ...models import control_plane
+from ...models import cpu_manager as pinning
 from ...models.cluster import Host
-from ..base import Hit, Outcome
-from ...parsers.cpu_manager_state import STATIC, CpuState
-from ...models.result import Missing, Proof
 from ...models.cpu_manager import Node
+from ...models.kubelet import (
+    dropin as kubelet_dropin,
+)
+from ...models.kubelet import (
+    manager_policies as manager_values,
+)
+from ...models.kubelet import (
+    refused_configuration as kubelet_refused,
+)
+from ...models.kubelet import (
+    reserved_resources as manager_reserved,
+)
+from ...models.result import Missing, Proof
+from ...parsers import cpu_manager_state as manager_state
+from ...parsers import cpuset
+from ...parsers.cpu_manager_state import STATIC, CpuState
+from ..base import Hit, Outcome
 
-RESET = ("drain {node}, stop its kubelet, move {files} out of its folder (do not delete it), start the kubelet, wait until the node is Ready, "
-         "uncordon it")
-UNDRAINED = ("no kubelet starts over it, so that {node} cannot be drained: its pods get other CPUs while they run when {files} is moved out of its "
-             "folder (do not delete it) and the kubelet started; the plan names them, and does it with kubemend_allow: [reset_without_drain]")
+RESET = (
+    "drain {node}, stop its kubelet, move {files} out of its folder (do not delete it), start the"
+    " kubelet, wait until the node is Ready, uncordon it"
+)
+UNDRAINED = (
+    "no kubelet starts over it, so that {node} cannot be drained: its pods get other CPUs while"
+    " they run when {files} is moved out of its folder (do not delete it) and the kubelet started;"
+    " the plan names them, and does it with kubemend_allow: [reset_without_drain]"
+)
 STARTS_NOT = "its kubelet does not start"
 WILL_NOT = "its kubelet runs, and will not start again"
 PerNode = Callable[[Host, Node], Iterator[Hit]]
 
 
 class Unjudged(Exception):
-    """A predicate lacks what it judges by: the verdict is unknown. collector: the one whose evidence is short of it."""
+    """A predicate lacks what it judges by: the verdict is unknown. collector.
+
+    The one whose evidence is short of it.
+    """
 
     def __init__(self, reason: str, collector: str = "pinning") -> None:
         super().__init__(reason)
@@ -35,11 +56,20 @@ class Unjudged(Exception):
 
 
 class RefusedError(Exception):
-    """No kubelet starts with the setting that a predicate compares with: it does not apply until that is corrected."""
+    """No kubelet starts with the setting that a predicate compares with.
+
+    It does not apply until that is corrected.
+    """
 
 
-def per_node(look: PerNode, applies: Callable[[Node], bool] | None = None) -> Callable[[Host, Mapping[str, Any]], Iterator[Outcome]]:
-    """A predicate over one node. applies: whether its policy leaves room for this fault. Both may raise Unjudged."""
+def per_node(
+    look: PerNode, applies: Callable[[Node], bool] | None = None
+) -> Callable[[Host, Mapping[str, Any]], Iterator[Outcome]]:
+    """A predicate over one node. applies: whether its policy leaves room for this fault.
+
+    Both may raise Unjudged.
+    """
+
     def judge(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         missing = host.missing("kubelet") + host.missing("pinning")
         if host.status == "ok" and host.statuses.get("kubelet") == "absent":
@@ -47,7 +77,9 @@ def per_node(look: PerNode, applies: Callable[[Node], bool] | None = None) -> Ca
             return
         node = None if missing else pinning.read(document)
         if node is None:
-            yield Outcome(missing=missing or (Missing(host.host, "kubelet", "absent"),), host=host.host)
+            yield Outcome(
+                missing=missing or (Missing(host.host, "kubelet", "absent"),), host=host.host
+            )
             return
         try:
             fits = applies is None or applies(node)
@@ -55,20 +87,28 @@ def per_node(look: PerNode, applies: Callable[[Node], bool] | None = None) -> Ca
         except RefusedError as refused:
             yield Outcome(applies=False, host=host.host, note=str(refused))
         except Unjudged as error:
-            yield Outcome((), (Missing(host.host, error.collector, "error"),), host=host.host, note=str(error))
+            yield Outcome(
+                (), (Missing(host.host, error.collector, "error"),), host=host.host, note=str(error)
+            )
 
     return judge
 
 
 def path(node: Node) -> str:
     """Where the state lies."""
-    return str((node.file or {}).get("path") or f"{node.seen.get('root_dir') or '/var/lib/kubelet'}/cpu_manager_state")
+    return str(
+        (node.file or {}).get("path")
+        or f"{node.seen.get('root_dir') or '/var/lib/kubelet'}/cpu_manager_state"
+    )
 
 
 def consequence(node: Node) -> str:
     """What it means for the kubelet that is, or is not, there."""
     if node.running and node.lent:
-        return f"its kubelet runs by what a reset lent it ({' '.join(node.lent)}), until the next reset of its state or a reboot"
+        return (
+            f"its kubelet runs by what a reset lent it ({' '.join(node.lent)}), until the next"
+            " reset of its state or a reboot"
+        )
     return WILL_NOT if node.running else STARTS_NOT
 
 
@@ -80,7 +120,10 @@ def told(node: Node) -> bool:
 
 
 def told_policy(node: Node) -> bool:
-    """Whether the kubelet's policy is known, and one that a kubelet takes: only then its state is compared with it."""
+    """Whether the kubelet's policy is known, and one that a kubelet takes.
+
+    Only then its state is compared with it.
+    """
     _taken(node, manager_values.CPU)
     return told(node)
 
@@ -98,7 +141,10 @@ def told_static(node: Node) -> bool:
 
 
 def pins(node: Node) -> bool:
-    """Whether configuration and state agree on the policy static: only then the sets are looked at, and only where they are the kubelet's."""
+    """Whether configuration and state agree on the policy static.
+
+    Only then the sets are looked at, and only where they are the kubelet's.
+    """
     if not told_static(node):
         return False
     state = known_state(node)
@@ -126,11 +172,36 @@ def _sure(node: Node) -> None:
         raise Unjudged(node.config.problem, "kubelet")
 
 
-def _hit(host: Host, node: Node, summary: str, proofs: Iterable[Proof], remedy: str = RESET, severity: str | None = None) -> Hit:
-    files = " and ".join([path(node)] + [str(one.get("path")) for one in [node.seen.get("memory_state")] if isinstance(one, Mapping)])
-    said = [Proof("log", host.host, text=node.last_words)] if node.last_words and STARTS_NOT in summary else []
+def _hit(
+    host: Host,
+    node: Node,
+    summary: str,
+    proofs: Iterable[Proof],
+    remedy: str = RESET,
+    severity: str | None = None,
+) -> Hit:
+    files = " and ".join(
+        [path(node)]
+        + [
+            str(one.get("path"))
+            for one in [node.seen.get("memory_state")]
+            if isinstance(one, Mapping)
+        ]
+    )
+    said = (
+        [Proof("log", host.host, text=node.last_words)]
+        if node.last_words and STARTS_NOT in summary
+        else []
+    )
     remedy = _first(node) + remedy
-    return Hit(summary, (*proofs, *said), remedy.format(node=host.node or host.host, files=files), host=host.host, node=host.node, severity=severity)
+    return Hit(
+        summary,
+        (*proofs, *said),
+        remedy.format(node=host.node or host.host, files=files),
+        host=host.host,
+        node=host.node,
+        severity=severity,
+    )
 
 
 def _first(node: Node) -> str:
@@ -153,8 +224,16 @@ def _said(node: Node) -> str:
     state = node.state
     if state is None:
         return ""
-    held = f", {len(state.entries)} container{'s have' if len(state.entries) > 1 else ' has'} {cpuset.text(state.assigned) or 'none'}" if state.entries else ""
-    return f'policyName {state.policy}, defaultCpuSet "{cpuset.text(state.default)}"{held}, checksum {state.checksum}'
+    held = (
+        f", {len(state.entries)} container{'s have' if len(state.entries) > 1 else ' has'}"
+        f" {cpuset.text(state.assigned) or 'none'}"
+        if state.entries
+        else ""
+    )
+    return (
+        f'policyName {state.policy}, defaultCpuSet "{cpuset.text(state.default)}"{held}, checksum'
+        f" {state.checksum}"
+    )
 
 
 def differs(host: Host, node: Node) -> Iterator[Hit]:
@@ -164,9 +243,19 @@ def differs(host: Host, node: Node) -> Iterator[Hit]:
         return
     if state.more and not state.policy:
         raise Unjudged(_newer(node, state))
-    told = node.policy_setting.proof(host.host) if node.policy_setting else Proof("file", host.host, text="no cpuManagerPolicy is set: the default is none")
-    yield _hit(host, node, f"the kubelet of {host.node or host.host} is configured for the CPU manager policy {node.policy}, its state is of "
-                           f"{state.policy or 'none that it names'}: {consequence(node)}", [told, _file(host, node, _said(node))])
+    told = (
+        node.policy_setting.proof(host.host)
+        if node.policy_setting
+        else Proof("file", host.host, text="no cpuManagerPolicy is set: the default is none")
+    )
+    yield _hit(
+        host,
+        node,
+        f"the kubelet of {host.node or host.host} is configured for the CPU manager policy"
+        f" {node.policy}, its state is of {state.policy or 'none that it names'}:"
+        f" {consequence(node)}",
+        [told, _file(host, node, _said(node))],
+    )
 
 
 def corrupt(host: Host, node: Node) -> Iterator[Hit]:
@@ -175,8 +264,14 @@ def corrupt(host: Host, node: Node) -> Iterator[Hit]:
     if state and not state.problem and state.more:
         raise Unjudged(_newer(node, state))
     if state and not state.problem and state.checksum == manager_state.WRONG:
-        yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} does not have the checksum that it names: {consequence(node)}",
-                   [_file(host, node, _said(node))], _over_it(node))
+        yield _hit(
+            host,
+            node,
+            f"cpu_manager_state of {host.node or host.host} does not have the checksum that it"
+            f" names: {consequence(node)}",
+            [_file(host, node, _said(node))],
+            _over_it(node),
+        )
 
 
 def unreadable(host: Host, node: Node) -> Iterator[Hit]:
@@ -185,12 +280,20 @@ def unreadable(host: Host, node: Node) -> Iterator[Hit]:
     problem = (state.problem or node.foreign()) if state else ""
     if problem:
         size = (node.file or {}).get("size")
-        yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} cannot be read by {'a' if state and state.problem else 'its'} kubelet, "
-                               f"{problem}: {consequence(node)}", [_file(host, node, f"{size} bytes; {problem}")], _over_it(node))
+        yield _hit(
+            host,
+            node,
+            f"cpu_manager_state of {host.node or host.host} cannot be read by"
+            f" {'a' if state and state.problem else 'its'} kubelet, {problem}: {consequence(node)}",
+            [_file(host, node, f"{size} bytes; {problem}")],
+            _over_it(node),
+        )
 
 
 def reserved(host: Host, node: Node) -> Iterator[Hit]:
-    """KM304: what is reserved now was given to a container, or (strict) is still in the shared set."""
+    """KM304: what is reserved now was given to a container, or (strict) is still in the shared
+    set.
+    """
     _sure(node)
     _taken(node, manager_reserved.LIST)
     kept, state, online = node.reservation(), node.state, node.online
@@ -203,10 +306,22 @@ def reserved(host: Host, node: Node) -> Iterator[Hit]:
     wrong = kept.cpus & state.default if node.strict else kept.cpus - state.default
     if not wrong or (online is not None and not kept.cpus <= online):
         return
-    holders = [f"{container} of pod {pod} has {cpuset.text(cpus)}" for (pod, container), cpus in sorted(state.entries.items()) if cpus & wrong]
+    holders = [
+        f"{container} of pod {pod} has {cpuset.text(cpus)}"
+        for (pod, container), cpus in sorted(state.entries.items())
+        if cpus & wrong
+    ]
     how = "are still in the shared set" if node.strict else "are not in the shared set"
-    yield _hit(host, node, f"the reserved CPUs {cpuset.text(wrong)} of {host.node or host.host} {how} of its state: {consequence(node)}",
-               [*(setting.proof(host.host) for setting in kept.settings), _file(host, node, _said(node) + "".join(f"; {one}" for one in holders[:5]))])
+    yield _hit(
+        host,
+        node,
+        f"the reserved CPUs {cpuset.text(wrong)} of {host.node or host.host} {how} of its state:"
+        f" {consequence(node)}",
+        [
+            *(setting.proof(host.host) for setting in kept.settings),
+            _file(host, node, _said(node) + "".join(f"; {one}" for one in holders[:5])),
+        ],
+    )
 
 
 def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
@@ -220,22 +335,41 @@ def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
         raise Unjudged("which CPUs are online could not be read")
     if node.strict and kept.cpus is None:
         raise Unjudged(kept.why, "kubelet")
-    known = node.state.default | node.state.assigned | (kept.cpus or frozenset() if node.strict else frozenset())
-    proofs = [Proof("file", host.host, path="/sys/devices/system/cpu/online", text=cpuset.text(online)), _file(host, node, _said(node))]
+    known = (
+        node.state.default
+        | node.state.assigned
+        | (kept.cpus or frozenset() if node.strict else frozenset())
+    )
+    proofs = [
+        Proof("file", host.host, path="/sys/devices/system/cpu/online", text=cpuset.text(online)),
+        _file(host, node, _said(node)),
+    ]
     if known != online:
         gone, new = cpuset.text(known - online), cpuset.text(online - known)
-        what = " and ".join(part for part in (f"{gone} went" if gone else "", f"{new} came" if new else "") if part)
-        yield _hit(host, node, f"the CPUs of {host.node or host.host} are not those of its state ({what}): {consequence(node)}", proofs)
+        what = " and ".join(
+            part for part in (f"{gone} went" if gone else "", f"{new} came" if new else "") if part
+        )
+        yield _hit(
+            host,
+            node,
+            f"the CPUs of {host.node or host.host} are not those of its state ({what}):"
+            f" {consequence(node)}",
+            proofs,
+        )
 
 
 def overlapping(host: Host, node: Node) -> Iterator[Hit]:
     """KM306: CPUs that one container has alone, and somebody else too.
 
-    A kubelet gives the CPUs of an init container to those of its pod that start later, and keeps its entry: within one pod only what runs side by side counts.
+    A kubelet gives the CPUs of an init container to those of its pod that start later, and keeps
+    its entry: within one pod only what runs side by side counts.
     """
     running = {(one.get("pod_uid"), one.get("name")) for one in node.containers()}
-    pairs = [(one, other) for one, other in (node.state.overlaps if node.state else ())
-             if other is None or one[0] != other[0] or {one, other} <= running]
+    pairs = [
+        (one, other)
+        for one, other in (node.state.overlaps if node.state else ())
+        if other is None or one[0] != other[0] or {one, other} <= running
+    ]
     if node.state is None or not pairs:
         return
     entries, default = node.state.entries, node.state.default
@@ -243,11 +377,20 @@ def overlapping(host: Host, node: Node) -> Iterator[Hit]:
     def common(one: tuple[str, str], other: tuple[str, str] | None) -> str:
         return cpuset.text(entries[one] & (default if other is None else entries[other]))
 
-    texts = [f"{container} of pod {pod} and {f'{other[1]} of pod {other[0]}' if other else 'the shared set'} both have {common((pod, container), other)}"
-             for (pod, container), other in pairs[:5]]
+    texts = [
+        f"{container} of pod {pod} and"
+        f" {f'{other[1]} of pod {other[0]}' if other else 'the shared set'} both have"
+        f" {common((pod, container), other)}"
+        for (pod, container), other in pairs[:5]
+    ]
     shared = any(other is None for dummy, other in pairs)
-    yield _hit(host, node, f"sets of CPUs overlap in the state of {host.node or host.host}" + (f": {consequence(node)}" if shared else ""),
-               [_file(host, node, text) for text in texts])
+    yield _hit(
+        host,
+        node,
+        f"sets of CPUs overlap in the state of {host.node or host.host}"
+        + (f": {consequence(node)}" if shared else ""),
+        [_file(host, node, text) for text in texts],
+    )
 
 
 def orphans(host: Host, node: Node) -> Iterator[Hit]:
@@ -257,30 +400,62 @@ def orphans(host: Host, node: Node) -> Iterator[Hit]:
         return
     by_pod = state.generation == 2
     there = _pods_there(node) if by_pod else _containers_there(node)
-    gone = {key: cpus for key, cpus in state.entries.items() if there is not None and key[0 if by_pod else 1] not in there}
+    gone = {
+        key: cpus
+        for key, cpus in state.entries.items()
+        if there is not None and key[0 if by_pod else 1] not in there
+    }
     if not gone:
         return
-    lost, whose = cpuset.text(frozenset().union(*gone.values())), {key[0 if by_pod else 1] for key in gone}
-    what, trace = ("pod", "no folder under pods/") if by_pod else ("container", "no link to its log in /var/log/containers")
+    lost, whose = (
+        cpuset.text(frozenset().union(*gone.values())),
+        {key[0 if by_pod else 1] for key in gone},
+    )
+    what, trace = (
+        ("pod", "no folder under pods/")
+        if by_pod
+        else ("container", "no link to its log in /var/log/containers")
+    )
     heals = "a kubelet that runs" if by_pod else "a kubelet of 1.17 that runs"
-    yield _hit(host, node, f"CPUs {lost} of {host.node or host.host} are kept for {len(whose)} {what}{'s' if len(whose) > 1 else ''} that "
-                           f"{'are' if len(whose) > 1 else 'is'} gone",
-               [_file(host, node, f"{f'{container} of pod {pod}' if pod else f'container {container}'} has {cpuset.text(cpus)}: no process of it, and {trace}")
-                for (pod, container), cpus in sorted(gone.items())[:10]],
-               f"{heals} and reaches the API gives them back within a minute{'' if by_pod else ', an older one does not'}; where they stay, the role "
-               "cpu_manager_reset with kubemend_allow: [force_reset] resets its state; by hand: " + RESET)
+    yield _hit(
+        host,
+        node,
+        f"CPUs {lost} of {host.node or host.host} are kept for {len(whose)}"
+        f" {what}{'s' if len(whose) > 1 else ''} that {'are' if len(whose) > 1 else 'is'} gone",
+        [
+            _file(
+                host,
+                node,
+                f"{f'{container} of pod {pod}' if pod else f'container {container}'} has"
+                f" {cpuset.text(cpus)}: no process of it, and {trace}",
+            )
+            for (pod, container), cpus in sorted(gone.items())[:10]
+        ],
+        f"{heals} and reaches the API gives them back within a"
+        f" minute{'' if by_pod else ', an older one does not'}; where they stay, the role"
+        " cpu_manager_reset with kubemend_allow: [force_reset] resets its state; by hand: " + RESET,
+    )
 
 
 def _pods_there(node: Node) -> set[str] | None:
-    """UIDs of the pods of which there is a process or the kubelet's folder, None where that is not known."""
+    """UIDs of the pods of which there is a process or the kubelet's folder, None where that is
+    not known.
+    """
     pods = node.seen.get("pods")
-    return {str(uid) for uid in pods} | {str(one.get("pod_uid")) for one in node.containers()} if isinstance(pods, list) else None
+    return (
+        {str(uid) for uid in pods} | {str(one.get("pod_uid")) for one in node.containers()}
+        if isinstance(pods, list)
+        else None
+    )
 
 
 def _containers_there(node: Node) -> set[str]:
     there = node.containers_there()
     if there is None:
-        raise Unjudged("its entries are by container, and which of those that have ended the kubelet still keeps is not known")
+        raise Unjudged(
+            "its entries are by container, and which of those that have ended the kubelet still"
+            " keeps is not known"
+        )
     return there
 
 
@@ -291,10 +466,20 @@ def unreserved(host: Host, node: Node) -> Iterator[Hit]:
     if kept.number is None:
         raise Unjudged(kept.why, "kubelet")
     if kept.number == 0:
-        told = node.policy_setting.proof(host.host) if node.policy_setting else Proof("file", host.host, text="cpuManagerPolicy: static")
-        yield _hit(host, node, f"the kubelet of {host.node or host.host} is told the static policy and reserves no CPU: {consequence(node)}",
-                   [told, *(setting.proof(host.host) for setting in kept.settings)],
-                   "set systemReserved.cpu, kubeReserved.cpu or reservedSystemCPUs in the configuration of this kubelet, and start it")
+        told = (
+            node.policy_setting.proof(host.host)
+            if node.policy_setting
+            else Proof("file", host.host, text="cpuManagerPolicy: static")
+        )
+        yield _hit(
+            host,
+            node,
+            f"the kubelet of {host.node or host.host} is told the static policy and reserves no"
+            f" CPU: {consequence(node)}",
+            [told, *(setting.proof(host.host) for setting in kept.settings)],
+            "set systemReserved.cpu, kubeReserved.cpu or reservedSystemCPUs in the configuration of"
+            " this kubelet, and start it",
+        )
 
 
 def memory(host: Host, node: Node) -> Iterator[Hit]:
@@ -305,10 +490,25 @@ def memory(host: Host, node: Node) -> Iterator[Hit]:
     if pinning.unread(file):
         raise Unjudged(f"{file.get('path')}: {pinning.unread(file)}")
     state, name = pinning.read_memory(file), host.node or host.host
-    where = Proof("file", host.host, path=file.get("path"),
-                  text=f"{file.get('size')} bytes; {state.problem}" if state.problem else f"policyName {state.policy}")
+    where = Proof(
+        "file",
+        host.host,
+        path=file.get("path"),
+        text=(
+            f"{file.get('size')} bytes; {state.problem}"
+            if state.problem
+            else f"policyName {state.policy}"
+        ),
+    )
     if state.problem:
-        yield _hit(host, node, f"memory_manager_state of {name} cannot be read by a kubelet, {state.problem}: {consequence(node)}", [where], _over_it(node))
+        yield _hit(
+            host,
+            node,
+            f"memory_manager_state of {name} cannot be read by a kubelet, {state.problem}:"
+            f" {consequence(node)}",
+            [where],
+            _over_it(node),
+        )
         return
     _taken(node, manager_values.MEMORY)
     wanted, setting = pinning.memory_policy(node)
@@ -316,30 +516,65 @@ def memory(host: Host, node: Node) -> Iterator[Hit]:
         raise Unjudged(node.config.problem, "kubelet")
     if state.policy != wanted:
         proofs = [setting.proof(host.host)] if setting else []
-        yield _hit(host, node, f"the kubelet of {name} is configured for the memory manager policy {wanted}, its state is of {state.policy}: "
-                               f"{consequence(node)}", [*proofs, where])
+        yield _hit(
+            host,
+            node,
+            f"the kubelet of {name} is configured for the memory manager policy {wanted}, its state"
+            f" is of {state.policy}: {consequence(node)}",
+            [*proofs, where],
+        )
     elif node.refused_memory:
-        yield _hit(host, node, f"the memory manager of {name} refuses its state, which is not that of the machine and its reservation: {consequence(node)}",
-                   [where, Proof("log", host.host, text=node.refused_memory)], _over_it(node))
+        yield _hit(
+            host,
+            node,
+            f"the memory manager of {name} refuses its state, which is not that of the machine and"
+            f" its reservation: {consequence(node)}",
+            [where, Proof("log", host.host, text=node.refused_memory)],
+            _over_it(node),
+        )
     elif state.checksum != manager_state.RIGHT:
-        raise Unjudged(f"{file.get('path')} is of a newer format ({', '.join(state.more)}), which is not judged" if state.more else
-                       f"{file.get('path')} names no checksum, which not every release accepts")
+        raise Unjudged(
+            f"{file.get('path')} is of a newer format ({', '.join(state.more)}), which is not"
+            " judged"
+            if state.more
+            else f"{file.get('path')} names no checksum, which not every release accepts"
+        )
 
 
 def lent(host: Host, document: Mapping[str, Any]) -> Hit | None:
-    """Of KM903: arguments that a reset lent this kubelet, where no fault calls for that reset any more."""
-    words, node = kubelet_dropin.lent(control_plane.data(document, "kubelet")), pinning.read(document)
+    """Of KM903: arguments that a reset lent this kubelet, where no fault calls for that reset
+    any more.
+    """
+    words, node = (
+        kubelet_dropin.lent(control_plane.data(document, "kubelet")),
+        pinning.read(document),
+    )
     if not words or node is None or _calls_for_a_reset(host, node):
         return None
-    return Hit(f"the kubelet of {host.node or host.host} still has {' '.join(words)} from a reset that did not come to its end",
-               (Proof("file", host.host, path=kubelet_dropin.ENVIRONMENT, text=" ".join(words)),),
-               "let the next repairing run take it away; so does a reboot, and the kubelet's next start is without it", host=host.host, node=host.node)
+    return Hit(
+        f"the kubelet of {host.node or host.host} still has {' '.join(words)} from a reset that did"
+        " not come to its end",
+        (Proof("file", host.host, path=kubelet_dropin.ENVIRONMENT, text=" ".join(words)),),
+        "let the next repairing run take it away; so does a reboot, and the kubelet's next start is"
+        " without it",
+        host=host.host,
+        node=host.node,
+    )
 
 
 def _calls_for_a_reset(host: Host, node: Node) -> bool:
     """Whether one of the faults that a reset cures is there, or cannot be judged."""
     try:
-        own = any(True for look in (differs, corrupt, unreadable, memory) for dummy in look(host, node))
-        return own or pins(node) and any(True for look in (reserved, changed_machine, overlapping) for dummy in look(host, node))
+        own = any(
+            True for look in (differs, corrupt, unreadable, memory) for dummy in look(host, node)
+        )
+        return own or (
+            pins(node)
+            and any(
+                True
+                for look in (reserved, changed_machine, overlapping)
+                for dummy in look(host, node)
+            )
+        )
     except (RefusedError, Unjudged):
         return True

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: why pods stay Pending, KM203, KM204, KM210 to KM217 and KM224, KM225: nobody schedules them, or
+"""Why pods stay Pending, KM203, KM204, KM210 to KM217 and KM224, KM225: nobody schedules them, or
 what the scheduler itself says.
 """
 
@@ -11,27 +11,41 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...models import ages
-from ...models.scheduling import excluded_nodes as excluded
-from ...models.cluster import Cluster
 from ...evidence.document import one_line
-from ..control_plane import leader_election as election, leader_lease as leading
-from ..base import Fault, Hit, Outcome
-from ...models.result import Missing, Proof
+from ...models import ages
 from ...models.api_node import SHOWN, and_others
+from ...models.cluster import Cluster
+from ...models.result import Missing, Proof
+from ...models.scheduling import excluded_nodes as excluded
 from ...models.scheduling.resource_offers import amount
+from ..base import Fault, Hit, Outcome
+from ..control_plane import leader_election as election
+from ..control_plane import leader_lease as leading
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
-# A scheduler says something of a pod within seconds, but for thousands in its queue; and whoever adds nodes for pods that wait needs minutes.
+# A scheduler says something of a pod within seconds, but for thousands in its queue; and whoever
+# adds nodes for pods that wait needs minutes.
 WAITED_SECONDS = 300
 ROLE = leading.Role(SCHEDULER, "scheduler", "every new pod stays Pending without a word")
 CHOSEN, OTHER = excluded.CHOSEN, excluded.OTHER
 _Waiting = tuple[Mapping[str, Any], list[excluded.Excluded]]
 # What is in use ends by itself; what no node has, or not as much of it, no pod's end brings.
-_SMALL = ("is large enough for what they request", "lower the request, or add a larger node: neither the end of other pods nor another node of this size helps")
-_NONE = ("offers what they request", "see why none does. Devices are offered by a device plugin: is its DaemonSet there, do its pods run on the nodes that "
-         "have them (a label, a toleration), what does its log say; where none has them, add a pool of nodes that do; or it is a slip, then correct "
-         "the name in the workload. Other pods that end, and taints that go, do not help")
+_SMALL = (
+    "is large enough for what they request",
+    (
+        "lower the request, or add a larger node: neither the end of other pods nor another node of"
+        " this size helps"
+    ),
+)
+_NONE = (
+    "offers what they request",
+    (
+        "see why none does. Devices are offered by a device plugin: is its DaemonSet there, do its"
+        " pods run on the nodes that have them (a label, a toleration), what does its log say;"
+        " where none has them, add a pool of nodes that do; or it is a slip, then correct the name"
+        " in the workload. Other pods that end, and taints that go, do not help"
+    ),
+)
 
 
 def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
@@ -39,34 +53,55 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     if cluster.key is None:
         yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
         return
-    running = [(host, item) for host in cluster.hosts if host.control_plane for item in host.control_plane.of(SCHEDULER)
-               if USUAL in election.scheduler_names(item)]
+    running = [
+        (host, item)
+        for host in cluster.hosts
+        if host.control_plane
+        for item in host.control_plane.of(SCHEDULER)
+        if USUAL in election.scheduler_names(item)
+    ]
     _lock, hits, missing = leading.judged(cluster, ROLE, running)
     yield Outcome(tuple(hits), () if hits else tuple(missing), component=SCHEDULER)
 
 
 def unserved(cluster: Cluster) -> Iterator[Outcome]:
-    """KM204: pods that no scheduler says anything of, and that want one that no kube-scheduler of these hosts is."""
+    """KM204: pods that no scheduler says anything of, and that want one that no kube-scheduler
+    of these hosts is.
+    """
     if cluster.key is None:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
     missing, seen = _pending(cluster), cluster.answer("pending") or {}
     if not missing and "unseen" not in seen:
-        missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))  # an older release collected it
-    running = [item for host in cluster.hosts if host.control_plane for item in host.control_plane.of(SCHEDULER)]
+        # an older release collected it
+        missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))
+    running = [
+        item
+        for host in cluster.hosts
+        if host.control_plane
+        for item in host.control_plane.of(SCHEDULER)
+    ]
     served, hits = frozenset().union(*(election.scheduler_names(item) for item in running)), []
-    down = any(outcome.hits for outcome in nobody_leads(cluster))  # where the locks were asked for too
+    # where the locks were asked for too
+    down = any(outcome.hits for outcome in nobody_leads(cluster))
     for one in cluster.rows("pending", "unseen"):
         waited = _waited(cluster, one.get("since"))
-        if one.get("scheduler") in served or one.get("scheduler") == USUAL and down:
+        if one.get("scheduler") in served or (one.get("scheduler") == USUAL and down):
             continue  # that one is late, or none of its kind leads (KM203)
         if waited is None:
             missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
         elif waited >= WAITED_SECONDS or one.get("asked"):
-            # what runs the usual one may be a host that is silent, or a program that is more than it
-            silent = election.silent_members(cluster, "instances") if one.get("scheduler") == USUAL else []
-            if silent or one.get("scheduler") == USUAL and not running:
-                missing += silent or [Missing(cluster.api_host or "cluster API", "instances", "absent")]
+            # what runs the usual one may be a host that is silent, or a program that is more than
+            # it
+            silent = (
+                election.silent_members(cluster, "instances")
+                if one.get("scheduler") == USUAL
+                else []
+            )
+            if silent or (one.get("scheduler") == USUAL and not running):
+                missing += silent or [
+                    Missing(cluster.api_host or "cluster API", "instances", "absent")
+                ]
             else:
                 hits.append(_unserved(cluster, one, sorted(served)))
     yield Outcome(tuple(hits), tuple(missing))
@@ -75,13 +110,28 @@ def unserved(cluster: Cluster) -> Iterator[Outcome]:
 def _unserved(cluster: Cluster, one: Mapping[str, Any], served: list[str]) -> Hit:
     name, count = one_line(one.get("scheduler"), 120), one.get("pods")
     pods = ", ".join(one_line(pod, 320) for pod in one.get("names") or ())
-    others = f"; those of the control plane are {and_others([one_line(item, 80) for item in served])}" if served else ""
-    return Hit(f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods that want it: {count} "
-               f"{'waits' if count == 1 else 'wait'}, the oldest since {one_line(one.get('since'), 40)}{others}",
-               (Proof("api", cluster.api_host, object=f"Pod {pods}", text=f"spec.schedulerName is {name}, and there is no condition PodScheduled"),),
-               f"if {name} is a scheduler of this cluster, see why its pods do not run or do not lead; if it is a slip, correct schedulerName in the "
-               "template of the workload: a pod that is there cannot change it, and is made anew. A batch scheduler may keep pods in its "
-               "queue without a word")
+    others = (
+        f"; those of the control plane are {and_others([one_line(item, 80) for item in served])}"
+        if served
+        else ""
+    )
+    return Hit(
+        f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods"
+        f" that want it: {count} {'waits' if count == 1 else 'wait'}, the oldest since"
+        f" {one_line(one.get('since'), 40)}{others}",
+        (
+            Proof(
+                "api",
+                cluster.api_host,
+                object=f"Pod {pods}",
+                text=f"spec.schedulerName is {name}, and there is no condition PodScheduled",
+            ),
+        ),
+        f"if {name} is a scheduler of this cluster, see why its pods do not run or do not lead; if"
+        " it is a slip, correct schedulerName in the template of the workload: a pod that is there"
+        " cannot change it, and is made anew. A batch scheduler may keep pods in its queue without"
+        " a word",
+    )
 
 
 def _pending(cluster: Cluster) -> list[Missing]:
@@ -96,45 +146,74 @@ def _waited(cluster: Cluster, since: Any) -> float | None:
 
 
 def _counted(entry: Mapping[str, Any], nodes: excluded.Nodes) -> list[excluded.Excluded]:
-    """The reasons without those that are meant to be: of nodes that the pod does not ask for, and of the control plane's."""
+    """The reasons without those that are meant to be.
+
+    Of nodes that the pod does not ask for, and of the control plane's.
+    """
     told = nodes.of(entry)
-    if not told and entry.get("message"):  # it counts no nodes, and speaks of nothing that is known here
+    # it counts no nodes, and speaks of nothing that is known here
+    if not told and entry.get("message"):
         return [excluded.Excluded("unknown", one_line(entry.get("message"), 300), None)]
     return [one for one in told if not one.meant]
 
 
 def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], Iterator[Outcome]]:
-    """The predicate of a reason that the scheduler itself gives (KM210 to KM217, KM224 and KM225)."""
+    """The predicate of a reason that the scheduler itself gives (KM210 to KM217, KM224 and
+    KM225).
+    """
 
     def predicate(cluster: Cluster) -> Iterator[Outcome]:
         if cluster.key is None:
             yield Outcome(applies=False, note="no Kubernetes found on these hosts")
             return
         missing, nodes = _pending(cluster), excluded.nodes_of(cluster)
-        found = _Found(), _Found(), _Found()  # not enough is left, no node is large enough, none has any
+        # not enough is left, no node is large enough, none has any
+        found = _Found(), _Found(), _Found()
         for entry in cluster.rows("pending", "items"):
             counted = _counted(entry, nodes)
             mine = [one for one in counted if one.kind in kinds]
             # Most selectors leave nodes out: they are the reason where there is no other one.
-            if not mine or kinds in (CHOSEN, OTHER) and len(mine) < len([one for one in counted if not one.unsaid]):
+            if not mine or (
+                kinds in (CHOSEN, OTHER)
+                and len(mine) < len([one for one in counted if not one.unsaid])
+            ):
                 continue
             waited = _waited(cluster, entry.get("since"))
             if waited is None:
                 missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
             elif waited >= WAITED_SECONDS or entry.get("asked"):
                 for place, one in enumerate(found):
-                    one.take(entry, [reason for reason in mine if _never(reason) == place], counted, nodes)
-        ways = (what, advice), (_no_node(found[1], _SMALL[0]), _SMALL[1]), (_no_node(found[2], _NONE[0]), _NONE[1])
-        yield Outcome(tuple(_said(cluster, one, *way) for one, way in reversed(list(zip(found, ways))) if one.waiting), tuple(missing))
+                    one.take(
+                        entry,
+                        [reason for reason in mine if _never(reason) == place],
+                        counted,
+                        nodes,
+                    )
+        ways = (
+            (what, advice),
+            (_no_node(found[1], _SMALL[0]), _SMALL[1]),
+            (_no_node(found[2], _NONE[0]), _NONE[1]),
+        )
+        yield Outcome(
+            tuple(
+                _said(cluster, one, *way)
+                for one, way in reversed(list(zip(found, ways)))
+                if one.waiting
+            ),
+            tuple(missing),
+        )
 
     return predicate
 
 
 @dataclass
 class _Found:
-    """Pods that wait for the same. alone: whether nothing else keeps some of them; others: what else does, where it is so of all of them.
+    """Pods that wait for the same. alone: whether nothing else keeps some of them; others.
 
-    known: {what is known of nodes: which}; spared: the same of those that are not for the first of these pods.
+    What else does, where it is so of all of them.
+
+    known: {what is known of nodes: which}; spared: the same of those that are not for the first of
+    these pods.
     """
 
     waiting: list[_Waiting] = field(default_factory=list)
@@ -143,17 +222,33 @@ class _Found:
     known: dict[str, set[str]] = field(default_factory=dict)
     spared: list[tuple[str, list[str]]] = field(default_factory=list)
 
-    def take(self, entry: Mapping[str, Any], mine: list[excluded.Excluded], counted: list[excluded.Excluded], nodes: excluded.Nodes) -> None:
+    def take(
+        self,
+        entry: Mapping[str, Any],
+        mine: list[excluded.Excluded],
+        counted: list[excluded.Excluded],
+        nodes: excluded.Nodes,
+    ) -> None:
         if not mine:
             return
-        # Nodes that somebody set apart are not for these pods: that is no reason why the others do not fit.
-        others = [one for one in counted if one not in mine and one.kind != "taint" and (not one.unsaid or mine[0].kind == "resource")]
+        # Nodes that somebody set apart are not for these pods: that is no reason why the others do
+        # not fit.
+        others = [
+            one
+            for one in counted
+            if one not in mine
+            and one.kind != "taint"
+            and (not one.unsaid or mine[0].kind == "resource")
+        ]
         self.alone = self.alone or not others or any(one.lack for one in mine)
         self.others = self.others or tuple(others)
         for text, names in (pair for reason in mine for pair in _proven(reason)):
             self.known.setdefault(one_line(text, 250), set()).update(names)
         if not self.waiting:
-            self.spared = [(one_line(f"not for {_named(entry)}: {text}", 320), names) for text, names in excluded.spared(nodes.of(entry), mine)]
+            self.spared = [
+                (one_line(f"not for {_named(entry)}: {text}", 320), names)
+                for text, names in excluded.spared(nodes.of(entry), mine)
+            ]
         self.waiting.append((entry, mine))
 
 
@@ -163,53 +258,124 @@ def _never(reason: excluded.Excluded) -> int:
 
 def _no_node(found: _Found, what: str) -> str:
     """Where another node could have them, it is those that they ask for which cannot."""
-    chosen = any(reason.lack and reason.lack.elsewhere for _entry, mine in found.waiting for reason in mine)
+    chosen = any(
+        reason.lack and reason.lack.elsewhere for _entry, mine in found.waiting for reason in mine
+    )
     return f"no node{' that they ask for' if chosen else ''} {what}"
 
 
 def _said(cluster: Cluster, found: _Found, what: str, advice: str) -> Hit:
-    """One finding for a cluster, which names whose pods they are. It is only a hint as long as each pod has other reasons too."""
+    """One finding for a cluster, which names whose pods they are.
+
+    It is only a hint as long as each pod has other reasons too.
+    """
     waiting = found.waiting
-    count = sum(entry["pods"] if isinstance(entry.get("pods"), int) else 1 for entry, _mine in waiting)
-    owners = and_others(list(dict.fromkeys(
-        f"{one_line(entry.get('owner') or 'Pod/' + str((entry.get('names') or ['?'])[0]), 300)} (namespace {one_line(entry.get('namespace'), 80)})"
-        for entry, _mine in waiting)))
-    names = sorted({_asked_of(reason) for _entry, mine in waiting for reason in mine if reason.name})
-    proofs = [Proof("api", cluster.api_host, object=f"Pod {_named(entry)}",
-                    text=one_line(entry.get("message"), 300)) for entry, _mine in waiting[:SHOWN]]
-    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(nodes))}", text=text)
-               for text, nodes in [*list(found.known.items())[:SHOWN], *found.spared[:SHOWN]]]
-    who, named = "pod waits" if count == 1 else "pods wait", f" ({and_others(names)})" if names else ""
-    return Hit(f"{count} {who} because {what}{named}: {owners}", tuple(proofs), advice + ("" if found.alone else excluded.besides(found.others)),
-               severity=None if found.alone else "info")
+    count = sum(
+        entry["pods"] if isinstance(entry.get("pods"), int) else 1 for entry, _mine in waiting
+    )
+    owners = and_others(
+        list(
+            dict.fromkeys(
+                f"{one_line(entry.get('owner') or 'Pod/' + str((entry.get('names') or ['?'])[0]), 300)}"
+                f" (namespace {one_line(entry.get('namespace'), 80)})"
+                for entry, _mine in waiting
+            )
+        )
+    )
+    names = sorted(
+        {_asked_of(reason) for _entry, mine in waiting for reason in mine if reason.name}
+    )
+    proofs = [
+        Proof(
+            "api",
+            cluster.api_host,
+            object=f"Pod {_named(entry)}",
+            text=one_line(entry.get("message"), 300),
+        )
+        for entry, _mine in waiting[:SHOWN]
+    ]
+    proofs += [
+        Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(nodes))}", text=text)
+        for text, nodes in [*list(found.known.items())[:SHOWN], *found.spared[:SHOWN]]
+    ]
+    who, named = (
+        "pod waits" if count == 1 else "pods wait",
+        (f" ({and_others(names)})" if names else ""),
+    )
+    return Hit(
+        f"{count} {who} because {what}{named}: {owners}",
+        tuple(proofs),
+        advice + ("" if found.alone else excluded.besides(found.others)),
+        severity=None if found.alone else "info",
+    )
 
 
 def _named(entry: Mapping[str, Any]) -> str:
     """One of these pods."""
-    return f"{one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}"
+    return (
+        f"{one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}"
+    )
 
 
 def _asked_of(reason: excluded.Excluded) -> str:
     name, lack = one_line(reason.name, 120), reason.lack
-    return f"{name}: {amount(reason.name, lack.asked)} of {amount(reason.name, lack.most)} at most" if lack and lack.most else name
+    return (
+        f"{name}: {amount(reason.name, lack.asked)} of {amount(reason.name, lack.most)} at most"
+        if lack and lack.most
+        else name
+    )
 
 
 def _proven(reason: excluded.Excluded) -> Iterator[tuple[str, Collection[str]]]:
     """(what is known of nodes, which)."""
     name = one_line(reason.name, 120)
     if reason.nodes:
-        yield f"have too little {name}; the scheduler ends at another reason of theirs, before it looks for it (a DeviceClass that stands for it, from " \
-            "1.34 on, is not asked for here)" if reason.unsaid else f"excluded: {excluded.worded(reason)}", reason.nodes
+        yield (
+            (
+                f"have too little {name}; the scheduler ends at another reason of theirs, before it"
+                " looks for it (a DeviceClass that stands for it, from 1.34 on, is not asked for"
+                " here)"
+                if reason.unsaid
+                else f"excluded: {excluded.worded(reason)}"
+            ),
+            reason.nodes,
+        )
     if reason.lack and reason.lack.idle:
-        yield f"have {name}, and none of it for pods: unhealthy, or no device plugin is registered for it now", reason.lack.idle
+        yield (
+            (
+                f"have {name}, and none of it for pods: unhealthy, or no device plugin is"
+                " registered for it now"
+            ),
+            reason.lack.idle,
+        )
     if reason.lack and reason.lack.elsewhere:
-        yield f"offer {name}, and these pods do not ask for them (their selector, their affinity)", reason.lack.elsewhere
+        yield (
+            f"offer {name}, and these pods do not ask for them (their selector, their affinity)",
+            reason.lack.elsewhere,
+        )
 
 
-def _fault(code: str, title: str, kinds: frozenset[str], what: str, explanation: str, advice: str, because: tuple[str, ...] = ()) -> Fault:
-    return Fault(code=code, title=title, severity="warning", applies="clusters whose API answers", explanation=explanation,
-                 remedy=f"{advice[0].upper()}{advice[1:]}.", risk=0, cluster_needs=("pending",), cluster=said(kinds, what, advice),
-                 explained_by=frozenset((cause, None) for cause in because))
+def _fault(
+    code: str,
+    title: str,
+    kinds: frozenset[str],
+    what: str,
+    explanation: str,
+    advice: str,
+    because: tuple[str, ...] = (),
+) -> Fault:
+    return Fault(
+        code=code,
+        title=title,
+        severity="warning",
+        applies="clusters whose API answers",
+        explanation=explanation,
+        remedy=f"{advice[0].upper()}{advice[1:]}.",
+        risk=0,
+        cluster_needs=("pending",),
+        cluster=said(kinds, what, advice),
+        explained_by=frozenset((cause, None) for cause in because),
+    )
 
 
 FAULTS = (
@@ -218,10 +384,13 @@ FAULTS = (
         title="No scheduler leads",
         severity="critical",
         applies="clusters whose schedulers take a lock",
-        explanation="Nobody renews the lock of kube-scheduler. New pods stay Pending, without a condition and without an event; those that run go on. The "
-                    "age is taken by the clock of the host that asked, and by the lease of the holder's node where that is newer. Of each "
-                    "control-plane node that runs none it is told why: no manifest, one that does not parse (KM107), a kubelet that is down, or a container "
-                    "that does not stay up (KM114).",
+        explanation=(
+            "Nobody renews the lock of kube-scheduler. New pods stay Pending, without a condition"
+            " and without an event; those that run go on. The age is taken by the clock of the host"
+            " that asked, and by the lease of the holder's node where that is newer. Of each"
+            " control-plane node that runs none it is told why: no manifest, one that does not"
+            " parse (KM107), a kubelet that is down, or a container that does not stay up (KM114)."
+        ),
         remedy="Bring a scheduler back: its manifest, its log.",
         risk=0,
         needs=("instances", "manifests"),
@@ -234,46 +403,114 @@ FAULTS = (
         title="Pods want a scheduler that nobody runs",
         severity="warning",
         applies="clusters whose API answers",
-        explanation="Pods have waited for five minutes and more, and no scheduler has said anything of them: their schedulerName is that of none that runs "
-                    "on the control plane. A scheduler of that name that runs as an ordinary pod is down then, or does not lead.",
+        explanation=(
+            "Pods have waited for five minutes and more, and no scheduler has said anything of"
+            " them: their schedulerName is that of none that runs on the control plane. A scheduler"
+            " of that name that runs as an ordinary pod is down then, or does not lead."
+        ),
         remedy="Start that scheduler, or correct schedulerName in the workload.",
         risk=0,
         needs=("instances",),
         cluster_needs=("pending",),
         cluster=unserved,
     ),
-    _fault("KM210", "Pods ask for more than nodes have", frozenset({"resource"}), "nodes have not enough left of what they request",
-           "For five minutes and more the scheduler has found nodes without enough of a resource: what pods request counts, not what they use. It is told "
-           "apart whether too little of it is left, whether no node is large enough, or whether no node offers it at all, as extended resources without their "
-           "device plugin. Nodes that have no such device are no reason as long as others have it.",
-           "lower the requests, remove pods that are not needed, or add nodes with that resource"),
-    _fault("KM211", "Pods match no node by selector or affinity", CHOSEN,
-           "their selector, affinity or node name leaves nodes out",
-           "The pod's nodeSelector, node affinity, nodeName or its affinity to other pods excludes every node but those of the control plane. Where other "
-           "nodes are excluded for another reason, that one is the finding.",
-           "compare the pod's selector and affinity with the labels of the nodes (kubectl get nodes --show-labels)"),
-    _fault("KM212", "Pods cannot be spread as they ask", frozenset({"spread"}), "their topology spread constraints leave nodes out",
-           "A topology spread constraint with whenUnsatisfiable DoNotSchedule excludes nodes: of a domain that has too many of these pods, or without the "
-           "label.",
-           "add nodes in the domains that have fewer of these pods, label the nodes, or let the constraint be ScheduleAnyway"),
-    _fault("KM213", "Pods ask for a host port that is taken", frozenset({"port"}), "the host port that they ask for is taken on nodes",
-           "A pod with a hostPort, or in the host's network, can be once on a node.", "remove the other pod with that port, or do without a host port"),
-    _fault("KM214", "Nodes have as many pods as they may have", frozenset({"pods"}), "nodes have as many pods as they may have",
-           "The kubelet's maxPods (110 by default, less on some clouds) is reached.", "add nodes, or raise maxPods where addresses allow it"),
-    _fault("KM215", "Pods wait for a claim that is not bound", frozenset({"claim"}), "of their claims",
-           "A claim that a pod names is not bound or does not exist, or a device that it claims was not allocated.",
-           "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner runs"),
-    _fault("KM216", "Pods wait for nodes that are cordoned", frozenset({"cordon"}), "nodes that they could have are cordoned",
-           "The pod asks for nodes that are cordoned, or all others are excluded for reasons of their own. Who cordoned them has a reason: KM514 names them.",
-           "ask who cordoned them, and why; or let the pods have other nodes", ("KM514", "KM903")),
-    _fault("KM217", "Pods wait for nodes that are not ready", frozenset({"unready"}), "nodes that they could have are not ready",
-           "The pod asks for nodes that are not Ready (their taints are not-ready or unreachable), or all others are excluded for reasons of their own. What "
-           "became of those nodes is a fault of its own: KM512, and what keeps its kubelet down.",
-           "bring those nodes back: the playbook node_unreachable tells of each why it is not ready", ("KM512",)),
-    _fault("KM224", "Pods' volumes are where no node is left", frozenset({"volume"}), "of where their volumes are, or how many nodes may have",
-           "The claim is bound, but its volume is in another zone or on another node than those that are left, or each of these has as many volumes as it may "
-           "have.", "compare the volume's node affinity (kubectl describe pv) with the nodes that are left, and bring one there"),
-    _fault("KM225", "Pods wait for another reason", OTHER, "of what the scheduler says itself",
-           "The scheduler excludes nodes in words that are not known here (a plugin of its own, say), or fails with an error.",
-           "read the scheduler's words; its log has more"),
+    _fault(
+        "KM210",
+        "Pods ask for more than nodes have",
+        frozenset({"resource"}),
+        "nodes have not enough left of what they request",
+        "For five minutes and more the scheduler has found nodes without enough of a resource: what"
+        " pods request counts, not what they use. It is told apart whether too little of it is"
+        " left, whether no node is large enough, or whether no node offers it at all, as extended"
+        " resources without their device plugin. Nodes that have no such device are no reason as"
+        " long as others have it.",
+        "lower the requests, remove pods that are not needed, or add nodes with that resource",
+    ),
+    _fault(
+        "KM211",
+        "Pods match no node by selector or affinity",
+        CHOSEN,
+        "their selector, affinity or node name leaves nodes out",
+        "The pod's nodeSelector, node affinity, nodeName or its affinity to other pods excludes"
+        " every node but those of the control plane. Where other nodes are excluded for another"
+        " reason, that one is the finding.",
+        "compare the pod's selector and affinity with the labels of the nodes (kubectl get nodes"
+        " --show-labels)",
+    ),
+    _fault(
+        "KM212",
+        "Pods cannot be spread as they ask",
+        frozenset({"spread"}),
+        "their topology spread constraints leave nodes out",
+        "A topology spread constraint with whenUnsatisfiable DoNotSchedule excludes nodes: of a"
+        " domain that has too many of these pods, or without the label.",
+        "add nodes in the domains that have fewer of these pods, label the nodes, or let the"
+        " constraint be ScheduleAnyway",
+    ),
+    _fault(
+        "KM213",
+        "Pods ask for a host port that is taken",
+        frozenset({"port"}),
+        "the host port that they ask for is taken on nodes",
+        "A pod with a hostPort, or in the host's network, can be once on a node.",
+        "remove the other pod with that port, or do without a host port",
+    ),
+    _fault(
+        "KM214",
+        "Nodes have as many pods as they may have",
+        frozenset({"pods"}),
+        "nodes have as many pods as they may have",
+        "The kubelet's maxPods (110 by default, less on some clouds) is reached.",
+        "add nodes, or raise maxPods where addresses allow it",
+    ),
+    _fault(
+        "KM215",
+        "Pods wait for a claim that is not bound",
+        frozenset({"claim"}),
+        "of their claims",
+        "A claim that a pod names is not bound or does not exist, or a device that it claims was"
+        " not allocated.",
+        "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner"
+        " runs",
+    ),
+    _fault(
+        "KM216",
+        "Pods wait for nodes that are cordoned",
+        frozenset({"cordon"}),
+        "nodes that they could have are cordoned",
+        "The pod asks for nodes that are cordoned, or all others are excluded for reasons of their"
+        " own. Who cordoned them has a reason: KM514 names them.",
+        "ask who cordoned them, and why; or let the pods have other nodes",
+        ("KM514", "KM903"),
+    ),
+    _fault(
+        "KM217",
+        "Pods wait for nodes that are not ready",
+        frozenset({"unready"}),
+        "nodes that they could have are not ready",
+        "The pod asks for nodes that are not Ready (their taints are not-ready or unreachable), or"
+        " all others are excluded for reasons of their own. What became of those nodes is a fault"
+        " of its own: KM512, and what keeps its kubelet down.",
+        "bring those nodes back: the playbook node_unreachable tells of each why it is not ready",
+        ("KM512",),
+    ),
+    _fault(
+        "KM224",
+        "Pods' volumes are where no node is left",
+        frozenset({"volume"}),
+        "of where their volumes are, or how many nodes may have",
+        "The claim is bound, but its volume is in another zone or on another node than those that"
+        " are left, or each of these has as many volumes as it may have.",
+        "compare the volume's node affinity (kubectl describe pv) with the nodes that are left, and"
+        " bring one there",
+    ),
+    _fault(
+        "KM225",
+        "Pods wait for another reason",
+        OTHER,
+        "of what the scheduler says itself",
+        "The scheduler excludes nodes in words that are not known here (a plugin of its own, say),"
+        " or fails with an error.",
+        "read the scheduler's words; its log has more",
+    ),
 )

@@ -1,17 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a kubelet is told, judged by release. Pure."""
+"""What a kubelet is told, judged by release. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .. import cpu_manager_options as cpu_options
 from ...safe_io import yaml_nodes
-from .config import KubeletConfig, Setting
+from .. import cpu_manager_options as cpu_options
 from ..cpu_manager import Node
+from .config import KubeletConfig, Setting
 
 Release = tuple[int, int]
 OLDEST, NEWEST = (1, 14), cpu_options.NEWEST

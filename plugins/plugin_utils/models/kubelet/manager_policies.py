@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: policies and options of managers with which no kubelet starts. Pure.
+"""Policies and options of managers with which no kubelet starts. Pure.
 
 Of the CPU, memory and topology manager. Read in the sources of 1.14.0 to 1.36.3: pkg/kubelet/cm,
 pkg/kubelet/apis/config/validation, pkg/features.

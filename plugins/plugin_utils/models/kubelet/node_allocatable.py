@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: enforceNodeAllocatable with which no kubelet starts. Pure.
+"""EnforceNodeAllocatable with which no kubelet starts. Pure.
 
 Read in pkg/kubelet/apis/config/validation and pkg/kubelet/cm of 1.14.0 to 1.36.3. A cgroup that is
 not there now may be there when the kubelet starts: its own unit may make it. Its last

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: whether a kubelet would start with what its managers are told. Pure.
+"""Whether a kubelet would start with what its managers are told. Pure.
 
 Only the CPU, memory and topology managers, what is reserved, and the cgroups of that are looked at.
 """
@@ -12,13 +12,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import control_plane, cpu_manager as pinning
-from . import exit_cause as kubelet_death, status as kubelet_why, node_allocatable as manager_cgroups, reserved_resources as manager_reserved, manager_policies as manager_values
-from ...parsers import manager_error as refused_words
 from ...evidence import memoize as remember
-from .config import Setting
-from ..result import Proof
+from ...parsers import manager_error as refused_words
+from .. import control_plane
+from .. import cpu_manager as pinning
 from ..cpu_manager import Node
+from ..result import Proof
+from . import (
+    exit_cause as kubelet_death,
+)
+from . import (
+    manager_policies as manager_values,
+)
+from . import (
+    node_allocatable as manager_cgroups,
+)
+from . import (
+    reserved_resources as manager_reserved,
+)
+from . import (
+    status as kubelet_why,
+)
+from .config import Setting
 from .configured_value import Found, Refusal, Told, Unsure
 
 SHOWN = 5
@@ -154,7 +169,7 @@ def named(document: Mapping[str, Any], what: str) -> tuple[Setting, ...]:
     node = pinning.read(document)
     if node is None:
         return ()
-    key, dummy, value = what.partition(": ")
+    key, _dummy, value = what.partition(": ")
     if key in FLAGS:
         rows = [one for dummy, one in node.config.rows(key)]
         one = node.config.setting(key, FLAGS[key])

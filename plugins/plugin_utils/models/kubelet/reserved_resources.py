@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: reserved CPUs and memory with which no kubelet starts. Pure.
+"""Reserved CPUs and memory with which no kubelet starts. Pure.
 
 Read in cmd/kubelet/app/server.go and pkg/kubelet/cm of 1.14.0 to 1.36.3. The static memory manager
 wants reservedMemory to be, type by type, the sum of kubeReserved, systemReserved and evictionHard,
@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ....module_utils.shared import quantity
-from ...parsers import cpuset, pflag as flags
-from . import manager_policies as manager_values
+from ...parsers import cpuset
+from ...parsers import pflag as flags
 from ...safe_io import yaml_nodes
-from .config import Setting
 from ..cpu_manager import RESERVED_CGROUPS
+from . import manager_policies as manager_values
+from .config import Setting
 from .configured_value import Found, Refusal, Release, Told, Unsure
 
 LIST, KUBE, SYSTEM, MEMORY, EVICTION = (
@@ -295,7 +296,7 @@ def _share(told: Told, threshold: str) -> Fraction | None:
 
 def eviction(told: Told) -> str:
     """Return the threshold of eviction, which counts as reserved. Raises _UnknownError."""
-    ignored, dummy = told.config.switch("", "experimental-allocatable-ignore-eviction")
+    ignored, _dummy = told.config.switch("", "experimental-allocatable-ignore-eviction")
     if ignored:
         return "0"
     given = flags.string_flags(told.config.argv, "eviction-hard")

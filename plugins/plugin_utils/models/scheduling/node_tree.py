@@ -1,12 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the scheduler's node tree replayed: which nodes its list holds, which it lost, which it holds twice. Pure.
+"""The scheduler's node tree replayed.
 
-The scheduler keeps the nodes by zone and takes one of each zone in turn. It remembers in two cursors where it stopped: which zone is next, and how far
-it came in each. Up to 1.18.6 they were not set back before a list was made: what joined in between moves the start of the list, and as the list has as
-many places as there are nodes, some come twice and others not at all. Up to 1.17 every round made a new list, from 1.18.0 on only one after
-nodes came or went, so that a node stays lost (upstream #91601; #93355 and #93387 set the cursors back).
+Which nodes its list holds, which it lost, which it holds twice. Pure.
+
+The scheduler keeps the nodes by zone and takes one of each zone in turn. It remembers in two
+cursors where it stopped: which zone is next, and how far it came in each. Up to 1.18.6 they were
+not set back before a list was made: what joined in between moves the start of the list, and as the
+list has as many places as there are nodes, some come twice and others not at all. Up to 1.17 every
+round made a new list, from 1.18.0 on only one after nodes came or went, so that a node stays lost
+(upstream #91601; #93355 and #93387 set the cursors back).
 """
 
 from __future__ import annotations
@@ -16,11 +20,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# By the release that brought each: next() per node looked at; a list every round; a list when nodes came or went; the same with the cursors set back.
+# By the release that brought each: next() per node looked at; a list every round; a list when nodes
+# came or went; the same with the cursors set back.
 ALGORITHMS = EACH_NODE, EACH_ROUND, KEPT, FIXED = ("1.16", "1.17", "1.18", "fixed")
 MAX_STEPS = 5_000_000
-_VERSION = re.compile(r"v?(?P<major>[0-9]{1,3})\.(?P<minor>[0-9]{1,4})\.(?P<patch>[0-9]{1,5})"
-                      r"(?:-(?P<stage>alpha|beta|rc)\.(?P<number>[0-9]{1,4}))?(?P<vendor>[-+].*)?")
+_VERSION = re.compile(
+    r"v?(?P<major>[0-9]{1,3})\.(?P<minor>[0-9]{1,4})\.(?P<patch>[0-9]{1,5})"
+    r"(?:-(?P<stage>alpha|beta|rc)\.(?P<number>[0-9]{1,4}))?(?P<vendor>[-+].*)?"
+)
 
 
 class HistoryError(ValueError):
@@ -29,7 +36,10 @@ class HistoryError(ValueError):
 
 @dataclass(frozen=True)
 class Replay:
-    """What the last round saw. nodes: those of the tree then; snapshot: the list that it was given; rounds: how many there were."""
+    """What the last round saw. nodes: those of the tree then; snapshot: the list that it was given.
+
+    Rounds: how many there were.
+    """
 
     snapshot: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
@@ -45,28 +55,36 @@ class Replay:
     def doubled(self) -> tuple[str, ...]:
         """Nodes that the list holds more than once."""
         seen: set[str] = set()
-        return tuple(dict.fromkeys(name for name in self.snapshot if name in seen or seen.add(name)))
+        return tuple(
+            dict.fromkeys(name for name in self.snapshot if name in seen or seen.add(name))
+        )
 
 
 def algorithm(version: Any) -> str | None:
-    """Which algorithm a scheduler of this version has; None where nobody can tell: builds of vendors may have the cure, or lack it."""
+    """Which algorithm a scheduler of this version has; None where nobody can tell.
+
+    Builds of vendors may have the cure, or lack it.
+    """
     found = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if found is None or found["major"] != "1":
         return None
     minor, patch, stage = int(found["minor"]), int(found["patch"]), found["stage"]
-    if minor >= 20 or minor == 19 and (patch or not stage) or minor == 18 and patch >= 8:
+    if minor >= 20 or (minor == 19 and (patch or not stage)) or (minor == 18 and patch >= 8):
         return FIXED  # whoever builds on it has the cure
     if found["vendor"]:
         return None
     if minor == 19:
         return KEPT if stage != "rc" or int(found["number"]) <= 2 else FIXED
-    if stage or minor < 14 or minor == 18 and patch == 7:  # 1.18.7 was never published
+    if stage or minor < 14 or (minor == 18 and patch == 7):  # 1.18.7 was never published
         return None
     return KEPT if minor == 18 else EACH_ROUND if minor == 17 else EACH_NODE
 
 
 def defect(version: Any) -> bool | None:
-    """Whether a scheduler of this version loses nodes for good; None where nobody can tell. Up to 1.17 the next round finds them again."""
+    """Whether a scheduler of this version loses nodes for good; None where nobody can tell.
+
+    Up to 1.17 the next round finds them again.
+    """
     found = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if found is not None and found["major"] == "1" and int(found["minor"]) <= 17:
         return False  # a vendor's too: nobody carried the faulty list back
@@ -135,8 +153,9 @@ class Tree:
 def replay(events: Iterable[Mapping[str, Any]], which: str) -> Replay:
     """The list that the last round of scheduling was given, after these events in their order.
 
-    An event is {add: name, zone: key}, {remove: name}, {move: name, zone: key} (a change of labels), or {round: how often}, with looked: how many nodes a
-    round of 1.16 or older looked at, which are all where it is not said. Raises HistoryError.
+    An event is {add: name, zone: key}, {remove: name}, {move: name, zone: key} (a change of
+    labels), or {round: how often}, with looked: how many nodes a round of 1.16 or older looked at,
+    which are all where it is not said. Raises HistoryError.
     """
     if which not in ALGORITHMS:
         raise HistoryError(f"the algorithm must be one of {', '.join(ALGORITHMS)}")
@@ -146,7 +165,10 @@ def replay(events: Iterable[Mapping[str, Any]], which: str) -> Replay:
     for place, event in enumerate(events):
         kind = _kind(event, place)
         if kind == "round":
-            times, looked = _count(event, "round", place), _count(event, "looked", place) if event.get("looked") is not None else None
+            times, looked = (
+                _count(event, "round", place),
+                (_count(event, "looked", place) if event.get("looked") is not None else None),
+            )
             steps += len(tree.zone_of) * (times if which in (EACH_NODE, EACH_ROUND) else 1)
             if steps > MAX_STEPS:
                 raise HistoryError(f"event {place}: too many rounds to replay")
@@ -157,7 +179,11 @@ def replay(events: Iterable[Mapping[str, Any]], which: str) -> Replay:
 
 
 def _kind(event: Any, place: int) -> str:
-    kinds = [kind for kind in ("add", "remove", "move", "round") if kind in event] if isinstance(event, Mapping) else []
+    kinds = (
+        [kind for kind in ("add", "remove", "move", "round") if kind in event]
+        if isinstance(event, Mapping)
+        else []
+    )
     if len(kinds) != 1:
         raise HistoryError(f"event {place} must have one of add, remove, move and round")
     return kinds[0]
@@ -175,7 +201,9 @@ def _change(tree: Tree, kind: str, event: Mapping[str, Any], place: int) -> None
     if not isinstance(name, str) or not name or not isinstance(zone, str):
         raise HistoryError(f"event {place}: names of nodes and zones are texts")
     if (name in tree.zone_of) is (kind == "add"):
-        raise HistoryError(f"event {place}: {name} is {'there already' if kind == 'add' else 'not there'}")
+        raise HistoryError(
+            f"event {place}: {name} is {'there already' if kind == 'add' else 'not there'}"
+        )
     if kind == "move" and tree.zone_of[name] == zone:
         return  # upstream does nothing then
     if kind != "add":
@@ -185,7 +213,10 @@ def _change(tree: Tree, kind: str, event: Mapping[str, Any], place: int) -> None
 
 
 def _rounds(tree: Tree, seen: Replay, which: str, times: int, looked: int | None) -> Replay:
-    """These rounds: each makes the list that its algorithm makes. One that keeps its list makes none while the same nodes are there."""
+    """These rounds: each makes the list that its algorithm makes.
+
+    One that keeps its list makes none while the same nodes are there.
+    """
     count = len(tree.zone_of)
     if not times:
         return seen
@@ -194,7 +225,9 @@ def _rounds(tree: Tree, seen: Replay, which: str, times: int, looked: int | None
             return Replay(seen.snapshot, seen.nodes, seen.rounds + times)
         if which == FIXED:
             tree.reset()
-        return Replay(tuple(tree.next() for _one in range(count)), tree.names(), seen.rounds + times)
+        return Replay(
+            tuple(tree.next() for _one in range(count)), tree.names(), seen.rounds + times
+        )
     reach = count if looked is None or which == EACH_ROUND else min(count, looked)
     found: tuple[str, ...] = ()
     for _round in range(times):

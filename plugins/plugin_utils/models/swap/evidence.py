@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a node said of its swap, put in order; and what a source of swap is. Pure."""
+"""What a node said of its swap, put in order; and what a source of swap is. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,22 @@ from ...parsers.swap_files import Unit
 
 TARGET = "swap.target"
 IN_CONTAINER = "systemd takes up no swap in a container"
-EARLY, LATE = ("/run/systemd/generator/", "/run/systemd/generator.early/"), "/run/systemd/generator.late/"
+EARLY, LATE = (
+    (
+        "/run/systemd/generator/",
+        "/run/systemd/generator.early/",
+    ),
+    "/run/systemd/generator.late/",
+)
 
 
 @dataclass(frozen=True)
 class Undo:
-    """What keeps a source off. kind: comment (a line), mask or disable (a unit), generator (masked by a link to /dev/null), edit; target: on what."""
+    """What keeps a source off. kind.
+
+    Comment (a line), mask or disable (a unit), generator (masked by a link to /dev/null), edit;
+    target: on what.
+    """
 
     kind: str
     target: str
@@ -30,9 +40,12 @@ class Undo:
 
 @dataclass(frozen=True)
 class Source:
-    """Where swap comes from. origin: fstab, gpt-auto, zram-generator, unit, kernel, generator, service, script, hand or unknown.
+    """Where swap comes from. origin.
 
-    place: file:line or the unit. on: whether it is on after a boot; why: what that rests on, where it is not plain.
+    Fstab, gpt-auto, zram-generator, unit, kernel, generator, service, script, hand or unknown.
+
+    place: file:line or the unit. on: whether it is on after a boot; why: what that rests on, where
+    it is not plain.
     """
 
     origin: str
@@ -56,7 +69,9 @@ class Seen:
         self.links_known = isinstance(self.of.get("links"), Mapping)
         self.container = self.of.get("container") is True
         version = self.of.get("systemd")
-        self.version = version if isinstance(version, int) and not isinstance(version, bool) else None
+        self.version = (
+            version if isinstance(version, int) and not isinstance(version, bool) else None
+        )
 
     @cached_property
     def by_name(self) -> dict[str, Unit]:
@@ -71,8 +86,11 @@ class Seen:
     @cached_property
     def _devices(self) -> dict[str, str]:
         links = self.of.get("links")
-        return {_plain(link): device for link, device in (links.items() if isinstance(links, Mapping) else ())
-                if isinstance(link, str) and isinstance(device, str)}
+        return {
+            _plain(link): device
+            for link, device in (links.items() if isinstance(links, Mapping) else ())
+            if isinstance(link, str) and isinstance(device, str)
+        }
 
     @cached_property
     def _links(self) -> dict[str, set[str]]:
@@ -91,11 +109,14 @@ class Seen:
         return swap_files.switch(self.words or (), key)
 
     def masked(self, name: str) -> bool | None:
-        """Is a unit masked for good, by a file or by the command line? None where systemd was not asked."""
+        """Is a unit masked for good, by a file or by the command line? None where systemd was
+        not asked.
+        """
         if ("systemd.mask", name) in (self.words or ()):
             return True
         unit = self.by_name.get(name)
-        # whatever swap.target wants is loaded, so that a mask of it would show; the target itself has to be asked for by name
+        # whatever swap.target wants is loaded, so that a mask of it would show; the target itself
+        # has to be asked for by name
         return unit.masked if unit else None if self.units is None or name == TARGET else False
 
     def held(self, name: str) -> tuple[bool | None, str]:
@@ -108,16 +129,22 @@ class Seen:
         if self.words is None:
             return None, "the kernel's command line is not known"
         unasked = next((unit for unit in (name, TARGET) if self.masked(unit) is None), None)
-        return (True, "") if unasked is None else (None, f"whether {unasked} is masked is not known")
+        return (
+            (True, "") if unasked is None else (None, f"whether {unasked} is masked is not known")
+        )
 
 
 def _plain(path: str) -> str:
     """UUIDs are written in either case."""
-    return path.lower() if path.startswith(("/dev/disk/by-uuid/", "/dev/disk/by-partuuid/")) else path
+    return (
+        path.lower() if path.startswith(("/dev/disk/by-uuid/", "/dev/disk/by-partuuid/")) else path
+    )
 
 
 def origin(unit: Unit) -> str:
-    """What made a unit; empty for one that is masked, or that only mirrors what somebody switched on."""
+    """What made a unit; empty for one that is masked, or that only mirrors what somebody
+    switched on.
+    """
     if not unit.fragment or "masked" in (unit.load, unit.state):
         return ""
     if unit.fragment.startswith(LATE):
@@ -126,4 +153,8 @@ def origin(unit: Unit) -> str:
         return "unit"
     if unit.source in (swap_files.FSTAB, "/proc/cmdline"):
         return "fstab" if unit.source == swap_files.FSTAB else "kernel"
-    return "zram-generator" if posixpath.basename(unit.what).startswith("zram") or unit.name.startswith("dev-zram") else "generator"
+    return (
+        "zram-generator"
+        if posixpath.basename(unit.what).startswith("zram") or unit.name.startswith("dev-zram")
+        else "generator"
+    )

@@ -1,23 +1,29 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a reboot undid, as a step: a kernel setting or a module, in a file of ours and in the running kernel."""
+"""What a reboot undid, as a step.
+
+A kernel setting or a module, in a file of ours and in the running kernel.
+"""
 
 from __future__ import annotations
 
 from ....module_utils.steps.handlers import kernel_module
-from .. import fencing
-from ...models import persistent_sysctl as lasting_settings, boot as node_boot
-from . import kernel_settings as limits_plan
-from ...parsers import sysctl_d as sysctl_files
+from ...models import boot as node_boot
+from ...models import persistent_sysctl as lasting_settings
 from ...models.boot import NodeBoot, Problem
+from ...parsers import sysctl_d as sysctl_files
+from .. import fencing
 from ..plan import Scene, Step, all_of, label, left_out
+from . import kernel_settings as limits_plan
 
 
 def mended(scene: Scene) -> Step | None:
     """KM520: the setting or the module that the finding names."""
     node = node_boot.read(scene.document)
-    one = next((one for one in node_boot.problems(node) if one.name == scene.finding.component), None)
+    one = next(
+        (one for one in node_boot.problems(node) if one.name == scene.finding.component), None
+    )
     if one is None or not node_boot.mends(one) or node.limits is None:
         return None
     running = node.number(one.name)
@@ -26,29 +32,52 @@ def mended(scene: Scene) -> Step | None:
     if running is None:
         return None
     later = lasting_settings.later(node.limits, one.name, one.wanted)
-    blocked = limits_plan.until_then(later.blocked or _other_name(node, one), one.name, running, one.wanted)
-    return limits_plan.step_of(scene, one.name, running, max(running, one.wanted), fencing.why(scene) or blocked, later)
+    blocked = limits_plan.until_then(
+        later.blocked or _other_name(node, one), one.name, running, one.wanted
+    )
+    return limits_plan.step_of(
+        scene, one.name, running, max(running, one.wanted), fencing.why(scene) or blocked, later
+    )
 
 
 def _module(scene: Scene, one: Problem) -> Step:
     """A module named in our file, and loaded where it is not."""
     finding, path = scene.finding, node_boot.FILE
     where = finding.host or ""
-    diff = f"--- {path}\n+++ {path}\n+{one.name}\n" + ("the kernel: modprobe " + one.name + "\n" if one.now else "")
-    return Step(label(where, kernel_module.REMEDY.replace("_", "-"), one.name), where, finding.code, kernel_module.REMEDY, limits_plan.RISK, path, one.name,
-                finding.node, blocked_by=all_of(left_out(scene, where), fencing.why(scene)), diff=diff, limit=60,
-                note="a revert takes the line away and leaves the module loaded", change={"kind": kernel_module.REMEDY, "path": path, "module": one.name},
-                expect={"component": None})
+    diff = f"--- {path}\n+++ {path}\n+{one.name}\n" + (
+        "the kernel: modprobe " + one.name + "\n" if one.now else ""
+    )
+    return Step(
+        label(where, kernel_module.REMEDY.replace("_", "-"), one.name),
+        where,
+        finding.code,
+        kernel_module.REMEDY,
+        limits_plan.RISK,
+        path,
+        one.name,
+        finding.node,
+        blocked_by=all_of(left_out(scene, where), fencing.why(scene)),
+        diff=diff,
+        limit=60,
+        note="a revert takes the line away and leaves the module loaded",
+        change={"kind": kernel_module.REMEDY, "path": path, "module": one.name},
+        expect={"component": None},
+    )
 
 
 def _other_name(node: NodeBoot, one: Problem) -> str | None:
     """A line that sets the same under another name, which may be written later than ours."""
     if one.name != node_boot.IP_FORWARD or node.limits is None:
         return None
-    found = sysctl_files.at_boot(node.limits.records, (node_boot.FORWARDING,)).get(node_boot.FORWARDING)
+    found = sysctl_files.at_boot(node.limits.records, (node_boot.FORWARDING,)).get(
+        node_boot.FORWARDING
+    )
     if found is None or lasting_settings.taken(found.key, found.value) != 0:
         return None
-    return f"{lasting_settings.place(found)} says {found.key} = 0, which is the same setting: take that line away"
+    return (
+        f"{lasting_settings.place(found)} says {found.key} = 0, which is the same setting: take"
+        " that line away"
+    )
 
 
 REMEDIES = {"KM520": mended}

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: remedies, by fault: a finding and its evidence become a step, or the reason why not."""
+"""Remedies, by fault: a finding and its evidence become a step, or the reason why not."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....module_utils.shared import restart_impact as pending
-from ...models import cluster, control_plane, devices, membership, installer as owner
-from ...editing import argument as edit, scalar as edit_scalar
-from .. import fencing
-from ...parsers import pflag as flags, pod_manifest as manifest
-from ...models.kubelet import dropin as kubelet_dropin
+from ...editing import argument as edit
+from ...editing import scalar as edit_scalar
 from ...editing.draft import EditRefused, Source
 from ...faults.control_plane import members
+from ...models import cluster, control_plane, devices, membership
+from ...models import installer as owner
+from ...models.kubelet import dropin as kubelet_dropin
+from ...parsers import pflag as flags
+from ...parsers import pod_manifest as manifest
+from .. import fencing
 from ..plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, all_of, label, left_out
 
 # As the node's journal names it.
@@ -26,88 +29,165 @@ KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
 BELOW = ("containerd", "crio", "docker", "cri-docker", "cri-dockerd")
 
 # Forms in which editors, packagers and tools leave a former file beside the new one.
-BACKUP = re.compile(r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
-                    r"|\.\d+\.\d{4}-\d{2}-\d{2}@\d{2}:\d{2}:\d{2}~|[._-]\d{8}([T_-]?\d{4,6})?)$")
+BACKUP = re.compile(
+    r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
+    r"|\.\d+\.\d{4}-\d{2}-\d{2}@\d{2}:\d{2}:\d{2}~|[._-]\d{8}([T_-]?\d{4,6})?)$"
+)
 
 
-def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: int = 2, **more: Any) -> Step:
-    """A step on the finding's host, blocked where another tool owns the files or the operator leaves the host out."""
+def new_step(
+    scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: int = 2, **more: Any
+) -> Step:
+    """A step on the finding's host, blocked where another tool owns the files or the operator
+    leaves the host out.
+    """
     finding = scene.finding
-    component, concerned = more.pop("component", finding.component), more.pop("concerned", [finding.component])
-    # Where another tool owns the files this comes first, whatever else stands in the way: it names the place to change.
+    component, concerned = (
+        more.pop("component", finding.component),
+        more.pop("concerned", [finding.component]),
+    )
+    # Where another tool owns the files this comes first, whatever else stands in the way: it names
+    # the place to change.
     blocked_by = owner.foreign(scene.document) or blocked_by
     left = [path for host in scene.cluster.hosts for path in host.installer]
-    notes = [more.pop("note", ""), *(owner.note(scene.document, remedy, name, left) for name in concerned)]
+    notes = [
+        more.pop("note", ""),
+        *(owner.note(scene.document, remedy, name, left) for name in concerned),
+    ]
     gone = membership.lost(scene.cluster)
     if gone:
-        notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
+        notes.append(
+            f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no"
+            " quorum"
+        )
     where = finding.host or scene.cluster.api_host or ""
     blocked_by = all_of(left_out(scene, where), blocked_by)
-    return Step(label(finding.host, component, remedy.replace("_", "-")), where, finding.code, remedy, risk, target, component,
-                finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
+    return Step(
+        label(finding.host, component, remedy.replace("_", "-")),
+        where,
+        finding.code,
+        remedy,
+        risk,
+        target,
+        component,
+        finding.node,
+        blocked_by=blocked_by,
+        note="; ".join(filter(None, notes)),
+        **more,
+    )
 
 
 def _not_now(scene: Scene) -> str | None:
-    """What forbids to edit or restart a component on this host: nobody would bring it back, or somebody took the node out on purpose."""
-    return all_of(_no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None)
+    """What forbids to edit or restart a component on this host.
+
+    Nobody would bring it back, or somebody took the node out on purpose.
+    """
+    return all_of(
+        _no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None
+    )
 
 
 def _no_way_back(scene: Scene) -> str | None:
     """What forbids a restart on this host at all (safety: no restart that nobody brings back)."""
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
-        return f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"
+        return (
+            f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to"
+            " bring the component back"
+        )
     if plane is not None and plane.kubelet_unproven:
-        return f"{plane.kubelet_unproven}, and it has to bring the component back: give the kubelet of {scene.finding.host} another healthzPort " \
-               "(10248 is its own), restart it, and run again"
+        return (
+            f"{plane.kubelet_unproven}, and it has to bring the component back: give the kubelet of"
+            f" {scene.finding.host} another healthzPort (10248 is its own), restart it, and run"
+            " again"
+        )
     if scene.cluster.api_status != "ok":
         why = f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
-        return f"no API server answers{why}: manifests and running components stay untouched until one does"
+        return (
+            f"no API server answers{why}: manifests and running components stay untouched until one"
+            " does"
+        )
     return None
 
 
 def edit_manifest(scene: Scene) -> Step | None:
-    """KM101, KM103, KM105: --leader-elect=true in the manifest; the kubelet restarts the component."""
+    """KM101, KM103, KM105: --leader-elect=true in the manifest.
+
+    The kubelet restarts the component.
+    """
     finding = scene.finding
-    path = next((proof.path for proof in finding.evidence if proof.kind == "file" and proof.path), None)
+    path = next(
+        (proof.path for proof in finding.evidence if proof.kind == "file" and proof.path), None
+    )
     if path is None:
-        what = "this instance runs from no manifest of the static pod folder: change it where it is defined"
+        what = (
+            "this instance runs from no manifest of the static pod folder: change it where it is"
+            " defined"
+        )
         return new_step(scene, "edit_manifest", finding.component or "", what)
     return set_flag(scene, path, "leader-elect", "true", elect=True)
 
 
 def set_flag(scene: Scene, path: str, flag: str, value: str, elect: bool = False) -> Step:
-    """One flag of a component in its manifest, which the kubelet restarts; elect: whether the new process must prove that it elects."""
+    """One flag of a component in its manifest, which the kubelet restarts; elect.
+
+    Whether the new process must prove that it elects.
+    """
     record = _manifest(scene.document, path)
     try:
         made = edit.set_argument(Source.of(record), scene.finding.component or "", flag, value)
     except EditRefused as refused:
         return new_step(scene, "edit_manifest", path, str(refused))
     expect = {**_expectation(scene, "kubelet", {flag: value}, elect), "words": _words(scene, path)}
-    return new_step(scene, "edit_manifest", path, all_of(_not_now(scene), _stray(scene, path), _pending(scene, expect, [path])), diff=made.diff,
-                    change=made.change(), expect=expect, guard=node_guard(scene, path))
+    return new_step(
+        scene,
+        "edit_manifest",
+        path,
+        all_of(_not_now(scene), _stray(scene, path), _pending(scene, expect, [path])),
+        diff=made.diff,
+        change=made.change(),
+        expect=expect,
+        guard=node_guard(scene, path),
+    )
 
 
 def edit_config(scene: Scene) -> Step | None:
-    """KM104: leaderElect: true in the scheduler's configuration file, and a restart, which the kubelet does not do."""
+    """KM104: leaderElect: true in the scheduler's configuration file, and a restart, which the
+    kubelet does not do.
+    """
     raw = _instance(scene)
     record = dict(raw.get("config") or {})
     path = record.get("host_path")
     if not path:
-        return new_step(scene, "edit_config", str(record.get("path") or "its --config file"),
-                        "the file could not be found on the host: it lives in the container or in a volume that is not a host path")
+        return new_step(
+            scene,
+            "edit_config",
+            str(record.get("path") or "its --config file"),
+            "the file could not be found on the host: it lives in the container or in a volume that"
+            " is not a host path",
+        )
     record["path"] = path
     try:
         made = edit_scalar.set_scalar(Source.of(record), ["leaderElection", "leaderElect"], True)
     except EditRefused as refused:
         return new_step(scene, "edit_config", path, str(refused))
     expect = _expectation(scene, "signal")
-    return new_step(scene, "edit_config", path, all_of(_not_now(scene), _pending(scene, expect, [])), diff=made.diff, change=made.change(),
-                    expect=expect, guard=node_guard(scene))
+    return new_step(
+        scene,
+        "edit_config",
+        path,
+        all_of(_not_now(scene), _pending(scene, expect, [])),
+        diff=made.diff,
+        change=made.change(),
+        expect=expect,
+        guard=node_guard(scene),
+    )
 
 
 def restart(scene: Scene, config: bool = True) -> Step:
-    """KM102: the file is right and the process old. Only what a configuration file says is cured by a restart.
+    """KM102: the file is right and the process old.
+
+    Only what a configuration file says is cured by a restart.
 
     config: whether a change of that file is what the restart is for; else it is somebody else's.
     """
@@ -117,64 +197,150 @@ def restart(scene: Scene, config: bool = True) -> Step:
     target = f"pid {raw.get('pid')}"
     running = [word for word in raw.get("argv") or () if word.startswith("--")]
     if not any([word for word in use.words if word.startswith("--")] == running for use in uses):
-        return new_step(scene, "restart", target, _not_now(scene) or
-                        "the kubelet holds an older manifest than the file: a restart of the component would run the old one "
-                        "again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3")
-    expect, loads = _expectation(scene, "signal"), [path for path in [flags.string_flag(raw.get("argv") or (), "config")] if path and config]
-    return new_step(scene, "restart", target, all_of(_not_now(scene), _pending(scene, expect, loads)), expect=expect,
-                    guard={**node_guard(scene), "loads": loads}, diff=f"restart of {scene.finding.component} {target}\n")
+        return new_step(
+            scene,
+            "restart",
+            target,
+            _not_now(scene)
+            or "the kubelet holds an older manifest than the file: a restart of the component would run the old one again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3",
+        )
+    expect, loads = (
+        _expectation(scene, "signal"),
+        [path for path in [flags.string_flag(raw.get("argv") or (), "config")] if path and config],
+    )
+    return new_step(
+        scene,
+        "restart",
+        target,
+        all_of(_not_now(scene), _pending(scene, expect, loads)),
+        expect=expect,
+        guard={**node_guard(scene), "loads": loads},
+        diff=f"restart of {scene.finding.component} {target}\n",
+    )
 
 
 def move_out(scene: Scene) -> Step | None:
-    """KM109: a backup moved out of the folder, where it is beyond doubt which of two files is the right one. Of other pods nothing shows which one runs."""
+    """KM109: a backup moved out of the folder, where it is beyond doubt which of two files is
+    the right one. Of other pods nothing shows which one runs.
+    """
     finding, plane = scene.finding, control_plane.extract(scene.document)
     if finding.component is None:
         return None
     paths = [proof.path for proof in finding.evidence if proof.kind == "file" and proof.path]
-    uses = {use.path: use for use in plane.files if use.component == finding.component} if plane else {}
+    uses = (
+        {use.path: use for use in plane.files if use.component == finding.component}
+        if plane
+        else {}
+    )
     right = [path for path in paths if path in uses and uses[path].usual]
     stray = [path for path in paths if path not in right]
     target = ", ".join(stray)
     if finding.component in ("etcd", "kube-apiserver"):
-        return new_step(scene, "move_out", target, f"manifests of {finding.component} are never moved automatically")
+        return new_step(
+            scene,
+            "move_out",
+            target,
+            f"manifests of {finding.component} are never moved automatically",
+        )
     if len(right) != 1 or len(stray) != 1 or not BACKUP.search(stray[0]):
-        return new_step(scene, "move_out", target, "which of these files is the right one is not beyond doubt: "
-                        f"compare {' and '.join(paths)} and move the wrong one out of the folder")
+        return new_step(
+            scene,
+            "move_out",
+            target,
+            "which of these files is the right one is not beyond doubt: "
+            f"compare {' and '.join(paths)} and move the wrong one out of the folder",
+        )
     running = [word for word in _instance(scene).get("argv") or () if word.startswith("--")]
-    wanted = {path: [word for word in uses[path].words if word.startswith("--")] for path in (right[0], stray[0])}
+    wanted = {
+        path: [word for word in uses[path].words if word.startswith("--")]
+        for path in (right[0], stray[0])
+    }
     if wanted[right[0]] == wanted[stray[0]]:
-        return new_step(scene, "move_out", target, f"{right[0]} and {stray[0]} have the same arguments, so that which of them runs cannot be told: "
-                        "compare the rest of them, and move the wrong one out of the folder; where nothing differs, the backup")
+        return new_step(
+            scene,
+            "move_out",
+            target,
+            f"{right[0]} and {stray[0]} have the same arguments, so that which of them runs cannot"
+            " be told: compare the rest of them, and move the wrong one out of the folder; where"
+            " nothing differs, the backup",
+        )
     if running != wanted[right[0]] or wanted[stray[0]] == running:
-        return new_step(scene, "move_out", target, f"the running {finding.component} does not follow {right[0]} alone: compare "
-                        f"it with {stray[0]} and move the wrong one out of the folder")
+        return new_step(
+            scene,
+            "move_out",
+            target,
+            f"the running {finding.component} does not follow {right[0]} alone: compare "
+            f"it with {stray[0]} and move the wrong one out of the folder",
+        )
     record = _manifest(scene.document, stray[0])
     diff = "".join(f"-{line}\n" for line in (record.get("text") or "").splitlines())
-    return new_step(scene, "move_out", stray[0], _not_now(scene),
-                    diff=f"--- {stray[0]}\n+++ kept in the journal\n{diff}",
-                    change={"kind": "move_out", "path": stray[0], "sha256": record.get("sha256"), "splices": []},
-                    expect=_expectation(scene, None), guard=node_guard(scene, right[0]))
+    return new_step(
+        scene,
+        "move_out",
+        stray[0],
+        _not_now(scene),
+        diff=f"--- {stray[0]}\n+++ kept in the journal\n{diff}",
+        change={
+            "kind": "move_out",
+            "path": stray[0],
+            "sha256": record.get("sha256"),
+            "splices": [],
+        },
+        expect=_expectation(scene, None),
+        guard=node_guard(scene, right[0]),
+    )
 
 
 def _stray(scene: Scene, path: str) -> str | None:
     plane = control_plane.extract(scene.document)
-    others = sorted({use.path for use in plane.files if use.component == scene.finding.component and use.path != path}) if plane else []
+    others = (
+        sorted(
+            {
+                use.path
+                for use in plane.files
+                if use.component == scene.finding.component and use.path != path
+            }
+        )
+        if plane
+        else []
+    )
     if others and not all(BACKUP.search(other) for other in others):
-        return f"{', '.join(others)} holds a manifest of the same component: settle which one counts first (KM109)"
+        return (
+            f"{', '.join(others)} holds a manifest of the same component: settle which one counts"
+            " first (KM109)"
+        )
     return None
 
 
 def _words(scene: Scene, path: str) -> list[str] | None:
-    """The command line that the manifest asks for; None where a shell or nothing in it could be compared."""
+    """The command line that the manifest asks for.
+
+    None where a shell or nothing in it could be compared.
+    """
     plane = control_plane.extract(scene.document)
-    uses = [use for use in plane.files if use.component == scene.finding.component and use.path == path] if plane else []
-    if len(uses) != 1 or not uses[0].words or uses[0].words[0].rsplit("/", 1)[-1] in ("sh", "bash", "dash", "ash"):
+    uses = (
+        [
+            use
+            for use in plane.files
+            if use.component == scene.finding.component and use.path == path
+        ]
+        if plane
+        else []
+    )
+    if (
+        len(uses) != 1
+        or not uses[0].words
+        or uses[0].words[0].rsplit("/", 1)[-1] in ("sh", "bash", "dash", "ash")
+    ):
         return None
     return list(uses[0].words)
 
 
 def _pending(scene: Scene, expect: Mapping[str, Any], own: list[str]) -> str | None:
-    """What a restart would load besides our own change (the node looks again); own: the files that we know of."""
+    """What a restart would load besides our own change (the node looks again); own.
+
+    The files that we know of.
+    """
     raw = _instance(scene)
     if not raw or "pending_changes" in scene.consent.allow:
         return None
@@ -188,24 +354,45 @@ def _pending(scene: Scene, expect: Mapping[str, Any], own: list[str]) -> str | N
 
 def _manifest(document: Mapping[str, Any], path: str) -> dict[str, Any]:
     files = control_plane.data(document, "manifests").get("files") or []
-    return next((record for record in files if record.get("path") == path), {"path": path, "error": "missing"})
+    return next(
+        (record for record in files if record.get("path") == path),
+        {"path": path, "error": "missing"},
+    )
 
 
 def _instance(scene: Scene) -> dict[str, Any]:
-    """The running instance that the finding speaks of, or any of its component; empty when none runs."""
+    """The running instance that the finding speaks of, or any of its component.
+
+    Empty when none runs.
+    """
     pids = {proof.pid for proof in scene.finding.evidence if proof.pid is not None}
-    running = [item for item in control_plane.data(scene.document, "instances").get("processes") or []
-               if item.get("component") == scene.finding.component]
-    return next((item for item in running if item.get("pid") in pids), running[0] if running else {})
+    running = [
+        item
+        for item in control_plane.data(scene.document, "instances").get("processes") or []
+        if item.get("component") == scene.finding.component
+    ]
+    return next(
+        (item for item in running if item.get("pid") in pids), running[0] if running else {}
+    )
 
 
-def _expectation(scene: Scene, how: str | None, wanted: Mapping[str, str] | None = None, elect: bool = True) -> dict[str, Any]:
+def _expectation(
+    scene: Scene, how: str | None, wanted: Mapping[str, str] | None = None, elect: bool = True
+) -> dict[str, Any]:
     raw = _instance(scene)
     answers = control_plane.data(scene.document, "component_http").get("components") or []
     answer = next((item for item in answers if item.get("pid") == raw.get("pid")), {})
-    return {"component": scene.finding.component, "restart": how, "flags": dict(wanted or {}), "elect": elect, "pid": raw.get("pid"),
-            "started_at": raw.get("started_at"), "address": answer.get("address"), "port": answer.get("port"),
-            "image": _image(scene)}
+    return {
+        "component": scene.finding.component,
+        "restart": how,
+        "flags": dict(wanted or {}),
+        "elect": elect,
+        "pid": raw.get("pid"),
+        "started_at": raw.get("started_at"),
+        "address": answer.get("address"),
+        "port": answer.get("port"),
+        "image": _image(scene),
+    }
 
 
 def _image(scene: Scene) -> str | None:
@@ -222,19 +409,32 @@ def _image(scene: Scene) -> str | None:
 
 
 def node_guard(scene: Scene, path: str | None = None) -> dict[str, Any]:
-    """What the node checks again at the last moment. path: the component's manifest, the one of the usual name if not given."""
+    """What the node checks again at the last moment. path.
+
+    The component's manifest, the one of the usual name if not given.
+    """
     plane = control_plane.extract(scene.document)
     uses = [use for use in plane.files if use.component == scene.finding.component] if plane else []
     path = path or next((use.path for use in sorted(uses, key=lambda use: not use.usual)), None)
-    servers = [server.get("address") for server in (scene.cluster.answer("locks") or {}).get("servers") or ()]
-    return {"manifest": path, "folder": control_plane.data(scene.document, "manifests").get("folder"),
-            "api_servers": [server for server in servers if server], "allow": sorted(scene.consent.allow)}
+    servers = [
+        server.get("address")
+        for server in (scene.cluster.answer("locks") or {}).get("servers") or ()
+    ]
+    return {
+        "manifest": path,
+        "folder": control_plane.data(scene.document, "manifests").get("folder"),
+        "api_servers": [server for server in servers if server],
+        "allow": sorted(scene.consent.allow),
+    }
 
 
 def kubeadm_config(scene: Scene) -> Step | None:
-    """KM110: leader-elect true in kubeadm-config's extraArgs; nothing restarts, the next upgrade keeps election on.
+    """KM110: leader-elect true in kubeadm-config's extraArgs.
 
-    One text, one step: it mends every component that the text switches off, whichever of them the finding names.
+    Nothing restarts, the next upgrade keeps election on.
+
+    One text, one step: it mends every component that the text switches off, whichever of them the
+    finding names.
     """
     record = scene.cluster.answer("kubeadm_config") or {}
     server = scene.cluster.answer("server") or {}
@@ -243,76 +443,208 @@ def kubeadm_config(scene: Scene) -> Step | None:
     try:
         sections = members.switched_off(record)
         for section in sections:
-            # Secrets in it are masked byte for byte: the splice is done on the true text, where the API is.
-            edits.append(edit_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true"))
+            # Secrets in it are masked byte for byte: the splice is done on the true text, where the
+            # API is.
+            edits.append(
+                edit_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true")
+            )
     except (EditRefused, manifest.ManifestError) as refused:
         return new_step(scene, "kubeadm_config", target, str(refused), risk=1, component=None)
     splices = sorted(splice for made in edits for splice in made.change()["splices"])
-    return new_step(scene, "kubeadm_config", target, None, risk=1, component=None, concerned=list(sections.values()), limit=60,
-                    diff="".join(made.diff for made in edits),
-                    change={"kind": "kubeadm_config", "path": target, "real": KUBEADM_CONFIG, "sha256": record.get("sha256"), "splices": splices,
-                            "resource_version": record.get("resource_version"), "cluster_uid": server.get("kube_system_uid")})
+    return new_step(
+        scene,
+        "kubeadm_config",
+        target,
+        None,
+        risk=1,
+        component=None,
+        concerned=list(sections.values()),
+        limit=60,
+        diff="".join(made.diff for made in edits),
+        change={
+            "kind": "kubeadm_config",
+            "path": target,
+            "real": KUBEADM_CONFIG,
+            "sha256": record.get("sha256"),
+            "splices": splices,
+            "resource_version": record.get("resource_version"),
+            "cluster_uid": server.get("kube_system_uid"),
+        },
+    )
 
 
 def recover(scene: Scene) -> Step | None:
-    """KM902: the node finishes or undoes what was interrupted, and looks whether the component is well."""
-    # What was interrupted may be the very reason why the kubelet is down; starting it again needs nobody else.
-    own = any(one.get("component") in ("kubelet", *BELOW) for one in control_plane.data(scene.document, "journal").get("unproven") or ())
-    return new_step(scene, "recover", "/var/lib/kubemend/journal", None if own else _no_way_back(scene), guard=node_guard(scene),
-                    diff="finish or undo what the journal left open\n", limit=600)
+    """KM902: the node finishes or undoes what was interrupted, and looks whether the component
+    is well.
+    """
+    # What was interrupted may be the very reason why the kubelet is down; starting it again needs
+    # nobody else.
+    own = any(
+        one.get("component") in ("kubelet", *BELOW)
+        for one in control_plane.data(scene.document, "journal").get("unproven") or ()
+    )
+    return new_step(
+        scene,
+        "recover",
+        "/var/lib/kubemend/journal",
+        None if own else _no_way_back(scene),
+        guard=node_guard(scene),
+        diff="finish or undo what the journal left open\n",
+        limit=600,
+    )
 
 
 def restore_levels(scene: Scene) -> Step | None:
-    """KM903: the node from which levels were raised puts them back; what was raised by a restart needs another."""
+    """KM903: the node from which levels were raised puts them back.
+
+    What was raised by a restart needs another.
+    """
     raised = control_plane.data(scene.document, "journal").get("levels") or ()
     theirs = [str(one["by_hand"]) for one in raised if one.get("by_hand")]
-    again = sorted({str(one.get("path")).rpartition(" ")[2] for one in raised if one.get("restart") and not one.get("by_hand")})
-    why = "; ".join(theirs) if len(theirs) == len(raised) and theirs else _no_way_back(scene) if again else None
-    diff = "put back the log levels that captures raised from here" + (f", with a restart of {', '.join(again)}" if again else "")
-    return new_step(scene, "restore_levels", "log levels that a capture raised", why, 2 if again else 1,
-                    diff=diff + "\n", limit=150 + 900 * len(again), guard=node_guard(scene) if again else None)
+    again = sorted(
+        {
+            str(one.get("path")).rpartition(" ")[2]
+            for one in raised
+            if one.get("restart") and not one.get("by_hand")
+        }
+    )
+    why = (
+        "; ".join(theirs)
+        if len(theirs) == len(raised) and theirs
+        else _no_way_back(scene)
+        if again
+        else None
+    )
+    diff = "put back the log levels that captures raised from here" + (
+        f", with a restart of {', '.join(again)}" if again else ""
+    )
+    return new_step(
+        scene,
+        "restore_levels",
+        "log levels that a capture raised",
+        why,
+        2 if again else 1,
+        diff=diff + "\n",
+        limit=150 + 900 * len(again),
+        guard=node_guard(scene) if again else None,
+    )
 
 
 def put_back(scene: Scene) -> Step | None:
-    """KM903: a level by the host that raised it, a cordon through the API, what a reset lent a kubelet by its host."""
+    """KM903: a level by the host that raised it, a cordon through the API, what a reset lent a
+    kubelet by its host.
+    """
     if any(proof.path == kubelet_dropin.ENVIRONMENT for proof in scene.finding.evidence):
         files = [{"path": kubelet_dropin.DROPIN}, {"path": kubelet_dropin.ENVIRONMENT}]
         words = list(kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
-        return new_step(scene, "unlend", kubelet_dropin.DROPIN, None, 1, component="kubelet", concerned=[], guard=node_guard(scene),
-                        diff="".join(f"--- {one['path']}\n" for one in files), expect={"component": "kubelet", "words": words},
-                        change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True})
+        return new_step(
+            scene,
+            "unlend",
+            kubelet_dropin.DROPIN,
+            None,
+            1,
+            component="kubelet",
+            concerned=[],
+            guard=node_guard(scene),
+            diff="".join(f"--- {one['path']}\n" for one in files),
+            expect={"component": "kubelet", "words": words},
+            change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True},
+        )
     if not any(proof.kind == "api" for proof in scene.finding.evidence):
         return restore_levels(scene)
     of, node = scene.cluster, scene.finding.node
-    return Step(label(of.api_host or "cluster", UNCORDON, node), of.api_host or "", "KM903", UNCORDON, 1, f"cordon of {node}",
-                node=node, limit=60, diff=f"{node} takes pods again\n", note="only once the node is ready",
-                change={"kind": UNCORDON, "node": node, "cluster_uid": (of.answer("server") or {}).get("kube_system_uid")})
+    return Step(
+        label(of.api_host or "cluster", UNCORDON, node),
+        of.api_host or "",
+        "KM903",
+        UNCORDON,
+        1,
+        f"cordon of {node}",
+        node=node,
+        limit=60,
+        diff=f"{node} takes pods again\n",
+        note="only once the node is ready",
+        change={
+            "kind": UNCORDON,
+            "node": node,
+            "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"),
+        },
+    )
 
 
 def clean_up(scene: Scene) -> Step | None:
-    """KM320, where kubemend_cleanup_rejected asks for it: the node's rejected pods, as far as no Job would get another try."""
+    """KM320, where kubemend_cleanup_rejected asks for it.
+
+    The node's rejected pods, as far as no Job would get another try.
+    """
     if CLEAN_UP not in scene.consent.wishes:
         return None
-    of, node = scene.cluster, next(one for one in devices.nodes(scene.cluster) if one.name == scene.finding.node)
-    pods = [{"namespace": pod.name.partition("/")[0], "name": pod.name.partition("/")[2], "uid": pod.uid} for pod in node.rejected]
-    return Step(label(of.api_host or "cluster", "clean-up", node.name), of.api_host or "", "KM320", CLEAN_UP, 1, f"rejected pods of {node.name}", limit=120,
-                node=node.name, diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
-                note=(f"the newest {len(pods)} of {node.count}, run again for the rest; " if node.count > len(pods) else "")
-                + "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay",
-                change={"kind": CLEAN_UP, "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"), "pods": pods})
+    of, node = (
+        scene.cluster,
+        next(one for one in devices.nodes(scene.cluster) if one.name == scene.finding.node),
+    )
+    pods = [
+        {
+            "namespace": pod.name.partition("/")[0],
+            "name": pod.name.partition("/")[2],
+            "uid": pod.uid,
+        }
+        for pod in node.rejected
+    ]
+    return Step(
+        label(of.api_host or "cluster", "clean-up", node.name),
+        of.api_host or "",
+        "KM320",
+        CLEAN_UP,
+        1,
+        f"rejected pods of {node.name}",
+        limit=120,
+        node=node.name,
+        diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
+        note=(
+            f"the newest {len(pods)} of {node.count}, run again for the rest; "
+            if node.count > len(pods)
+            else ""
+        )
+        + "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay",
+        change={
+            "kind": CLEAN_UP,
+            "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"),
+            "pods": pods,
+        },
+    )
 
 
 def probe(of: cluster.Cluster) -> Step:
     """No fault's remedy: what proves a repaired cluster, where kubemend_probe asks for it."""
     uid = (of.answer("server") or {}).get("kube_system_uid")
-    return Step(label(of.api_host or "cluster", PROBE), of.api_host or "", "KM113", PROBE, 1, "Job in namespace kube-system", limit=180,
-                blocked_by=None if of.api_status == "ok" else "no API server answers: nothing can be probed",
-                diff="a Job in namespace kube-system that must get exactly one pod, removed again with it\n",
-                change={"kind": PROBE, "cluster_uid": uid})
+    return Step(
+        label(of.api_host or "cluster", PROBE),
+        of.api_host or "",
+        "KM113",
+        PROBE,
+        1,
+        "Job in namespace kube-system",
+        limit=180,
+        blocked_by=(
+            None if of.api_status == "ok" else "no API server answers: nothing can be probed"
+        ),
+        diff=(
+            "a Job in namespace kube-system that must get exactly one pod, removed again with it\n"
+        ),
+        change={"kind": PROBE, "cluster_uid": uid},
+    )
 
 
 REMEDIES: dict[str, Remedy] = {
-    "KM902": recover, "KM903": put_back,
-    "KM101": edit_manifest, "KM102": restart, "KM103": edit_manifest, "KM104": edit_config, "KM105": edit_manifest,
-    "KM109": move_out, "KM110": kubeadm_config, "KM320": clean_up,
+    "KM902": recover,
+    "KM903": put_back,
+    "KM101": edit_manifest,
+    "KM102": restart,
+    "KM103": edit_manifest,
+    "KM104": edit_config,
+    "KM105": edit_manifest,
+    "KM109": move_out,
+    "KM110": kubeadm_config,
+    "KM320": clean_up,
 }

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the reset of a node's CPU and memory manager state as steps of a plan. Pure, from evidence.
+"""The reset of a node's CPU and memory manager state as steps of a plan. Pure, from evidence.
 
-Drain, reset, uncordon. A kubelet that its state keeps down is first lent the policy of that state, because pods are ended by a kubelet
-that runs. Where nothing that could be lent would let it start, nothing is drained, and what that does to running pods is said.
+Drain, reset, uncordon. A kubelet that its state keeps down is first lent the policy of that state,
+because pods are ended by a kubelet that runs. Where nothing that could be lent would let it start,
+nothing is drained, and what that does to running pods is said.
 """
 
 from __future__ import annotations
@@ -13,21 +14,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ....module_utils.steps.handlers import api_steps as apply_api, pinning_probe as pinned_pod
+from ....module_utils.shared import restart_impact as pending
 from ....module_utils.steps import executor as apply_step
 from ....module_utils.steps.drain import plan as drain_plan
-from ....module_utils.shared import restart_impact as pending
-from ...models import control_plane, membership, installer as owner, cpu_manager as pinning
-from ...editing import draft as edit_source, kubelet_config as kubelet_edit
-from .. import fencing, plan
-from ...models.kubelet import dropin as kubelet_dropin, refused_configuration as kubelet_refused, start_state as reset_lent
-from ...parsers import cpu_manager_state as manager_state
-from ...models.swap import node as node_swap
-from . import control_plane as remedies
+from ....module_utils.steps.handlers import api_steps as apply_api
+from ....module_utils.steps.handlers import pinning_probe as pinned_pod
+from ...editing import draft as edit_source
+from ...editing import kubelet_config as kubelet_edit
+from ...models import control_plane, membership
+from ...models import cpu_manager as pinning
+from ...models import installer as owner
 from ...models.cluster import Cluster
-from ...models.result import Finding
 from ...models.cpu_manager import Node
+from ...models.kubelet import (
+    dropin as kubelet_dropin,
+)
+from ...models.kubelet import (
+    refused_configuration as kubelet_refused,
+)
+from ...models.kubelet import (
+    start_state as reset_lent,
+)
+from ...models.result import Finding
+from ...models.swap import node as node_swap
+from ...parsers import cpu_manager_state as manager_state
+from .. import fencing, plan
 from ..plan import Scene, Step
+from . import control_plane as remedies
 
 START, RESET = apply_step.MANAGERS[:2]
 PINNED = pinned_pod.REMEDY
@@ -36,12 +49,18 @@ READY_SECONDS = 60  # until a Node is ready whose kubelet was started
 UNIT = "kubelet.service"
 KUBESPRAY_FILE = "/etc/kubernetes/kubelet-config.yaml"
 WITHOUT = "reset_without_drain"
-LEFT = "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their CPUs anew"
+LEFT = (
+    "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their"
+    " CPUs anew"
+)
 FORCE = "force_reset"
 
 
 def asked(scene: Scene) -> Sequence[Step]:
-    """For a host whose kubelet is to have other settings: its reset, or nothing where it has them and no fault calls for one."""
+    """For a host whose kubelet is to have other settings.
+
+    Its reset, or nothing where it has them and no fault calls for one.
+    """
     try:
         same = not _edited(scene).changes
     except edit_source.EditRefused:
@@ -55,7 +74,9 @@ def _edited(scene: Scene) -> kubelet_edit.Edited:
 
 
 def reset(scene: Scene) -> Sequence[Step]:
-    """KM301 to KM306 and KM310: the steps for this host, whichever of its faults is the finding's, and with the settings that were asked for."""
+    """KM301 to KM306 and KM310: the steps for this host, whichever of its faults is the
+    finding's, and with the settings that were asked for.
+    """
     node = pinning.read(scene.document)
     if node is None or scene.finding.node is None:
         why = "which Node this host is could not be proven, so that nothing is done through the API"
@@ -66,7 +87,11 @@ def reset(scene: Scene) -> Sequence[Step]:
         return [_step(scene, RESET, refused.path, str(refused))]
     after = pinning.read(with_data(scene.document, "kubelet", made.kubelet)) or node
     host = scene.finding.host or ""
-    unfit = None if _not_ours(scene) else _unfit(host, after) or kubelet_refused.other_end(host, scene.document)
+    unfit = (
+        None
+        if _not_ours(scene)
+        else _unfit(host, after) or kubelet_refused.other_end(host, scene.document)
+    )
     if unfit:
         return [_step(scene, RESET, "its state", unfit)]
     healthy = reset_lent.stands(scene.document, node) or reset_lent.comes_back(scene.document, node)
@@ -79,17 +104,34 @@ def reset(scene: Scene) -> Sequence[Step]:
     lent = bool(words or kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
     steps += [_drain(scene, lent)] if drains else []
     steps += [_reset(scene, after, drains, made)]
-    steps += [_pinned(scene, after)] if drains and plan.PINNED in scene.consent.wishes and after.policy == manager_state.STATIC else []
+    steps += (
+        [_pinned(scene, after)]
+        if drains and plan.PINNED in scene.consent.wishes and after.policy == manager_state.STATIC
+        else []
+    )
     steps += [_uncordon(scene)] if drains else []
     return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
 
 
 def _unlent(scene: Scene, words: Sequence[str]) -> str:
-    """Why no kubelet starts with the words that it would be lent, beside its own configuration; empty where one does."""
+    """Why no kubelet starts with the words that it would be lent, beside its own configuration.
+
+    Empty where one does.
+    """
     kubelet = control_plane.data(scene.document, "kubelet")
-    lent = with_data(scene.document, "kubelet", {**kubelet, "argv": [*(kubelet.get("argv") or ()), *words]}) if words else None
+    lent = (
+        with_data(
+            scene.document, "kubelet", {**kubelet, "argv": [*(kubelet.get("argv") or ()), *words]}
+        )
+        if words
+        else None
+    )
     refused = kubelet_refused.read(lent).why if lent else ""
-    return f"with {' '.join(words)} its kubelet would refuse its configuration ({refused})" if refused else ""
+    return (
+        f"with {' '.join(words)} its kubelet would refuse its configuration ({refused})"
+        if refused
+        else ""
+    )
 
 
 def _blocked(scene: Scene, healthy: bool) -> str | None:
@@ -99,9 +141,21 @@ def _blocked(scene: Scene, healthy: bool) -> str | None:
         return not_ours
     silent = _api_down(scene)
     if silent and (healthy or "api_down" not in scene.consent.allow):
-        return silent + ("" if healthy else f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down is reset all the same")
-    # The drain looks again, but a kubelet that is down would have been started by then, on a node that somebody may have taken out for good.
-    return fencing.why(scene) or _swap(scene) or (_lonely(scene) or _loaded(scene) if healthy else None)
+        return silent + (
+            ""
+            if healthy
+            else (
+                f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down"
+                " is reset all the same"
+            )
+        )
+    # The drain looks again, but a kubelet that is down would have been started by then, on a node
+    # that somebody may have taken out for good.
+    return (
+        fencing.why(scene)
+        or _swap(scene)
+        or (_lonely(scene) or _loaded(scene) if healthy else None)
+    )
 
 
 def _not_ours(scene: Scene) -> str | None:
@@ -109,67 +163,118 @@ def _not_ours(scene: Scene) -> str | None:
     host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
     unit, installer = (kubelet.get("unit") or {}).get("name"), owner.owner_of(scene.document)
     if installer or unit != UNIT:
-        return f"the kubelet of {host} is started by {installer or unit}, which this does not stop and start: drain the node, stop it there, move the state " \
-               "files out of their folder, start it, uncordon the node"
+        return (
+            f"the kubelet of {host} is started by {installer or unit}, which this does not stop and"
+            " start: drain the node, stop it there, move the state files out of their folder,"
+            " start it, uncordon the node"
+        )
     if fencing.masked(scene.document):
-        return f"the kubelet of {host} is masked, which somebody did on purpose: unmask it first, or leave the node alone"
+        return (
+            f"the kubelet of {host} is masked, which somebody did on purpose: unmask it first, or"
+            " leave the node alone"
+        )
     return None
 
 
 def _unfit(host: str, node: Node) -> str | None:
     """Why no kubelet starts with what this one is told, or serves any pod."""
     if node.policy is None or node.config.problem:
-        return f"what the kubelet of {host} is told cannot be read ({node.config.problem}), so that it may not start again"
+        return (
+            f"what the kubelet of {host} is told cannot be read ({node.config.problem}), so that it"
+            " may not start again"
+        )
     kept = node.reservation()
     if node.policy == manager_state.STATIC and kept.number == 0:
-        return f"with the static policy and no CPU reserved the kubelet of {host} would not start: reserve some first (KM309)"
+        return (
+            f"with the static policy and no CPU reserved the kubelet of {host} would not start:"
+            " reserve some first (KM309)"
+        )
     refused = kubelet_refused.cannot_start(host, node)
     if refused:
         return refused
     if kept.number is not None and node.online is not None and kept.number >= len(node.online):
-        return f"{kept.number} CPUs are reserved on {host}, which has {len(node.online)}: no pod would get any; reserve fewer"
+        return (
+            f"{kept.number} CPUs are reserved on {host}, which has {len(node.online)}: no pod would"
+            " get any; reserve fewer"
+        )
     return None
 
 
 def _swap(scene: Scene) -> str | None:
-    """Swap for which no kubelet starts: one that runs was started before it was switched on, and would not come up again behind its drain."""
+    """Swap for which no kubelet starts.
+
+    One that runs was started before it was switched on, and would not come up again behind its
+    drain.
+    """
     found = node_swap.read(scene.document)
     if not found.on or not found.refused:
         return None
     host = scene.finding.host or ""
-    return f"swap is on at {host} ({found.on[0].active.path}), and its kubelet would not start: switch it off first (KM504)"
+    return (
+        f"swap is on at {host} ({found.on[0].active.path}), and its kubelet would not start: switch"
+        " it off first (KM504)"
+    )
 
 
 def _loaded(scene: Scene) -> str | None:
-    """What else a start of a kubelet that runs would bring, told before its node is drained. Its configuration is what the reset is for."""
+    """What else a start of a kubelet that runs would bring, told before its node is drained.
+
+    Its configuration is what the reset is for.
+    """
     host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
-    own = [str(one.get("path")) for one in (kubelet.get("config"), *(kubelet.get("config_dropins") or ())) if one]
-    waiting = [] if "pending_changes" in scene.consent.allow else pending.of_kubelet(kubelet, [*own, kubelet_dropin.ENVIRONMENT])
+    own = [
+        str(one.get("path"))
+        for one in (kubelet.get("config"), *(kubelet.get("config_dropins") or ()))
+        if one
+    ]
+    waiting = (
+        []
+        if "pending_changes" in scene.consent.allow
+        else pending.of_kubelet(kubelet, [*own, kubelet_dropin.ENVIRONMENT])
+    )
     return str(pending.sentence(host, "the kubelet", waiting)) if waiting else None
 
 
 def _lonely(scene: Scene) -> str | None:
-    """A control-plane node whose kubelet is stopped needs others that are whole: nobody would bring back what ends there meanwhile."""
+    """A control-plane node whose kubelet is stopped needs others that are whole.
+
+    Nobody would bring back what ends there meanwhile.
+    """
     mine = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
-    if mine is None or not (mine.control_plane and mine.control_plane.of("kube-apiserver")) or "single_control_plane" in scene.consent.allow:
+    if (
+        mine is None
+        or not (mine.control_plane and mine.control_plane.of("kube-apiserver"))
+        or "single_control_plane" in scene.consent.allow
+    ):
         return None
-    gone = [*membership.lost(scene.cluster), *(f"{name} was not looked at" for name in membership.unseen(scene.cluster))]
+    gone = [
+        *membership.lost(scene.cluster),
+        *(f"{name} was not looked at" for name in membership.unseen(scene.cluster)),
+    ]
     if membership.beside(scene.cluster, mine.host) and not gone:
         return None
-    return f"{mine.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}: a kubelet is stopped there only while the others are " \
-           "whole; allow it with -e kubemend_allow=single_control_plane"
+    return (
+        f"{mine.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}: a"
+        " kubelet is stopped there only while the others are whole; allow it with -e"
+        " kubemend_allow=single_control_plane"
+    )
 
 
 def _api_down(scene: Scene) -> str:
     """Empty where it answers."""
     of = scene.cluster
-    return "" if of.api_status == "ok" else f"no API server answers ({of.api_reason or of.api_status})"
+    return (
+        "" if of.api_status == "ok" else f"no API server answers ({of.api_reason or of.api_status})"
+    )
 
 
 def _undrained(scene: Scene, node: Node, why: str) -> str | None:
     if WITHOUT in scene.consent.allow:
         return None
-    return f"{why}, so that its kubelet cannot be started for a drain: {harmed(node)}; allow it with -e kubemend_allow={WITHOUT}"
+    return (
+        f"{why}, so that its kubelet cannot be started for a drain: {harmed(node)}; allow it with"
+        f" -e kubemend_allow={WITHOUT}"
+    )
 
 
 def harmed(node: Node) -> str:
@@ -178,51 +283,123 @@ def harmed(node: Node) -> str:
     if names is None:
         return "the pods that run on it get other CPUs while they run"
     shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    return f"these pods {_fate(node)}: {shown}" if names else "no pod runs on it" if not node.containers() else "no pod that runs on it has CPUs alone"
+    return (
+        f"these pods {_fate(node)}: {shown}"
+        if names
+        else (
+            "no pod runs on it"
+            if not node.containers()
+            else "no pod that runs on it has CPUs alone"
+        )
+    )
 
 
 def _fate(node: Node) -> str:
-    return "lose the CPUs that they have alone" if node.release is not None and node.release <= (1, 17) else "get other CPUs while they run"
+    return (
+        "lose the CPUs that they have alone"
+        if node.release is not None and node.release <= (1, 17)
+        else "get other CPUs while they run"
+    )
 
 
 def _running(node: Node) -> list[str] | None:
-    """The pods of its containers, None where they were not looked at. Up to 1.17 only those that have CPUs alone change, where the state tells them."""
+    """The pods of its containers, None where they were not looked at.
+
+    Up to 1.17 only those that have CPUs alone change, where the state tells them.
+    """
     if node.seen.get("containers") is None:
         return None
     containers, state = node.containers(), node.state
-    named = {one.get("pod_uid"): one.get("pod") for one in containers if one.get("pod")}  # a pod's sandbox has no name
-    if node.release is not None and node.release <= (1, 17) and state is not None and not state.problem and state.generation == 1:
-        containers = [one for one in containers if ("", str(one.get("container_id"))) in state.entries]
+    # a pod's sandbox has no name
+    named = {one.get("pod_uid"): one.get("pod") for one in containers if one.get("pod")}
+    if (
+        node.release is not None
+        and node.release <= (1, 17)
+        and state is not None
+        and not state.problem
+        and state.generation == 1
+    ):
+        containers = [
+            one for one in containers if ("", str(one.get("container_id"))) in state.entries
+        ]
     return sorted({str(named.get(one.get("pod_uid")) or one.get("pod_uid")) for one in containers})
 
 
 def _start(scene: Scene, words: Sequence[str]) -> tuple[Step | None, str]:
     """(the step, why the unit leaves no room for it)."""
-    header = f"# Made by kubemend for the reset of its state; it takes it away again, and so does a reboot.\n# adds: {' '.join(words)}\n"
+    header = (
+        "# Made by kubemend for the reset of its state; it takes it away again, and so does a"
+        f" reboot.\n# adds: {' '.join(words)}\n"
+    )
     unit = control_plane.data(scene.document, "kubelet").get("unit") or {}
     try:
-        files, diff = kubelet_dropin.beside(unit, words, header, kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)
+        files, diff = kubelet_dropin.beside(
+            unit, words, header, kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT
+        )
     except edit_source.EditRefused as refused:
         return None, str(refused)
-    return _step(scene, START, kubelet_dropin.DROPIN, diff=diff, change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True},
-                 expect={"component": "kubelet", "words": list(words)},
-                 note="only a kubelet that runs can end pods: this one starts over its state as it is with " + " ".join(words)), ""
+    return (
+        _step(
+            scene,
+            START,
+            kubelet_dropin.DROPIN,
+            diff=diff,
+            change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True},
+            expect={"component": "kubelet", "words": list(words)},
+            note=(
+                "only a kubelet that runs can end pods: this one starts over its state as it is"
+                " with "
+            )
+            + " ".join(words),
+        ),
+        "",
+    )
 
 
 def _drain(scene: Scene, lent: bool) -> Step:
-    """lent: its kubelet runs for this drain only. Then it takes no node out that was there, and other nodes that are out do not hold it."""
+    """lent: its kubelet runs for this drain only.
+
+    Then it takes no node out that was there, and other nodes that are out do not hold it.
+    """
     # Not keep_cordon: what a repair cordons is its own to take away, or the next one's (KM903).
-    name, lifted = str(scene.finding.node), sorted(
-        scene.consent.allow & {drain_plan.BARE, drain_plan.LOCAL, drain_plan.FENCED, drain_plan.RESTART})
-    change = {"kind": apply_api.DRAIN, "node": name, "timeout": scene.consent.drain_timeout, "max_unavailable": None if lent else scene.consent.max_unavailable,
-              "allow": lifted, "reason": f"reset of the CPU manager's state ({scene.finding.code})", "ready_seconds": READY_SECONDS,
-              "restarts": True, "cluster_uid": _uid(scene)}
-    return _through_api(scene, apply_api.DRAIN, f"pods of {name}", change, f"{name} is cordoned and its pods are evicted, as their budgets allow\n")
+    name, lifted = (
+        str(scene.finding.node),
+        sorted(
+            scene.consent.allow
+            & {drain_plan.BARE, drain_plan.LOCAL, drain_plan.FENCED, drain_plan.RESTART}
+        ),
+    )
+    change = {
+        "kind": apply_api.DRAIN,
+        "node": name,
+        "timeout": scene.consent.drain_timeout,
+        "max_unavailable": None if lent else scene.consent.max_unavailable,
+        "allow": lifted,
+        "reason": f"reset of the CPU manager's state ({scene.finding.code})",
+        "ready_seconds": READY_SECONDS,
+        "restarts": True,
+        "cluster_uid": _uid(scene),
+    }
+    return _through_api(
+        scene,
+        apply_api.DRAIN,
+        f"pods of {name}",
+        change,
+        f"{name} is cordoned and its pods are evicted, as their budgets allow\n",
+    )
 
 
-def with_data(document: Mapping[str, Any], collector: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def with_data(
+    document: Mapping[str, Any], collector: str, data: Mapping[str, Any]
+) -> dict[str, Any]:
     """The evidence as if that collector had found this."""
-    return {**document, "collectors": {**document["collectors"], collector: {**document["collectors"][collector], "data": data}}}
+    return {
+        **document,
+        "collectors": {
+            **document["collectors"],
+            collector: {**document["collectors"][collector], "data": data},
+        },
+    }
 
 
 def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -> Step:
@@ -230,55 +407,140 @@ def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -
     memory, folder = node.seen.get("memory_state"), node.seen.get("root_dir")
     paths = [f"{folder}/cpu_manager_state"]
     policies = {paths[0]: node.policy}
-    if memory or node.file is None:  # where an interrupted reset moved them out, the kubelet that is back has written others
+    # where an interrupted reset moved them out, the kubelet that is back has written others
+    if memory or node.file is None:
         paths.append(f"{folder}/memory_manager_state")
     if memory:
         policies[paths[-1]] = pinning.memory_policy(node)[0]
     files = [{"path": path} for path in (kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)]
-    diff = "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths) + f"the kubelet is stopped before, and started with the policy {node.policy}\n"
+    diff = (
+        "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths)
+        + f"the kubelet is stopped before, and started with the policy {node.policy}\n"
+    )
     stays = [] if drained else _running(node) or []
-    diff += f"not drained, these pods {_fate(node)}:\n" + "".join(f"  {name}\n" for name in stays) if stays else ""
+    diff += (
+        f"not drained, these pods {_fate(node)}:\n" + "".join(f"  {name}\n" for name in stays)
+        if stays
+        else ""
+    )
     note = LEFT if drained else f"nothing is drained: {harmed(node)}"
-    return _step(scene, RESET, " and ".join(paths), diff=made.diff + diff, note="; ".join(filter(None, [made.told, _lasts(made), note])),
-                 change={"kind": "reset", "path": paths[0], "states": paths, "files": files, "edits": list(made.changes), "reload": True},
-                 expect={"component": "kubelet", "policies": policies, "down": not drained})
+    return _step(
+        scene,
+        RESET,
+        " and ".join(paths),
+        diff=made.diff + diff,
+        note="; ".join(filter(None, [made.told, _lasts(made), note])),
+        change={
+            "kind": "reset",
+            "path": paths[0],
+            "states": paths,
+            "files": files,
+            "edits": list(made.changes),
+            "reload": True,
+        },
+        expect={"component": "kubelet", "policies": policies, "down": not drained},
+    )
 
 
 def _lasts(made: kubelet_edit.Edited) -> str:
-    """Who would write what was changed anew; never the kubelet-config ConfigMap as the place to keep it, which is every node's."""
+    """Who would write what was changed anew.
+
+    Never the kubelet-config ConfigMap as the place to keep it, which is every node's.
+    """
     paths = {change["path"] for change in made.changes}
-    told = {pinning.KUBEADM_FILE: "kubeadm upgrade node writes it anew: keep it in a kubeletconfiguration patch (--patches, since 1.25), not in the "
-                                  "kubelet-config ConfigMap, which is every node's",
-            KUBESPRAY_FILE: "kubespray writes it anew: keep it in this host's variables (kubelet_cpu_manager_policy)"}
+    told = {
+        pinning.KUBEADM_FILE: (
+            "kubeadm upgrade node writes it anew: keep it in a kubeletconfiguration patch"
+            " (--patches, since 1.25), not in the kubelet-config ConfigMap, which is every node's"
+        ),
+        KUBESPRAY_FILE: (
+            "kubespray writes it anew: keep it in this host's variables"
+            " (kubelet_cpu_manager_policy)"
+        ),
+    }
     return "; ".join(f"in {path}: {told[path]}" for path in sorted(paths & set(told)))
 
 
 def _pinned(scene: Scene, node: Node) -> Step:
     """Before the cordon ends: a pod that has whole CPUs gets them alone."""
     folder = control_plane.data(scene.document, "kubelet").get("static_pod_path")
-    blocked = None if folder else f"the kubelet of {scene.finding.host} starts no static pods, and nothing else proves it on a cordoned node"
+    blocked = (
+        None
+        if folder
+        else (
+            f"the kubelet of {scene.finding.host} starts no static pods, and nothing else proves it"
+            " on a cordoned node"
+        )
+    )
     path = f"{folder or ''}/{pinned_pod.FILE}"
-    return _step(scene, PINNED, path, blocked, diff="a static pod of ours gets CPUs alone, and is removed again\n", limit=pinned_pod.SECONDS,
-                 expect={"component": None}, change={"kind": PINNED, "path": path, "whole_cores": "full-pcpus-only" in node.options,
-                                                     "state": f"{node.seen.get('root_dir')}/cpu_manager_state"})
+    return _step(
+        scene,
+        PINNED,
+        path,
+        blocked,
+        diff="a static pod of ours gets CPUs alone, and is removed again\n",
+        limit=pinned_pod.SECONDS,
+        expect={"component": None},
+        change={
+            "kind": PINNED,
+            "path": path,
+            "whole_cores": "full-pcpus-only" in node.options,
+            "state": f"{node.seen.get('root_dir')}/cpu_manager_state",
+        },
+    )
 
 
 def _uncordon(scene: Scene) -> Step:
     name = str(scene.finding.node)
     change = {"kind": apply_api.UNCORDON, "node": name, "cluster_uid": _uid(scene)}
-    told = f"the cordon of {name} is somebody else's and stays" if fencing.is_held(scene) else f"{name} takes pods again"
-    return _through_api(scene, apply_api.UNCORDON, f"cordon of {name}", change, told + "\n", note="only once the node is ready")
+    told = (
+        f"the cordon of {name} is somebody else's and stays"
+        if fencing.is_held(scene)
+        else f"{name} takes pods again"
+    )
+    return _through_api(
+        scene,
+        apply_api.UNCORDON,
+        f"cordon of {name}",
+        change,
+        told + "\n",
+        note="only once the node is ready",
+    )
 
 
-def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None = None, **more: Any) -> Step:
-    return remedies.new_step(scene, remedy, target, blocked_by, risk=RISK, component="kubelet", concerned=[], guard=remedies.node_guard(scene), **more)
+def _step(
+    scene: Scene, remedy: str, target: str, blocked_by: str | None = None, **more: Any
+) -> Step:
+    return remedies.new_step(
+        scene,
+        remedy,
+        target,
+        blocked_by,
+        risk=RISK,
+        component="kubelet",
+        concerned=[],
+        guard=remedies.node_guard(scene),
+        **more,
+    )
 
 
-def _through_api(scene: Scene, remedy: str, target: str, change: Mapping[str, Any], diff: str, note: str = "") -> Step:
+def _through_api(
+    scene: Scene, remedy: str, target: str, change: Mapping[str, Any], diff: str, note: str = ""
+) -> Step:
     """Also through a host that --limit leaves out: nothing of it changes but its journal."""
     of = scene.cluster
-    return Step(plan.label(of.api_host or "cluster", remedy, scene.finding.node), of.api_host or "", scene.finding.code, remedy, RISK, target,
-                node=scene.finding.node, diff=diff, note=note, change=change)
+    return Step(
+        plan.label(of.api_host or "cluster", remedy, scene.finding.node),
+        of.api_host or "",
+        scene.finding.code,
+        remedy,
+        RISK,
+        target,
+        node=scene.finding.node,
+        diff=diff,
+        note=note,
+        change=change,
+    )
 
 
 def _uid(scene: Scene) -> str | None:
@@ -286,7 +548,10 @@ def _uid(scene: Scene) -> str | None:
 
 
 ASKED = "asked"
-REMEDIES = {**dict.fromkeys(("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM310"), reset), ASKED: asked}
+REMEDIES = {
+    **dict.fromkeys(("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM310"), reset),
+    ASKED: asked,
+}
 
 
 def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:
@@ -294,13 +559,40 @@ def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> It
     for of in clusters:
         for host in of.hosts:
             if host.host in hosts:
-                yield Finding(ASKED, "info", of.key[:digits] if of.key else None, host.host, None, "asked for", host.node)
+                yield Finding(
+                    ASKED,
+                    "info",
+                    of.key[:digits] if of.key else None,
+                    host.host,
+                    None,
+                    "asked for",
+                    host.node,
+                )
 
 
-def uncalled(clusters: Iterable[Cluster], hosts: Iterable[str], planned: Iterable[Step]) -> tuple[str, ...]:
-    """A sentence about those of these hosts whose state and settings were read, and for which no reset is planned; nothing where there are none."""
-    read = {host.host for of in clusters for host in of.hosts if host.pinning.policy is not None and host.pinning.state_policy is not None}
-    left = sorted(read.intersection(hosts) - {step.host for step in planned if step.remedy == RESET})
+def uncalled(
+    clusters: Iterable[Cluster], hosts: Iterable[str], planned: Iterable[Step]
+) -> tuple[str, ...]:
+    """A sentence about those of these hosts whose state and settings were read, and for which no
+    reset is planned; nothing where there are none.
+    """
+    read = {
+        host.host
+        for of in clusters
+        for host in of.hosts
+        if host.pinning.policy is not None and host.pinning.state_policy is not None
+    }
+    left = sorted(
+        read.intersection(hosts) - {step.host for step in planned if step.remedy == RESET}
+    )
     names = ", ".join(left[:10]) + (f" and {len(left) - 10} more" if len(left) > 10 else "")
-    return (f"No state is reset on {names}: no fault calls for it, and the kubelet's settings are as they are to be; -e kubemend_allow={FORCE} resets it "
-            "all the same.",) if left else ()
+    return (
+        (
+            (
+                f"No state is reset on {names}: no fault calls for it, and the kubelet's settings"
+                f" are as they are to be; -e kubemend_allow={FORCE} resets it all the same."
+            ),
+        )
+        if left
+        else ()
+    )

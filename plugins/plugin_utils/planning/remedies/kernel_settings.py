@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a kernel setting raised, as a step: only what a fault proved to be exhausted, or not to last.
+"""A kernel setting raised, as a step: only what a fault proved to be exhausted, or not to last.
 
-Where a host is to have the whole profile (the role open_files), a wish for each limit takes the place of a finding. Such a wish may lower, where
-that is allowed by name and the number is the operator's own: never below what is in use, and never against a file of somebody else's.
+Where a host is to have the whole profile (the role open_files), a wish for each limit takes the
+place of a finding. Such a wish may lower, where that is allowed by name and the number is the
+operator's own: never below what is in use, and never against a file of somebody else's.
 """
 
 from __future__ import annotations
@@ -13,20 +14,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ....module_utils.steps.handlers import kernel_setting
-from .. import fencing
-from ...models import persistent_sysctl as lasting_settings, limits as node_limits
-from . import login_limits, service_limits as unit_limits
+from ...models import limits as node_limits
+from ...models import persistent_sysctl as lasting_settings
 from ...models.cluster import Cluster
 from ...models.persistent_sysctl import Later
 from ...models.result import Finding
+from .. import fencing
 from ..plan import Scene, Step, all_of, label, left_out
+from . import login_limits
+from . import service_limits as unit_limits
 
 RISK = 1
 LOWER = "lower_limits"
 
 
 def raised(scene: Scene) -> Step | None:
-    """KM401, KM402, KM403, KM405 and KM407: the setting that the finding names, to its target, never below what anything says already."""
+    """KM401, KM402, KM403, KM405 and KM407.
+
+    The setting that the finding names, to its target, never below what anything says already.
+    """
     key, limits = scene.finding.component or "", node_limits.read(scene.document)
     running = limits.kernel.get(key)
     if running is None or key not in node_limits.WATCHED:
@@ -35,22 +41,40 @@ def raised(scene: Scene) -> Step | None:
     if scene.finding.code != PROFILE and _may_lower(scene, limits, key, running, target):
         return None  # the wish for it answers
     exhausted = any(short.key == key for short in limits.shortages())
-    value = max([running, *lasting_settings.asked_for(limits, key), target if exhausted or _is_wished(scene) else 0])
+    value = max(
+        [
+            running,
+            *lasting_settings.asked_for(limits, key),
+            target if exhausted or _is_wished(scene) else 0,
+        ]
+    )
     later = lasting_settings.later(limits, key, value)
     blocked = until_then(later.blocked, key, running, value)
     if exhausted and value <= running:
         blocked = f"{key} is {running} already, and it is used up: {_more(key)}"
-    return replace(step_of(scene, key, running, value, _fenced(scene) or blocked, later), nodes=_sharing(scene))
+    return replace(
+        step_of(scene, key, running, value, _fenced(scene) or blocked, later), nodes=_sharing(scene)
+    )
 
 
 def _sharing(scene: Scene) -> tuple[str, ...]:
     """The other Nodes that the finding is of: they share its host's kernel."""
-    return tuple(host.node for host in scene.cluster.hosts if host.node and host.host in scene.finding.hosts and host.host != scene.finding.host)
+    return tuple(
+        host.node
+        for host in scene.cluster.hosts
+        if host.node and host.host in scene.finding.hosts and host.host != scene.finding.host
+    )
 
 
 def until_then(why: str | None, key: str, running: int, value: int) -> str | None:
-    """What decides in place of our file and is not changed here, with what helps until somebody has changed it."""
-    return f"{why}; until then sysctl -w {key}={value} helps, up to the next boot" if why and value > running else why
+    """What decides in place of our file and is not changed here, with what helps until somebody
+    has changed it.
+    """
+    return (
+        f"{why}; until then sysctl -w {key}={value} helps, up to the next boot"
+        if why and value > running
+        else why
+    )
 
 
 def _is_wished(scene: Scene) -> bool:
@@ -58,85 +82,168 @@ def _is_wished(scene: Scene) -> bool:
 
 
 def _fenced(scene: Scene) -> str | None:
-    """What forbids to touch this host. One without a kubelet is no node that anybody could have taken out; it is left to whoever names it."""
+    """What forbids to touch this host.
+
+    One without a kubelet is no node that anybody could have taken out; it is left to whoever names
+    it.
+    """
     kubelet = (scene.document.get("collectors") or {}).get("kubelet") or {}
     plain = _is_wished(scene) and scene.finding.node is None and kubelet.get("status") == "absent"
     return None if plain else fencing.why(scene)
 
 
 def profiled(scene: Scene) -> Step | None:
-    """One limit of a host that is to have all of them: its step, or nothing where it has it, now and after a boot."""
+    """One limit of a host that is to have all of them.
+
+    Its step, or nothing where it has it, now and after a boot.
+    """
     key, limits = scene.finding.component or "", node_limits.read(scene.document)
     if key in login_limits.TARGETS:
         return login_limits.profile(scene, key, _fenced(scene))
     running = limits.kernel.get(key)
     if running is None:
-        return replace(step_of(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read"), diff="", change=None)
+        return replace(
+            step_of(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read"),
+            diff="",
+            change=None,
+        )
     target = int(scene.consent.limits.get(key, node_limits.TARGETS[key]))
     if _may_lower(scene, limits, key, running, target):
         return _lowered(scene, limits, key, running, target)
     return None if _has(limits, key, running, target) else raised(scene)
 
 
-def _may_lower(scene: Scene, limits: node_limits.Limits, key: str, running: int, target: int) -> bool:
-    """Whether the kernel has more than the operator's own number, or will have after a boot, and that is to be lowered."""
+def _may_lower(
+    scene: Scene, limits: node_limits.Limits, key: str, running: int, target: int
+) -> bool:
+    """Whether the kernel has more than the operator's own number, or will have after a boot, and
+    that is to be lowered.
+    """
     if not _is_wished(scene) or LOWER not in scene.consent.allow or key not in scene.consent.limits:
         return False
     found = limits.at_boot().get(key)
-    return running > target or found is not None and (lasting_settings.taken(key, found.value) or 0) > target
+    return running > target or (
+        found is not None and (lasting_settings.taken(key, found.value) or 0) > target
+    )
 
 
 def _lowered(scene: Scene, limits: node_limits.Limits, key: str, running: int, target: int) -> Step:
     """The setting brought down to this number; what it must not be brought down against."""
     later = lasting_settings.later(limits, key, target)
     others = lasting_settings.above(limits, key, target)
-    theirs = f"{others[0]} says more, and is not ours to lower: change that line, or take it away, first" if others else None
+    theirs = (
+        f"{others[0]} says more, and is not ours to lower: change that line, or take it away, first"
+        if others
+        else None
+    )
     less = f"{later.why}, and {target} is asked for" if later.edit else later.blocked
-    step = step_of(scene, key, running, target, _fenced(scene) or theirs or less or _in_use(limits, key, target))
+    step = step_of(
+        scene,
+        key,
+        running,
+        target,
+        _fenced(scene) or theirs or less or _in_use(limits, key, target),
+    )
     down = f"the kernel: {running} -> {target}\n" if running != target else ""
-    note = "whoever needs more from now on is refused (too many open files, no space left on device); a revert brings the former number back"
-    return replace(step, diff=f"--- {step.target}\n+++ {step.target}\n+{key} = {target}\n{down}", note="; ".join(filter(None, [note, later.note])),
-                   change={**(step.change or {}), "lower": True, "running": running})
+    note = (
+        "whoever needs more from now on is refused (too many open files, no space left on device);"
+        " a revert brings the former number back"
+    )
+    return replace(
+        step,
+        diff=f"--- {step.target}\n+++ {step.target}\n+{key} = {target}\n{down}",
+        note="; ".join(filter(None, [note, later.note])),
+        change={**(step.change or {}), "lower": True, "running": running},
+    )
 
 
 def _in_use(limits: node_limits.Limits, key: str, target: int) -> str | None:
-    """Why so many are not enough for what is in use, or nobody knows. A queue's length bounds only what waits in it."""
+    """Why so many are not enough for what is in use, or nobody knows.
+
+    A queue's length bounds only what waits in it.
+    """
     if key == node_limits.EVENTS:
         return None
     # A try that failed proves more than counting: /proc does not show everybody who holds one.
-    short = next((one for one in limits.shortages() if one.key == key and one.limit >= target), None)
+    short = next(
+        (one for one in limits.shortages() if one.key == key and one.limit >= target), None
+    )
     if short:
-        return f"{key} is {short.limit} and used up, for which {target} is not enough ({short.shown}): {_more(key)}"
+        return (
+            f"{key} is {short.limit} and used up, for which {target} is not enough ({short.shown}):"
+            f" {_more(key)}"
+        )
     used, whose = limits.in_use(key)
     if used is None:
         return f"how many of {key} are in use is not known: ask with -e kubemend_deep=true, as root"
     if used >= node_limits.FULL * target:
-        return f"{used} of {key} are in use{whose}, for which {target} is not enough: ask for more with -e {node_limits.VARIABLES[key]}=NUMBER"
+        return (
+            f"{used} of {key} are in use{whose}, for which {target} is not enough: ask for more"
+            f" with -e {node_limits.VARIABLES[key]}=NUMBER"
+        )
     return None
 
 
 def _has(limits: node_limits.Limits, key: str, running: int, target: int) -> bool:
-    """Whether the kernel has as much, and will have after a boot. Without a file systemd gives it as many file handles as it can count."""
+    """Whether the kernel has as much, and will have after a boot.
+
+    Without a file systemd gives it as many file handles as it can count.
+    """
     found = limits.at_boot().get(key)
-    lasting = running == lasting_settings.UNBOUNDED if found is None else (lasting_settings.taken(key, found.value) or 0) >= target
+    lasting = (
+        running == lasting_settings.UNBOUNDED
+        if found is None
+        else (lasting_settings.taken(key, found.value) or 0) >= target
+    )
     return running >= target and lasting
 
 
 def _more(key: str) -> str:
-    return f"find out who holds so many, or ask for more with -e {node_limits.VARIABLES[key]}=NUMBER"
+    return (
+        f"find out who holds so many, or ask for more with -e {node_limits.VARIABLES[key]}=NUMBER"
+    )
 
 
-def step_of(scene: Scene, key: str, running: int, value: int, blocked: str | None, later: Later = Later(None, "")) -> Step:
-    """The setting as a step: to this value in our file, or in the line that decides in its place, and in the kernel where that has less."""
+def step_of(
+    scene: Scene,
+    key: str,
+    running: int,
+    value: int,
+    blocked: str | None,
+    later: Later = Later(None, ""),
+) -> Step:
+    """The setting as a step: to this value in our file, or in the line that decides in its
+    place, and in the kernel where that has less.
+    """
     finding, edit = scene.finding, later.edit
     where, path = finding.host or "", edit.path if edit else lasting_settings.FILE
     lines = f"-{edit.old.strip()}\n+{edit.new}\n" if edit else f"+{key} = {value}\n"
-    diff = f"--- {path}\n+++ {path}\n{lines}" + (f"the kernel: {running} -> {value}\n" if value > running else "")
+    diff = f"--- {path}\n+++ {path}\n{lines}" + (
+        f"the kernel: {running} -> {value}\n" if value > running else ""
+    )
     note = f"{later.why}; whatever writes {path} has to say so too" if edit else ""
-    change = {"kind": kernel_setting.REMEDY, "path": path, "settings": {key: value}, **({"line": {"number": edit.line, "text": edit.old}} if edit else {})}
-    return Step(label(where, kernel_setting.REMEDY.replace("_", "-"), key), where, finding.code, kernel_setting.REMEDY, RISK, path, key, finding.node,
-                blocked_by=all_of(left_out(scene, where), blocked),
-                note="; ".join(filter(None, [note, later.note])), diff=diff, limit=60, change=change, expect={"component": None})
+    change = {
+        "kind": kernel_setting.REMEDY,
+        "path": path,
+        "settings": {key: value},
+        **({"line": {"number": edit.line, "text": edit.old}} if edit else {}),
+    }
+    return Step(
+        label(where, kernel_setting.REMEDY.replace("_", "-"), key),
+        where,
+        finding.code,
+        kernel_setting.REMEDY,
+        RISK,
+        path,
+        key,
+        finding.node,
+        blocked_by=all_of(left_out(scene, where), blocked),
+        note="; ".join(filter(None, [note, later.note])),
+        diff=diff,
+        limit=60,
+        change=change,
+        expect={"component": None},
+    )
 
 
 def unlocked(scene: Scene) -> Step | None:
@@ -150,13 +257,28 @@ def at_limit(scene: Scene) -> Sequence[Step]:
 
 
 PROFILE = "profile"
-REMEDIES = {**dict.fromkeys(("KM401", "KM402", "KM403", "KM405", "KM407"), raised), "KM404": at_limit, "KM406": unlocked, PROFILE: profiled}
+REMEDIES = {
+    **dict.fromkeys(("KM401", "KM402", "KM403", "KM405", "KM407"), raised),
+    "KM404": at_limit,
+    "KM406": unlocked,
+    PROFILE: profiled,
+}
 
 
 def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:
-    """One for each limit of each of these hosts, for a plan to answer as it answers a fault's finding."""
+    """One for each limit of each of these hosts, for a plan to answer as it answers a fault's
+    finding.
+    """
     for of in clusters:
         for host in of.hosts:
             if host.host in hosts:
                 for key in (*node_limits.TARGETS, *login_limits.TARGETS):
-                    yield Finding(PROFILE, "info", of.key[:digits] if of.key else None, host.host, key, "asked for", host.node)
+                    yield Finding(
+                        PROFILE,
+                        "info",
+                        of.key[:digits] if of.key else None,
+                        host.host,
+                        key,
+                        "asked for",
+                        host.node,
+                    )

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the hard limits of logins, raised by a file of ours in limits.d, as a step.
+"""The hard limits of logins, raised by a file of ours in limits.d, as a step.
 
-pam_limits lets a user's line count before a group's, and that before *; of the same domain the last line counts. So a file that sorts after all
-others is enough, and nobody else's is touched. Soft limits stay: a program, or ulimit -S, raises its own as far as the hard one.
+pam_limits lets a user's line count before a group's, and that before *; of the same domain the last
+line counts. So a file that sorts after all others is enough, and nobody else's is touched. Soft
+limits stay: a program, or ulimit -S, raises its own as far as the hard one.
 """
 
 from __future__ import annotations
@@ -12,59 +13,112 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ....module_utils.steps.handlers import login_limit as file_limit
-from ...parsers import limits_conf
-from ...models import limits as node_limits
 from ...evidence.document import one_line
-from ...parsers.limits_conf import Entry
+from ...models import limits as node_limits
 from ...models.limits import NOFILE, NPROC, PID_MAX, UNLIMITED, Limits
+from ...parsers import limits_conf
+from ...parsers.limits_conf import Entry
 from ..plan import Scene, Step, all_of, label, left_out
 
 RISK = 1
 FILE = f"{limits_conf.FOLDER}/99-zz-kubemend.conf"
 TARGETS = {NOFILE: 655360, NPROC: 655360}
 EVERYBODY = ("*", "root")  # of Debian's pam_limits, * does not mean root
-NEXT = "a login has it from the next one on, and the sessions that are open keep theirs; soft limits stay (ulimit -S raises them)"
+NEXT = (
+    "a login has it from the next one on, and the sessions that are open keep theirs; soft limits"
+    " stay (ulimit -S raises them)"
+)
 
 
-def profile(scene: Scene, item: str, fenced: str | None, domains: Sequence[str] = EVERYBODY) -> Step | None:
-    """The hard limit of this item for the logins of these, or None where they have it. fenced: why this host is left alone."""
+def profile(
+    scene: Scene, item: str, fenced: str | None, domains: Sequence[str] = EVERYBODY
+) -> Step | None:
+    """The hard limit of this item for the logins of these, or None where they have it. fenced.
+
+    Why this host is left alone.
+    """
     limits = node_limits.read(scene.document)
     target, note = corrected(limits, item, int(scene.consent.limits.get(item, TARGETS[item])))
     unread = limits.unread_limits()
     if unread:
-        return step(scene, item, {}, f"{unread[0]} could not be read: what logins have now is not known")
-    values = {f"{domain} hard {item}": value for domain in domains for value in [needed(limits, domain, item, target)] if value is not None}
-    return step(scene, item, values, fenced or above(limits, item, values) or later(limits, values), note) if values else None
+        return step(
+            scene, item, {}, f"{unread[0]} could not be read: what logins have now is not known"
+        )
+    values = {
+        f"{domain} hard {item}": value
+        for domain in domains
+        for value in [needed(limits, domain, item, target)]
+        if value is not None
+    }
+    return (
+        step(
+            scene,
+            item,
+            values,
+            fenced or above(limits, item, values) or later(limits, values),
+            note,
+        )
+        if values
+        else None
+    )
 
 
 def lowered(scene: Scene, fenced: str | None) -> Step | None:
-    """KM406: of every domain whose line asks for more than a process can have, the most that is possible, in a line that is read after it."""
+    """KM406: of every domain whose line asks for more than a process can have, the most that is
+    possible, in a line that is read after it.
+    """
     limits = node_limits.read(scene.document)
     most, entries = limits.ceiling(), limits.impossible()
     if most is None or not entries:
         return None
     values = {f"{one.domain} hard {NOFILE}": most[0] for one in entries}
-    odd = next((f"{one.path}:{one.line} names {one_line(one.domain, 40)!r}, which is not written anew here: mend that line" for one in entries
-                if not file_limit.KEY.match(f"{one.domain} hard {NOFILE}")), None)
-    return step(scene, NOFILE, values, fenced or odd or later(limits, values), "nobody's line is touched, of one domain the last line counts; keep this "
-                "session open until a second login was tried")
+    odd = next(
+        (
+            f"{one.path}:{one.line} names {one_line(one.domain, 40)!r}, which is not written anew"
+            " here: mend that line"
+            for one in entries
+            if not file_limit.KEY.match(f"{one.domain} hard {NOFILE}")
+        ),
+        None,
+    )
+    return step(
+        scene,
+        NOFILE,
+        values,
+        fenced or odd or later(limits, values),
+        "nobody's line is touched, of one domain the last line counts; keep this "
+        "session open until a second login was tried",
+    )
 
 
 def corrected(limits: Limits, item: str, target: int) -> tuple[int, str]:
     """(the target as it makes sense on this machine, what is to be said of it)."""
     most = limits.kernel.get(PID_MAX)
     if item == NPROC and most is not None and target > most:
-        return most, f"nproc {target} makes no sense here, where {PID_MAX} is {most}: it is {most} instead"
+        return (
+            most,
+            f"nproc {target} makes no sense here, where {PID_MAX} is {most}: it is {most} instead",
+        )
     return target, ""
 
 
 def last(limits: Limits, domain: str, item: str) -> Entry | None:
     """The line that gives a domain its hard limit."""
-    return next((one for one in reversed(limits.entries()) if (one.domain, one.item) == (domain, item) and one.kind in ("hard", "-")), None)
+    return next(
+        (
+            one
+            for one in reversed(limits.entries())
+            if (one.domain, one.item) == (domain, item) and one.kind in ("hard", "-")
+        ),
+        None,
+    )
 
 
 def needed(limits: Limits, domain: str, item: str, target: int) -> int | None:
-    """What our file has to say of it; None where logins have as much already, or are exempt. Never less than they have."""
+    """What our file has to say of it; None where logins have as much already, or are exempt.
+
+    Never less than they have.
+    """
     if any(one.domain == domain and not one.item for one in limits.entries()):
         return None
     found = last(limits, domain, item)
@@ -77,7 +131,10 @@ def needed(limits: Limits, domain: str, item: str, target: int) -> int | None:
 
 
 def _inherited(limits: Limits, item: str) -> tuple[bool, int]:
-    """(whether logins without a line surely have it, the hard limit). Sessions have what sshd has, and of processes what PID 1 has."""
+    """(whether logins without a line surely have it, the hard limit).
+
+    Sessions have what sshd has, and of processes what PID 1 has.
+    """
     sshd = [one.hard for one in limits.processes() if one.role == "sshd"]
     if item == NOFILE and sshd:
         return True, UNLIMITED if UNLIMITED in sshd else max(sshd)
@@ -87,7 +144,10 @@ def _inherited(limits: Limits, item: str) -> tuple[bool, int]:
 
 
 def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
-    """(what no hard limit of it may exceed, whose it is), -1 without one; None where nobody can tell."""
+    """(what no hard limit of it may exceed, whose it is), -1 without one.
+
+    None where nobody can tell.
+    """
     if item == NOFILE:
         return limits.ceiling()
     init = limits.seen.get("init")
@@ -96,43 +156,84 @@ def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
     own = node_limits.pair(init.get(item))
     if init["cap_sys_resource"]:
         return UNLIMITED, ""
-    return None if own is None else (own[1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE")
+    return (
+        None if own is None else (own[1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE")
+    )
 
 
 def above(limits: Limits, item: str, values: Mapping[str, int]) -> str | None:
     """What forbids these: more than any process can have, so that logins would be refused."""
     most, found = max(values.values(), default=0), ceiling(limits, item)
     if found is None:
-        return f"how large a hard limit of {item} may be on this node could not be read, and one that is too large refuses every login"
+        return (
+            f"how large a hard limit of {item} may be on this node could not be read, and one that"
+            " is too large refuses every login"
+        )
     if found[0] == UNLIMITED or most <= found[0]:
         return None
-    return f"{item} {most} is above {found[0]} ({found[1]}), which would refuse logins: ask for less with -e {node_limits.VARIABLES[item]}=NUMBER"
+    return (
+        f"{item} {most} is above {found[0]} ({found[1]}), which would refuse logins: ask for less"
+        f" with -e {node_limits.VARIABLES[item]}=NUMBER"
+    )
 
 
 def later(limits: Limits, values: Mapping[str, int]) -> str | None:
     """The line of another file that is read after ours and decides."""
-    rows = [one for one in node_limits.items(limits.seen.get("limits_files")) if one.get("path") != FILE]
+    rows = [
+        one for one in node_limits.items(limits.seen.get("limits_files")) if one.get("path") != FILE
+    ]
     text = "".join(f"{key} {value}\n" for key, value in values.items())
-    ours = {"path": FILE, "name": FILE.rpartition("/")[2], "kind": "file", "link": None, "text": text, "truncated": False, "binary": False, "error": None}
+    ours = {
+        "path": FILE,
+        "name": FILE.rpartition("/")[2],
+        "kind": "file",
+        "link": None,
+        "text": text,
+        "truncated": False,
+        "binary": False,
+        "error": None,
+    }
     beside = Limits({**limits.seen, "limits_files": [*rows, ours]}, {})
     for domain, _kind, item in (key.split() for key in values):
         found = last(beside, domain, item)
         if found is None or found.path != FILE:
-            where = f"{found.path}:{found.line}" if found else f"another line of {one_line(domain, 40)}"
+            where = (
+                f"{found.path}:{found.line}" if found else f"another line of {one_line(domain, 40)}"
+            )
             return f"{where} is read after {FILE}: raise it there, or take the line away"
     return None
 
 
-def step(scene: Scene, item: str, values: Mapping[str, int], blocked: str | None, note: str = "") -> Step:
+def step(
+    scene: Scene, item: str, values: Mapping[str, int], blocked: str | None, note: str = ""
+) -> Step:
     """The step that writes these lines."""
     where = scene.finding.host or ""
-    diff = f"--- {FILE}\n+++ {FILE}\n" + "".join(f"+{key} {value}\n" for key, value in sorted(values.items()))
-    return Step(label(where, file_limit.REMEDY.replace("_", "-"), item), where, scene.finding.code, file_limit.REMEDY, RISK, FILE, item, scene.finding.node,
-                blocked_by=all_of(left_out(scene, where), blocked),
-                note="; ".join(filter(None, [note, _unused(scene), NEXT])), diff=diff, limit=60,
-                change={"kind": file_limit.REMEDY, "path": FILE, "lines": dict(values)}, expect={"component": None})
+    diff = f"--- {FILE}\n+++ {FILE}\n" + "".join(
+        f"+{key} {value}\n" for key, value in sorted(values.items())
+    )
+    return Step(
+        label(where, file_limit.REMEDY.replace("_", "-"), item),
+        where,
+        scene.finding.code,
+        file_limit.REMEDY,
+        RISK,
+        FILE,
+        item,
+        scene.finding.node,
+        blocked_by=all_of(left_out(scene, where), blocked),
+        note="; ".join(filter(None, [note, _unused(scene), NEXT])),
+        diff=diff,
+        limit=60,
+        change={"kind": file_limit.REMEDY, "path": FILE, "lines": dict(values)},
+        expect={"component": None},
+    )
 
 
 def _unused(scene: Scene) -> str:
     asked = node_limits.read(scene.document).seen.get("pam")
-    return "" if asked or not isinstance(asked, (list, tuple)) else "no service of /etc/pam.d asks for pam_limits, without which no login reads it"
+    return (
+        ""
+        if asked or not isinstance(asked, (list, tuple))
+        else "no service of /etc/pam.d asks for pam_limits, without which no login reads it"
+    )

@@ -1,22 +1,28 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the remedy of a node that the scheduler has lost, KM202: the one that leads is restarted, while another takes over."""
+"""The remedy of a node that the scheduler has lost, KM202.
+
+The one that leads is restarted, while another takes over.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from .. import fencing
-from ...models.scheduling import node_tree
-from . import control_plane as remedies
 from ...evidence.document import one_line
 from ...faults.scheduling import lost_nodes as scheduling_tree
 from ...models.api_node import and_others
+from ...models.scheduling import node_tree
+from .. import fencing
 from ..plan import LEADER, Remedy, Scene, Step, all_of
+from . import control_plane as remedies
 
 PAUSE = "scheduler_pause"
-NOTE = "it returns when nodes join unevenly again, until the schedulers are upgraded ({cures}); a restart leaves nothing to revert"
+NOTE = (
+    "it returns when nodes join unevenly again, until the schedulers are upgraded ({cures}); a"
+    " restart leaves nothing to revert"
+)
 
 
 def restart_leader(scene: Scene) -> Step:
@@ -26,33 +32,76 @@ def restart_leader(scene: Scene) -> Step:
     lock, host, ready = scheduling_tree.leader(of)
     free = scheduling_tree.unled(of)
     if free:
-        why = (f"{scheduling_tree.SCHEDULER} of {and_others(free)} runs with --leader-elect=false and places pods whoever leads, so that which one lost the "
-               "node is not known: mend KM101 first, or restart that one by hand where no other runs")
+        why = (
+            f"{scheduling_tree.SCHEDULER} of {and_others(free)} runs with --leader-elect=false and"
+            " places pods whoever leads, so that which one lost the node is not known: mend KM101"
+            " first, or restart that one by hand where no other runs"
+        )
         return remedies.new_step(scene, LEADER, finding.component or "", why, note=note)
     if lock is None or host is None:
-        told = f"its lock names {one_line(lock.get('holder') or 'nobody', 120)}" if lock else "no lock tells"
-        return remedies.new_step(scene, LEADER, finding.component or "", f"which scheduler leads is not known ({told}): restart that one by hand", note=note)
-    there = replace(scene, finding=replace(finding, host=host.host, node=host.node, evidence=()), document=scene.of(host.host))
+        told = (
+            f"its lock names {one_line(lock.get('holder') or 'nobody', 120)}"
+            if lock
+            else "no lock tells"
+        )
+        return remedies.new_step(
+            scene,
+            LEADER,
+            finding.component or "",
+            f"which scheduler leads is not known ({told}): restart that one by hand",
+            note=note,
+        )
+    there = replace(
+        scene,
+        finding=replace(finding, host=host.host, node=host.node, evidence=()),
+        document=scene.of(host.host),
+    )
     made = remedies.restart(there, config=False)
-    change = {"kind": LEADER, "lock": {name: lock.get(name) for name in ("kind", "name")}, "holder": lock.get("holder"), "node": host.node,
-              "pods": scheduling_tree.waiting(of), "cluster_uid": (of.answer("server") or {}).get("kube_system_uid")}
-    return replace(made, id=made.id.replace("-restart", "-restart-leader"), remedy=LEADER, node=finding.node, change=change,
-                   note="; ".join(filter(None, (note, made.note))), blocked_by=all_of(made.blocked_by, _version(there, host.host), _alone(there, ready)),
-                   diff=f"{made.diff}{''.join(f'  {namespace}/{pod} gets its node {node}' + chr(10) for namespace, pod, node in change['pods'])}")
+    change = {
+        "kind": LEADER,
+        "lock": {name: lock.get(name) for name in ("kind", "name")},
+        "holder": lock.get("holder"),
+        "node": host.node,
+        "pods": scheduling_tree.waiting(of),
+        "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"),
+    }
+    return replace(
+        made,
+        id=made.id.replace("-restart", "-restart-leader"),
+        remedy=LEADER,
+        node=finding.node,
+        change=change,
+        note="; ".join(filter(None, (note, made.note))),
+        blocked_by=all_of(made.blocked_by, _version(there, host.host), _alone(there, ready)),
+        diff=(
+            f"{made.diff}{''.join(f'  {namespace}/{pod} gets its node {node}' + chr(10) for namespace, pod, node in change['pods'])}"
+        ),
+    )
 
 
 def _version(scene: Scene, host: str) -> str | None:
     """Only one that has the defect is restarted."""
-    running = [process for one in scene.cluster.hosts if one.host == host and one.control_plane
-               for process in one.control_plane.of(scheduling_tree.SCHEDULER)]
-    return None if all(node_tree.defect(process.release) for process in running) else f"the scheduler of {host} is not known to lose nodes"
+    running = [
+        process
+        for one in scene.cluster.hosts
+        if one.host == host and one.control_plane
+        for process in one.control_plane.of(scheduling_tree.SCHEDULER)
+    ]
+    return (
+        None
+        if all(node_tree.defect(process.release) for process in running)
+        else f"the scheduler of {host} is not known to lose nodes"
+    )
 
 
 def _alone(scene: Scene, ready: bool) -> str | None:
     if ready or PAUSE in scene.consent.allow:
         return None
-    return (f"no other healthy kube-scheduler is known that could take over while that of {scene.finding.host} starts again: no pod would be placed meanwhile; "
-            f"{fencing.lifted(scene, PAUSE)}")
+    return (
+        "no other healthy kube-scheduler is known that could take over while that of"
+        f" {scene.finding.host} starts again: no pod would be placed meanwhile;"
+        f" {fencing.lifted(scene, PAUSE)}"
+    )
 
 
 REMEDIES: dict[str, Remedy] = {"KM202": restart_leader}

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a node's kubelet or runtime brought back, as steps: enabled at boot, started where it is down and nothing ends it, unmasked."""
+"""A node's kubelet or runtime brought back, as steps.
+
+Enabled at boot, started where it is down and nothing ends it, unmasked.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ....module_utils.steps.handlers import service_start as kubelet_service, service_unmask as unit_unmask
-from ...models import control_plane, unit_start as start_refused
-from .. import fencing
-from ...models.kubelet import refused_configuration as kubelet_refused
-from ...parsers import systemd_unit as kubelet_unit
+from ....module_utils.steps.handlers import (
+    service_start as kubelet_service,
+)
+from ....module_utils.steps.handlers import (
+    service_unmask as unit_unmask,
+)
 from ...faults.control_plane import manifests
 from ...faults.node import container_runtime as node_runtime
+from ...models import control_plane
+from ...models import unit_start as start_refused
+from ...models.kubelet import refused_configuration as kubelet_refused
+from ...parsers import systemd_unit as kubelet_unit
 from ...parsers.systemd_unit import Unit
+from .. import fencing
 from ..plan import Scene, Step, label, left_out
 
 ENABLE, START = kubelet_service.ENABLE, kubelet_service.START
@@ -24,7 +33,8 @@ ENABLE_RUNTIME, START_RUNTIME = kubelet_service.ENABLE_RUNTIME, kubelet_service.
 UNMASK, UNMASK_RISK = unit_unmask.REMEDY, 3
 RISK = {ENABLE: 1, START: 2, ENABLE_RUNTIME: 1, START_RUNTIME: 2}
 PENDING = "pending_changes"
-# What a start mends. One that systemd starts again and again ends of something else, which its own finding names.
+# What a start mends. One that systemd starts again and again ends of something else, which its own
+# finding names.
 DOWN = frozenset((kubelet_unit.STOPPED, kubelet_unit.FAILED, kubelet_unit.GAVE_UP))
 
 
@@ -43,7 +53,10 @@ class Service:
 
 
 def enabled(scene: Scene) -> Sequence[Step]:
-    """KM501: the unit enabled, and started where it is down too. What stands in the way of one of them is no reason against the other."""
+    """KM501: the unit enabled, and started where it is down too.
+
+    What stands in the way of one of them is no reason against the other.
+    """
     return _enabled(scene, _kubelet(scene))
 
 
@@ -54,57 +67,122 @@ def started(scene: Scene) -> Step | None:
 
 
 def unmasked(scene: Scene) -> Sequence[Step]:
-    """KM503: the unit unmasked, where that is allowed; enabled and started behind it where it would not be there, all of it or nothing."""
+    """KM503: the unit unmasked, where that is allowed.
+
+    Enabled and started behind it where it would not be there, all of it or nothing.
+    """
     masked = _kubelet(scene)
     unit, mask = masked.unit, masked.facts.get("mask")
     known: Mapping[str, Any] = mask if isinstance(mask, Mapping) else {}
     links = [one for one in known.get("links") or () if isinstance(one, Mapping)]
-    blocked = left_out(scene, scene.finding.host or "") or _both(scene) or fencing.why(scene) or _no_mask(unit, links, known)
+    blocked = (
+        left_out(scene, scene.finding.host or "")
+        or _both(scene)
+        or fencing.why(scene)
+        or _no_mask(unit, links, known)
+    )
     link = links[0] if links else {}
     diff = f"--- {link.get('path')} -> {link.get('to')}\n" if link else ""
-    note = ("systemctl unmask of this unit alone, and systemd's daemon-reload, which is refused where pods with devices run unless kubelet_restart is "
-            "allowed; it takes up what else was changed in units' files; a revert masks it again, and stops nothing")
+    note = (
+        "systemctl unmask of this unit alone, and systemd's daemon-reload, which is refused where"
+        " pods with devices run unless kubelet_restart is allowed; it takes up what else was"
+        " changed in units' files; a revert masks it again, and stops nothing"
+    )
     step = _step(scene, masked, UNMASK, blocked, diff, note, UNMASK_RISK)
     path = link.get("path") or kubelet_service.path_of(unit.name)
-    rows = [replace(step, limit=unit_unmask.SECONDS, change={"kind": UNMASK, "path": path, "unit": unit.name, "to": link.get("to")})]
-    masked = replace(masked, facts={**masked.facts, "need_daemon_reload": False})  # the step before reloads
-    behind = replace(masked, unit=replace(unit, load="loaded", file_state="enabled" if known.get("wanted") else kubelet_service.FORMER[0]))
+    rows = [
+        replace(
+            step,
+            limit=unit_unmask.SECONDS,
+            change={"kind": UNMASK, "path": path, "unit": unit.name, "to": link.get("to")},
+        )
+    ]
+    # the step before reloads
+    masked = replace(masked, facts={**masked.facts, "need_daemon_reload": False})
+    behind = replace(
+        masked,
+        unit=replace(
+            unit,
+            load="loaded",
+            file_state="enabled" if known.get("wanted") else kubelet_service.FORMER[0],
+        ),
+    )
     if not known.get("wanted"):
         note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
-        rows.append(_step(scene, behind, ENABLE, None, f"systemctl is-enabled {unit.name}: disabled -> {kubelet_service.ENABLED}\n", note, UNMASK_RISK))
+        rows.append(
+            _step(
+                scene,
+                behind,
+                ENABLE,
+                None,
+                f"systemctl is-enabled {unit.name}: disabled -> {kubelet_service.ENABLED}\n",
+                note,
+                UNMASK_RISK,
+            )
+        )
     if _down(behind.unit):
         rows.append(replace(_start(scene, behind), risk=UNMASK_RISK))
     return rows
 
 
 def _both(scene: Scene) -> str | None:
-    """Another sign of fencing beside the mask, or none that could be seen. No word allows it, so that it is said before those that others allow."""
+    """Another sign of fencing beside the mask, or none that could be seen.
+
+    No word allows it, so that it is said before those that others allow.
+    """
     other = fencing.beside_mask(scene)
-    return other and (f"{other}, and its kubelet is masked too: nothing here unmasks it then; ask whoever masked it, and undo first what else was done, or "
-                      "systemctl unmask by hand")
+    return other and (
+        f"{other}, and its kubelet is masked too: nothing here unmasks it then; ask whoever masked"
+        " it, and undo first what else was done, or systemctl unmask by hand"
+    )
 
 
-def _no_mask(unit: Unit, links: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> str | None:
+def _no_mask(
+    unit: Unit, links: Sequence[Mapping[str, Any]], known: Mapping[str, Any]
+) -> str | None:
     """Why there is no one link that masks it and could be taken away."""
-    if unit.name not in kubelet_service.UNITS or unit.family == "rke2" and not unit.runs:
+    if unit.name not in kubelet_service.UNITS or (unit.family == "rke2" and not unit.runs):
         return _unknown(replace(unit, load="loaded", file_state=""))
     if not known:
         return "its evidence does not say where the mask lies: run again"
     if not links:
-        return f"no link masks it any more, and systemd has not read that: systemctl daemon-reload, then systemctl start {unit.name}"
+        return (
+            "no link masks it any more, and systemd has not read that: systemctl daemon-reload,"
+            f" then systemctl start {unit.name}"
+        )
     if links[0].get("to") is None:
-        return f"{links[0].get('path')} is an empty file, which a power cut may have left as well: put back what it held, or remove it, by hand"
+        return (
+            f"{links[0].get('path')} is an empty file, which a power cut may have left as well: put"
+            " back what it held, or remove it, by hand"
+        )
     if len(links) > 1:
-        return f"it is masked twice, by {' and '.join(str(one.get('path')) for one in links)}: take them away by hand"
-    return None if known.get("file") else "behind the mask there is no file of the unit: whoever masked it may have removed the kubelet too"
+        return (
+            f"it is masked twice, by {' and '.join(str(one.get('path')) for one in links)}: take"
+            " them away by hand"
+        )
+    return (
+        None
+        if known.get("file")
+        else (
+            "behind the mask there is no file of the unit: whoever masked it may have removed the"
+            " kubelet too"
+        )
+    )
 
 
 def runtime(scene: Scene) -> Sequence[Step]:
-    """KM508: the units of the runtime in the order in which they start: enabled where the next boot would not bring them, started where they are down.
+    """KM508: the units of the runtime in the order in which they start.
+
+    Enabled where the next boot would not bring them, started where they are down.
 
     One that runs is left as it is. The finding of the first of them has the steps of all.
     """
-    groups = [(service, steps) for service in _runtimes(scene) for steps in [_brought_back(scene, service)] if steps]
+    groups = [
+        (service, steps)
+        for service in _runtimes(scene)
+        for steps in [_brought_back(scene, service)]
+        if steps
+    ]
     if not groups or groups[0][0].component != scene.finding.component:
         return []
     return [step for _service, steps in groups for step in steps]
@@ -114,9 +192,15 @@ def _brought_back(scene: Scene, service: Service) -> Sequence[Step]:
     unit = service.unit
     if unit.masked or not (unit.runs or _down(unit)):
         return []
-    if kubelet_unit.at_boot(unit).answer == kubelet_unit.NO and not node_runtime.starters(service.facts):
+    if kubelet_unit.at_boot(unit).answer == kubelet_unit.NO and not node_runtime.starters(
+        service.facts
+    ):
         return _enabled(scene, service)
-    return [_start(scene, service)] if _down(unit) and not node_runtime.on_demand(service.facts) else []
+    return (
+        [_start(scene, service)]
+        if _down(unit) and not node_runtime.on_demand(service.facts)
+        else []
+    )
 
 
 def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
@@ -128,15 +212,25 @@ def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
     if refused:
         note += f"; it alone does not start the unit: {refused}"
     step = _step(scene, service, service.enable, _blocked(scene, unit) or unfit, diff, note)
-    return [step] if unfit or not _down(unit) or refused or _loads(scene) else [step, _start(scene, service)]
+    return (
+        [step]
+        if unfit or not _down(unit) or refused or _loads(scene)
+        else [step, _start(scene, service)]
+    )
 
 
 def _start(scene: Scene, service: Service) -> Step:
     diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
     ends = _ends(scene)
-    blocked = (_blocked(scene, service.unit) or _refused(scene, service)
-               or _unconfigured(scene, service) or _loads(scene))
-    return _step(scene, service, service.start, blocked, diff, _effects(service, ends), 3 if ends else None)
+    blocked = (
+        _blocked(scene, service.unit)
+        or _refused(scene, service)
+        or _unconfigured(scene, service)
+        or _loads(scene)
+    )
+    return _step(
+        scene, service, service.start, blocked, diff, _effects(service, ends), 3 if ends else None
+    )
 
 
 def _refused(scene: Scene, service: Service) -> str | None:
@@ -144,24 +238,40 @@ def _refused(scene: Scene, service: Service) -> str | None:
     if service.enable != ENABLE:
         return start_refused.now(scene.document, service.facts)
     lines = control_plane.lines(control_plane.data(scene.document, "kubelet_end").get("lines"))
-    first = {one.unit.name for one in _runtimes(scene) if _down(one.unit) and not _refused(scene, one)}  # started before the kubelet
+    # started before the kubelet
+    first = {
+        one.unit.name for one in _runtimes(scene) if _down(one.unit) and not _refused(scene, one)
+    }
     return start_refused.now(scene.document, service.facts, lines, first)
 
 
 def _unconfigured(scene: Scene, service: Service) -> str | None:
     """Why a start would end at once: the kubelet refuses what its managers are told."""
-    found = kubelet_refused.read(scene.document) if service.start == START else kubelet_refused.Judged()
-    return f"the kubelet would not start, it refuses its configuration (KM506): {found.why}; correct that first" if found.refused else None
+    found = (
+        kubelet_refused.read(scene.document) if service.start == START else kubelet_refused.Judged()
+    )
+    return (
+        f"the kubelet would not start, it refuses its configuration (KM506): {found.why}; correct"
+        " that first"
+        if found.refused
+        else None
+    )
 
 
 def _kubelet(scene: Scene) -> Service:
     facts = control_plane.data(scene.document, "kubelet").get("unit")
-    return Service(kubelet_unit.unit(facts), facts if isinstance(facts, Mapping) else {}, ENABLE, START)
+    return Service(
+        kubelet_unit.unit(facts), facts if isinstance(facts, Mapping) else {}, ENABLE, START
+    )
 
 
 def _runtimes(scene: Scene) -> list[Service]:
     units = control_plane.data(scene.document, "runtime").get("units")
-    found = [one for one in units if isinstance(one, Mapping) and one.get("absent") is False] if isinstance(units, (list, tuple)) else []
+    found = (
+        [one for one in units if isinstance(one, Mapping) and one.get("absent") is False]
+        if isinstance(units, (list, tuple))
+        else []
+    )
     return [Service(kubelet_unit.unit(one), one, ENABLE_RUNTIME, START_RUNTIME) for one in found]
 
 
@@ -176,15 +286,27 @@ def _blocked(scene: Scene, unit: Unit) -> str | None:
 
 
 def _unknown(unit: Unit) -> str | None:
-    """Why this is no unit that is known to be that of the kubelet, and to be systemctl's to switch; None where it is."""
+    """Why this is no unit that is known to be that of the kubelet, and to be systemctl's to switch.
+
+    None where it is.
+    """
     if unit.masked:
-        return f"{unit.name} is masked, and nothing here unmasks it: systemctl unmask, where whoever masked it agrees"
+        return (
+            f"{unit.name} is masked, and nothing here unmasks it: systemctl unmask, where whoever"
+            " masked it agrees"
+        )
     if unit.family == "snap":
-        return f"snapd switches its services itself: snap start --enable {unit.name.removeprefix('snap.').removesuffix('.service')}"
+        return (
+            "snapd switches its services itself: snap start --enable"
+            f" {unit.name.removeprefix('snap.').removesuffix('.service')}"
+        )
     if unit.name not in kubelet_service.UNITS + kubelet_service.RUNTIMES:
         return "its unit is none that is known here: do by hand what its finding says"
     if unit.family == "rke2" and not unit.runs:
-        return "RKE2 installs the units of a server and of an agent on every node, and which one is this node's cannot be told while neither runs"
+        return (
+            "RKE2 installs the units of a server and of an agent on every node, and which one is"
+            " this node's cannot be told while neither runs"
+        )
     return None
 
 
@@ -192,51 +314,110 @@ def _not_enabled(unit: Unit) -> str | None:
     """What keeps `systemctl enable` from making it enabled."""
     if unit.file_state in kubelet_service.FORMER:
         return None
-    return f"{kubelet_unit.at_boot(unit).why}, which systemctl enable does not mend as it should: look where its file comes from (systemctl cat {unit.name})"
+    return (
+        f"{kubelet_unit.at_boot(unit).why}, which systemctl enable does not mend as it should: look"
+        f" where its file comes from (systemctl cat {unit.name})"
+    )
 
 
 def _loads(scene: Scene) -> str | None:
-    """What a start would make of components that run, because their manifests were changed while nobody looked at them."""
+    """What a start would make of components that run, because their manifests were changed while
+    nobody looked at them.
+    """
     host = next((one for one in scene.cluster.hosts if one.host == scene.finding.host), None)
     if host is None or host.control_plane is None or PENDING in scene.consent.allow:
         return None
     running = {process.component for process in host.control_plane.processes}
-    hits = [hit for predicate in (manifests.broken, manifests.outdated, manifests.second_manifest) for outcome in predicate(host, scene.document)
-            for hit in outcome.hits if hit.component in running]
-    paths = sorted({proof.path for hit in hits for proof in hit.evidence if proof.kind == "file" and proof.path})
-    return f"its start would also load what was changed while it was away: {', '.join(paths)}; look at that, then {fencing.lifted(scene, PENDING)}" \
-        if paths else None
+    hits = [
+        hit
+        for predicate in (manifests.broken, manifests.outdated, manifests.second_manifest)
+        for outcome in predicate(host, scene.document)
+        for hit in outcome.hits
+        if hit.component in running
+    ]
+    paths = sorted(
+        {
+            proof.path
+            for hit in hits
+            for proof in hit.evidence
+            if proof.kind == "file" and proof.path
+        }
+    )
+    return (
+        f"its start would also load what was changed while it was away: {', '.join(paths)}; look at"
+        f" that, then {fencing.lifted(scene, PENDING)}"
+        if paths
+        else None
+    )
 
 
 def _ends(scene: Scene) -> bool:
-    """Whether a start starts docker: its own, and that of what uses it, where a connection has systemd start it."""
-    return any(service.unit.name == node_runtime.DOCKERD and _down(service.unit) for service in _runtimes(scene))
+    """Whether a start starts docker.
+
+    Its own, and that of what uses it, where a connection has systemd start it.
+    """
+    return any(
+        service.unit.name == node_runtime.DOCKERD and _down(service.unit)
+        for service in _runtimes(scene)
+    )
 
 
 def _effects(service: Service, ends: bool) -> str:
     """What else a start does. ends: whether it may end containers."""
     notes = [node_runtime.ENDS] if ends else []
     if service.start == START:
-        notes.append("it takes up its configuration as it is now, and ends pods that were replaced while it was away")
+        notes.append(
+            "it takes up its configuration as it is now, and ends pods that were replaced while it"
+            " was away"
+        )
     elif not ends:
         notes.append("containers that ran on are taken over as they are")
     notes.append("a revert leaves it running")
     if service.facts.get("need_daemon_reload"):
-        notes.append("its unit's files have changed since systemd read them: it starts as they were before, until systemctl daemon-reload")
+        notes.append(
+            "its unit's files have changed since systemd read them: it starts as they were before,"
+            " until systemctl daemon-reload"
+        )
     if kubelet_unit.state(service.unit).kind == kubelet_unit.GAVE_UP:
         notes.append("it ended too often before, and may again: journalctl tells why")
     return "; ".join(notes)
 
 
-def _step(scene: Scene, service: Service, remedy: str, blocked: str | None, diff: str, note: str, risk: int | None = None) -> Step:
+def _step(
+    scene: Scene,
+    service: Service,
+    remedy: str,
+    blocked: str | None,
+    diff: str,
+    note: str,
+    risk: int | None = None,
+) -> Step:
     finding, unit = scene.finding, service.unit
     where = finding.host or ""
     name = label(where, remedy, None if service.enable == ENABLE else service.component)
     former = unit.file_state if remedy == service.enable else None
-    return Step(name, where, finding.code, remedy, risk or RISK[remedy], unit.name, service.component, finding.node, blocked_by=blocked, note=note,
-                diff=diff, limit=kubelet_service.SECONDS.get(remedy, unit_unmask.SECONDS), expect={"component": service.component},
-                guard={"allow": sorted(scene.consent.allow)},
-                change={"kind": remedy, "path": kubelet_service.path_of(unit.name), "unit": unit.name, "former": former})
+    return Step(
+        name,
+        where,
+        finding.code,
+        remedy,
+        risk or RISK[remedy],
+        unit.name,
+        service.component,
+        finding.node,
+        blocked_by=blocked,
+        note=note,
+        diff=diff,
+        limit=kubelet_service.SECONDS.get(remedy, unit_unmask.SECONDS),
+        expect={"component": service.component},
+        guard={"allow": sorted(scene.consent.allow)},
+        change={
+            "kind": remedy,
+            "path": kubelet_service.path_of(unit.name),
+            "unit": unit.name,
+            "former": former,
+        },
+    )
 
 
 REMEDIES = {"KM501": enabled, "KM502": started, "KM503": unmasked, "KM508": runtime}

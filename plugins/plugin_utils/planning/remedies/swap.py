@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: swap that a kubelet refuses, switched off as steps: first what would bring it back, at its source, then the swap."""
+"""Swap that a kubelet refuses, switched off as steps.
+
+First what would bring it back, at its source, then the swap.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....module_utils.steps.handlers.swap_off import OFF, PERSISTENCE, SECONDS
-from ...models import control_plane
-from .. import fencing
-from ...models.swap import node as node_swap, generators as swap_makers, sources as swap_sources
-from ...parsers import swap_files
 from ...editing.draft import Splice, change_of
 from ...evidence.document import one_line
-from ...models.swap.node import NodeSwap
-from ..plan import Scene, Step, label, left_out
+from ...models import control_plane
+from ...models.swap import generators as swap_makers
+from ...models.swap import node as node_swap
+from ...models.swap import sources as swap_sources
 from ...models.swap.evidence import TARGET, Seen, Source, Undo
+from ...models.swap.node import NodeSwap
 from ...models.swap.sources import Running
+from ...parsers import swap_files
+from .. import fencing
+from ..plan import Scene, Step, label, left_out
 
 MARK = "# kubemend: "
 UNITS = "/etc/systemd/system"
@@ -30,7 +35,11 @@ _NAME = re.compile(r"[A-Za-z0-9:_.\\-]{1,200}\.(?:swap|target)\Z")
 
 @dataclass
 class Sources:
-    """What keeps every source off: lines of fstab, files that are made empty (masks of units, zram-generator's configuration), what is done by hand."""
+    """What keeps every source off.
+
+    Lines of fstab, files that are made empty (masks of units, zram-generator's configuration), what
+    is done by hand.
+    """
 
     lines: set[int] = field(default_factory=set)
     empty: dict[str, str] = field(default_factory=dict)
@@ -41,12 +50,19 @@ def off(scene: Scene) -> list[Step]:
     """KM504: the sources one by one, then each swap; or what stands in the way."""
     node = node_swap.read(scene.document)
     here, found = [one for one in node.on or () if node.own(one)], sources(node)
-    if not node.refused or node.on and not here:  # a container that only shows the swap of its machine: there is nothing to be done in it
+    # a container that only shows the swap of its machine: there is nothing to be done in it
+    if not node.refused or (node.on and not here):
         return []
-    why = left_out(scene, scene.finding.host or "") or fencing.why(scene) or _unwanted(node) or _by_hand(node, found)
+    why = (
+        left_out(scene, scene.finding.host or "")
+        or fencing.why(scene)
+        or _unwanted(node)
+        or _by_hand(node, found)
+    )
     keep = list(_persistence(scene, node, found, why))
     unsafe = why or _unsafe(node, here)
-    if unsafe and keep and not why:  # what is written now lasts, whether or not memory takes what lies in swap today
+    # what is written now lasts, whether or not memory takes what lies in swap today
+    if unsafe and keep and not why:
         note = f"the swap that is on stays: {unsafe}"
         return [step if step.blocked_by else replace(step, note=note) for step in keep]
     return keep + [_off(scene, one, unsafe) for one in here]
@@ -57,22 +73,31 @@ def sources(node: NodeSwap) -> Sources:
     found = Sources()
     for source in node.coming():
         if not source.undo:
-            found.hand.append(f"find out what switches {one_line(source.device or source.place, 80)} on")
+            found.hand.append(
+                f"find out what switches {one_line(source.device or source.place, 80)} on"
+            )
         for undo in source.undo:
             _undone(node, source, undo, found)
     return found
 
 
 def _undone(node: NodeSwap, source: Source, undo: Undo, found: Sources) -> None:
-    path, dummy, line = undo.target.rpartition(":")
+    path, _dummy, line = undo.target.rpartition(":")
     if undo.kind == "comment" and path == swap_files.FSTAB and line.isdigit():
         found.lines.add(int(line))
         if undo.note:  # without any line, systemd takes up partitions that it finds by itself
             found.empty[f"{UNITS}/{TARGET}"] = f"{TARGET} masked"
-    elif undo.kind == "mask" and _NAME.match(undo.target) and not source.place.startswith(UNITS + "/"):
+    elif (
+        undo.kind == "mask"
+        and _NAME.match(undo.target)
+        and not source.place.startswith(UNITS + "/")
+    ):
         found.empty[f"{UNITS}/{undo.target}"] = f"{undo.target} masked"
     elif undo.kind == "mask":
-        found.hand.append(f"systemctl disable --no-reload {undo.target} (its own file lies where a mask would): {source.place}")
+        found.hand.append(
+            f"systemctl disable --no-reload {undo.target} (its own file lies where a mask would):"
+            f" {source.place}"
+        )
     elif undo.kind == "generator" and _emptied(node, source):
         found.empty[ZRAM] = "zram-generator makes nothing"
     else:
@@ -82,35 +107,59 @@ def _undone(node: NodeSwap, source: Source, undo: Undo, found: Sources) -> None:
 def _hand(undo: Undo) -> str:
     """What only a person does, as a command where one does it."""
     target = one_line(undo.target, 120)
-    return {"disable": f"systemctl disable --now {target}", "generator": f"ln -s /dev/null {target}"}.get(undo.kind, f"{undo.kind} {target}" + (
-        f" ({undo.note})" if undo.note else ""))
+    return {
+        "disable": f"systemctl disable --now {target}",
+        "generator": f"ln -s /dev/null {target}",
+    }.get(undo.kind, f"{undo.kind} {target}" + (f" ({undo.note})" if undo.note else ""))
 
 
 def _emptied(node: NodeSwap, source: Source) -> bool:
     """Whether an empty file of ours, where there is none, leaves zram-generator nothing to make."""
     records = node.seen.get("files")
-    listed = [one for one in records if isinstance(one, Mapping)] if isinstance(records, (list, tuple)) else []
+    listed = (
+        [one for one in records if isinstance(one, Mapping)]
+        if isinstance(records, (list, tuple))
+        else []
+    )
     ours = next((one for one in listed if one.get("path") == ZRAM), None)
     if ours is None or ours.get("error") != "missing":
         return False
-    after = [{"path": ZRAM, "kind": "file", "link": None, "text": "", "error": None, "truncated": False}, *(one for one in listed if one is not ours)]
-    return not any(one.on is not False for one in swap_makers.from_zram(Seen({**node.seen, "files": after})) if one.unit == source.unit)
+    after = [
+        {"path": ZRAM, "kind": "file", "link": None, "text": "", "error": None, "truncated": False},
+        *(one for one in listed if one is not ours),
+    ]
+    return not any(
+        one.on is not False
+        for one in swap_makers.from_zram(Seen({**node.seen, "files": after}))
+        if one.unit == source.unit
+    )
 
 
 def _unwanted(node: NodeSwap) -> str | None:
     """Why nobody may take this swap for what is wrong."""
     if node.wanted.wants:
-        return f"pods are meant to use swap here ({node.wanted.behavior}): set failSwapOn: false, or take memorySwap.swapBehavior away"
+        return (
+            f"pods are meant to use swap here ({node.wanted.behavior}): set failSwapOn: false, or"
+            " take memorySwap.swapBehavior away"
+        )
     if node.wanted.wants is None:
-        return f"whether pods are meant to use swap is not known: {'; '.join(node.wanted.unknown[:2]) or 'its settings contradict each other'}"
+        return (
+            "whether pods are meant to use swap is not known:"
+            f" {'; '.join(node.wanted.unknown[:2]) or 'its settings contradict each other'}"
+        )
     return None
 
 
 def _by_hand(node: NodeSwap, found: Sources) -> str | None:
     """What has to be done first, because a boot would bring the swap back."""
     if found.hand:
-        return one_line("by hand, so that no boot brings it back: " + "; ".join(dict.fromkeys(found.hand)), 600)
-    unsure = [*node.later.unknown, *(f"{one.place or one.device}: {one.why}" for one in node.later.sources if one.on is None)]
+        return one_line(
+            "by hand, so that no boot brings it back: " + "; ".join(dict.fromkeys(found.hand)), 600
+        )
+    unsure = [
+        *node.later.unknown,
+        *(f"{one.place or one.device}: {one.why}" for one in node.later.sources if one.on is None),
+    ]
     if unsure and not found.lines and not found.empty:
         return one_line(f"what a boot brings back is not known: {'; '.join(unsure[:2])}", 600)
     return None
@@ -131,8 +180,14 @@ def _unsafe(node: NodeSwap, here: Sequence[Running]) -> str | None:
     safe = swap_sources.off_is_safe(whole, free)
     if safe:
         return None
-    return "how much of it is used, or what memory has left, is not known" if safe is None else (
-        f"{whole} KiB of it are used, and memory has {free} KiB left: make room first (drain the node, or stop what needs so much), then swapoff -a")
+    return (
+        "how much of it is used, or what memory has left, is not known"
+        if safe is None
+        else (
+            f"{whole} KiB of it are used, and memory has {free} KiB left: make room first (drain"
+            " the node, or stop what needs so much), then swapoff -a"
+        )
+    )
 
 
 def _persistence(scene: Scene, node: NodeSwap, found: Sources, why: str | None) -> Iterator[Step]:
@@ -140,7 +195,14 @@ def _persistence(scene: Scene, node: NodeSwap, found: Sources, why: str | None) 
         yield _fstab(scene, node, sorted(found.lines), why)
     for path, told in sorted(found.empty.items()):
         change = {"kind": PERSISTENCE, "path": path, "sha256": None, "splices": []}
-        yield _step(scene, PERSISTENCE, path, why, f"--- /dev/null\n+++ {path}\n(an empty file: {told})\n", change)
+        yield _step(
+            scene,
+            PERSISTENCE,
+            path,
+            why,
+            f"--- /dev/null\n+++ {path}\n(an empty file: {told})\n",
+            change,
+        )
 
 
 def _fstab(scene: Scene, node: NodeSwap, numbers: list[int], why: str | None) -> Step:
@@ -149,32 +211,76 @@ def _fstab(scene: Scene, node: NodeSwap, numbers: list[int], why: str | None) ->
     known: Mapping[str, Any] = record if isinstance(record, Mapping) else {}
     text, digest = known.get("text"), known.get("sha256")
     if not isinstance(text, str) or not isinstance(digest, str) or known.get("truncated"):
-        return _step(scene, PERSISTENCE, swap_files.FSTAB, why or f"{swap_files.FSTAB} is not wholly known: comment line {numbers[0]} by hand", "", {})
+        return _step(
+            scene,
+            PERSISTENCE,
+            swap_files.FSTAB,
+            why or f"{swap_files.FSTAB} is not wholly known: comment line {numbers[0]} by hand",
+            "",
+            {},
+        )
     lines = text.split("\n")
     splices, diff = [], f"--- {swap_files.FSTAB}\n+++ {swap_files.FSTAB}\n"
     for number in numbers:
-        begin = len("".join(line + "\n" for line in lines[:number - 1]).encode())
+        begin = len("".join(line + "\n" for line in lines[: number - 1]).encode())
         splices.append(Splice(begin, begin, b"", MARK.encode()))
         shown = one_line(lines[number - 1], 200)
         diff += f"@@ line {number} @@\n-{shown}\n+{MARK}{shown}\n"
-    return _step(scene, PERSISTENCE, swap_files.FSTAB, why, diff, change_of(swap_files.FSTAB, digest, splices, PERSISTENCE))
+    return _step(
+        scene,
+        PERSISTENCE,
+        swap_files.FSTAB,
+        why,
+        diff,
+        change_of(swap_files.FSTAB, digest, splices, PERSISTENCE),
+    )
 
 
 def _off(scene: Scene, one: Running, why: str | None) -> Step:
     kubelet = control_plane.data(scene.document, "kubelet")
-    records = [record for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ())) if isinstance(record, Mapping)]
-    config = [{"path": record.get("path"), "sha256": record.get("sha256")} for record in records if record.get("sha256")]
+    records = [
+        record
+        for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ()))
+        if isinstance(record, Mapping)
+    ]
+    config = [
+        {"path": record.get("path"), "sha256": record.get("sha256")}
+        for record in records
+        if record.get("sha256")
+    ]
     path = one.active.path
     change = {"kind": OFF, "path": path, "config": config, "seconds": SECONDS}
-    return _step(scene, OFF, path, why, f"/proc/swaps: {one_line(path, 200)} off ({one.active.used_kib} of {one.active.size_kib} KiB used)\n", change)
+    return _step(
+        scene,
+        OFF,
+        path,
+        why,
+        f"/proc/swaps: {one_line(path, 200)} off ({one.active.used_kib} of {one.active.size_kib}"
+        " KiB used)\n",
+        change,
+    )
 
 
-def _step(scene: Scene, remedy: str, target: str, why: str | None, diff: str, change: Mapping[str, Any]) -> Step:
+def _step(
+    scene: Scene, remedy: str, target: str, why: str | None, diff: str, change: Mapping[str, Any]
+) -> Step:
     finding = scene.finding
     where = finding.host or ""
-    return Step(label(where, remedy.replace("_", "-"), target.rpartition("/")[2][:80]), where, finding.code, remedy, 3 if remedy == OFF else 1,
-                one_line(target, 200), None, finding.node, blocked_by=why, diff=diff, limit=SECONDS if remedy == OFF else 60, change=change,
-                expect={"component": None})
+    return Step(
+        label(where, remedy.replace("_", "-"), target.rpartition("/")[2][:80]),
+        where,
+        finding.code,
+        remedy,
+        3 if remedy == OFF else 1,
+        one_line(target, 200),
+        None,
+        finding.node,
+        blocked_by=why,
+        diff=diff,
+        limit=SECONDS if remedy == OFF else 60,
+        change=change,
+        expect={"component": None},
+    )
 
 
 REMEDIES = {"KM504": off}

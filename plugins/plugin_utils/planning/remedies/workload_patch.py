@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the patch of a workload whose pods are to be pinned and are not, as a step of a plan. Pure.
+"""The patch of a workload whose pods are to be pinned and are not, as a step of a plan. Pure.
 
-Only what kubemend_expect_pinning selects, where kubemend_patch_workloads asks for it: a rollout of somebody's pods is never a guess.
+Only what kubemend_expect_pinning selects, where kubemend_patch_workloads asks for it: a rollout of
+somebody's pods is never a guess.
 """
 
 from __future__ import annotations
@@ -14,45 +15,77 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ....module_utils.steps.handlers import api_steps as apply_api
 from ....module_utils.state import journal
-from ...models import qos as guaranteed
+from ....module_utils.steps.handlers import api_steps as apply_api
 from ...faults.resource_managers import unpinned_pods as pinning_pods
+from ...models import qos as guaranteed
 from ...models.qos import APP, Subject
 from ..plan import PATCH, Scene, Step, label
 
 RISK = 3
-PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets", "CronJob": "cronjobs"}
+PLURALS = {
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+    "DaemonSet": "daemonsets",
+    "CronJob": "cronjobs",
+}
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 
 
 def patch(scene: Scene) -> Step | None:
-    """KM313, where it is asked for and the selector names it: the values of the finding's advice, in the object itself."""
+    """KM313, where it is asked for and the selector names it.
+
+    The values of the finding's advice, in the object itself.
+    """
     if PATCH not in scene.consent.wishes:
         return None
-    subject = next((one for one in pinning_pods.judged(scene.cluster) if one.title == scene.finding.component), None)
+    subject = next(
+        (one for one in pinning_pods.judged(scene.cluster) if one.title == scene.finding.component),
+        None,
+    )
     if subject is None or not (subject.template or subject.pods[0]).get("expected"):
         return None
     of, advice = scene.cluster, guaranteed.advise(subject)
-    step = Step(label(of.api_host or "cluster", apply_api.PATCH, subject.title), of.api_host or "", scene.finding.code, apply_api.PATCH, RISK, subject.title,
-                limit=apply_api.SECONDS[apply_api.PATCH])
+    step = Step(
+        label(of.api_host or "cluster", apply_api.PATCH, subject.title),
+        of.api_host or "",
+        scene.finding.code,
+        apply_api.PATCH,
+        RISK,
+        subject.title,
+        limit=apply_api.SECONDS[apply_api.PATCH],
+    )
     change = _change(subject, scene)
     if advice.patch is None or change is None:
         why = f"{subject.title} is not told by this evidence as it must be: collect it again"
         return replace(step, blocked_by=advice.text if advice.patch is None else why)
-    return replace(step, change=change, diff=json.dumps(advice.patch, indent=1) + "\n", note=advice.text)
+    return replace(
+        step, change=change, diff=json.dumps(advice.patch, indent=1) + "\n", note=advice.text
+    )
 
 
 def _change(subject: Subject, scene: Scene) -> dict[str, Any] | None:
     template = subject.template or {}
-    if subject.kind not in PLURALS or not template.get("resources") or not all(NAME.match(one) for one in (subject.namespace, subject.name)):
+    if (
+        subject.kind not in PLURALS
+        or not template.get("resources")
+        or not all(NAME.match(one) for one in (subject.namespace, subject.name))
+    ):
         return None
     path = f"/apis/{template['api_version']}/namespaces/{subject.namespace}/{PLURALS[subject.kind]}/{subject.name}"
-    return {"kind": apply_api.PATCH, "path": subject.title, "real": journal.WORKLOAD + path, "sha256": template["resources"],
-            "resources": _resources(guaranteed.cure(template).values), "cluster_uid": (scene.cluster.answer("server") or {}).get("kube_system_uid")}
+    return {
+        "kind": apply_api.PATCH,
+        "path": subject.title,
+        "real": journal.WORKLOAD + path,
+        "sha256": template["resources"],
+        "resources": _resources(guaranteed.cure(template).values),
+        "cluster_uid": (scene.cluster.answer("server") or {}).get("kube_system_uid"),
+    }
 
 
-def _resources(values: Mapping[tuple[str, str], Mapping[str, str]]) -> dict[str, dict[str, dict[str, str]]]:
+def _resources(
+    values: Mapping[tuple[str, str], Mapping[str, str]],
+) -> dict[str, dict[str, dict[str, str]]]:
     found: dict[str, dict[str, dict[str, str]]] = {}
     for (role, name), given in values.items():
         found.setdefault("containers" if role == APP else "initContainers", {})[name] = dict(given)

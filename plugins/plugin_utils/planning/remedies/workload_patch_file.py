@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the patches that findings of KM313 offer, as files of a report. Pure."""
+"""The patches that findings of KM313 offer, as files of a report. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from ...evidence import document as evidence
-from ...models.cluster import Cluster
 from ...faults.resource_managers import unpinned_pods as pinning_pods
+from ...models.cluster import Cluster
 from ...models.qos import Subject
 from ...models.result import Finding
 
@@ -21,26 +21,40 @@ CODE = "KM313"
 LONGEST = 200
 
 
-def texts(findings: Iterable[Finding], clusters: Iterable[Cluster], key_digits: int) -> dict[str, str]:
-    """{file name: text} of a patch for each finding that one cures. key_digits: of a cluster's key, as findings name it."""
-    named = {(item.cluster, item.component) for item in findings if item.code == CODE and item.command}
+def texts(
+    findings: Iterable[Finding], clusters: Iterable[Cluster], key_digits: int
+) -> dict[str, str]:
+    """{file name: text} of a patch for each finding that one cures. key_digits.
+
+    Of a cluster's key, as findings name it.
+    """
+    named = {
+        (item.cluster, item.component) for item in findings if item.code == CODE and item.command
+    }
     found: dict[str, str] = {}
     for cluster in clusters:
         key = cluster.key[:key_digits] if cluster.key else None
-        for subject, patch in pinning_pods.patches(cluster) if any(one == key for one, dummy in named) else ():
+        for subject, patch in (
+            pinning_pods.patches(cluster) if any(one == key for one, dummy in named) else ()
+        ):
             if (key, subject.title) in named:
                 found[_name(subject, key, found)] = _text(subject, patch)
     return found
 
 
 def _name(subject: Subject, key: str | None, taken: Mapping[str, str]) -> str:
-    """<namespace>-<kind>-<name>.yaml, told apart by a digest where that is too long, or another cluster has the same."""
+    """<namespace>-<kind>-<name>.yaml, told apart by a digest where that is too long, or another
+    cluster has the same.
+    """
     name = evidence.file_name(f"{subject.namespace}-{subject.kind.lower()}-{subject.name}", ".yaml")
     if len(name) <= LONGEST and name not in taken:
         return name
-    return f"{name[:-len('.yaml')][:LONGEST]}-{hashlib.sha256(f'{key} {subject.title}'.encode()).hexdigest()[:8]}.yaml"
+    return f"{name[: -len('.yaml')][:LONGEST]}-{hashlib.sha256(f'{key} {subject.title}'.encode()).hexdigest()[:8]}.yaml"
 
 
 def _text(subject: Subject, patch: Mapping[str, Any]) -> str:
-    head = f"# kubectl -n {subject.namespace} patch {subject.kind.lower()} {subject.name} --type=strategic --patch-file=<this file>\n"
+    head = (
+        f"# kubectl -n {subject.namespace} patch {subject.kind.lower()} {subject.name}"
+        " --type=strategic --patch-file=<this file>\n"
+    )
     return head + yaml.safe_dump(dict(patch), sort_keys=False)

@@ -10,20 +10,38 @@ import os
 import time
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.action import cluster_evidence_info
-from ansible_collections.kubemend.remediation.plugins.action.cluster_evidence_info import ActionModule
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import kubeconfig
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_files as run_folder, console as terminal
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.node_action import NodeAction
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 
-PEMS = {name: f"-----BEGIN CERTIFICATE-----\n{name}AAAA\n-----END CERTIFICATE-----\n" for name in ("AAAA", "BBBB")}
+from ansible_collections.kubemend.remediation.plugins.action import cluster_evidence_info
+from ansible_collections.kubemend.remediation.plugins.action.cluster_evidence_info import (
+    ActionModule,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import kubeconfig
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    document as evidence,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    console as terminal,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    run_files as run_folder,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.node_action import (
+    NodeAction,
+)
+
+PEMS = {
+    name: f"-----BEGIN CERTIFICATE-----\n{name}AAAA\n-----END CERTIFICATE-----\n"
+    for name in ("AAAA", "BBBB")
+}
 KEYS = {name: evidence.cluster_key(pem) for name, pem in PEMS.items()}
 
 
 class Asked(ActionModule):
-    """The action without a connection: `clusters` says to which cluster each host belongs, None where the API is down."""
+    """The action without a connection.
+
+    `clusters` says to which cluster each host belongs, None where the API is down.
+    """
 
     def __init__(self, folder, clusters):
         self.folder, self.clusters, self.asked = folder, clusters, []
@@ -44,21 +62,42 @@ def action(tmp_path, monkeypatch):
         self.asked.append(host)
         cluster = self.clusters[host]
         if cluster is None:
-            return "ok", "", {"status": "error", "reason": "connection refused", "collectors": {}, "ca": None}
+            return (
+                "ok",
+                "",
+                {"status": "error", "reason": "connection refused", "collectors": {}, "ca": None},
+            )
         if KEYS[cluster] in params["skip_clusters"]:
-            return "ok", "", {"status": "skipped", "reason": "", "collectors": {}, "ca": {"pem": PEMS[cluster]}}
-        return "ok", "", {"status": "ok", "collectors": {"server": {"status": "ok"}}, "ca": {"pem": PEMS[cluster]}}
+            return (
+                "ok",
+                "",
+                {"status": "skipped", "reason": "", "collectors": {}, "ca": {"pem": PEMS[cluster]}},
+            )
+        return (
+            "ok",
+            "",
+            {
+                "status": "ok",
+                "collectors": {"server": {"status": "ok"}},
+                "ca": {"pem": PEMS[cluster]},
+            },
+        )
 
     monkeypatch.setattr(NodeAction, "_ask", node)
     return lambda clusters: Asked(tmp_path, clusters)
 
 
 def written(folder):
-    return {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.cluster.json"))}
+    return {
+        path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.cluster.json"))
+    }
 
 
 def test_a_host_of_whatever_name_is_no_answer_of_the_api(action, tmp_path):
-    evidence.write({**evidence.envelope("m1.cluster", "ok", "", {}), "cluster_key": KEYS["AAAA"]}, str(tmp_path))
+    evidence.write(
+        {**evidence.envelope("m1.cluster", "ok", "", {}), "cluster_key": KEYS["AAAA"]},
+        str(tmp_path),
+    )
     assert action({"m1.cluster": "AAAA"}).ask("m1.cluster")["status"] == "ok"
 
 
@@ -67,7 +106,9 @@ def test_the_first_host_of_each_cluster_answers(action, tmp_path):
     asking = action(clusters)
     assert [asking.ask(host)["status"] for host in clusters] == ["ok", "skipped", "ok", "skipped"]
     assert {name: document["cluster_key"] for name, document in written(tmp_path).items()} == {
-        "a1.cluster.json": KEYS["AAAA"], "b1.cluster.json": KEYS["BBBB"]}
+        "a1.cluster.json": KEYS["AAAA"],
+        "b1.cluster.json": KEYS["BBBB"],
+    }
 
 
 def test_where_no_api_answers_every_host_is_asked_and_says_so(action, tmp_path):
@@ -81,14 +122,19 @@ def test_a_host_whose_cluster_is_known_and_answered_is_not_asked(action, tmp_pat
     evidence.write({**evidence.envelope("a2", "ok", ""), "cluster_key": KEYS["AAAA"]}, tmp_path)
     asking = action({"a1": "AAAA", "a2": "AAAA"})
     asking.ask("a1")
-    assert asking.ask("a2")["status"] == "skipped" and asking.asked == ["a1"]
+    assert asking.ask("a2")["status"] == "skipped"
+    assert asking.asked == ["a1"]
 
 
 def test_a_host_that_did_not_answer_is_not_asked_again(action, tmp_path):
     evidence.write(evidence.envelope("a1", "unreachable", "timed out"), tmp_path)
     asking = action({"a1": "AAAA"})
     document = asking.ask("a1")
-    assert (document["status"], document["reason"], asking.asked) == ("unreachable", "timed out", [])
+    assert (document["status"], document["reason"], asking.asked) == (
+        "unreachable",
+        "timed out",
+        [],
+    )
     assert written(tmp_path)["a1.cluster.json"]["kind"] == "cluster"
 
 
@@ -100,25 +146,44 @@ def test_a_file_that_is_no_evidence_is_no_answer(action, tmp_path):
 
 def test_a_document_is_evidence_and_holds_no_certificate_of_its_own(action, tmp_path):
     document = action({"a1": "AAAA"}).ask("a1")
-    assert evidence.validate(document) and "ca" not in document and document["kind"] == "cluster"
+    assert evidence.validate(document)
+    assert "ca" not in document
+    assert document["kind"] == "cluster"
 
 
-@pytest.mark.parametrize("pem", [PEMS["AAAA"], PEMS["AAAA"] + PEMS["BBBB"], "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n", "", None])
+@pytest.mark.parametrize(
+    "pem",
+    [
+        PEMS["AAAA"],
+        PEMS["AAAA"] + PEMS["BBBB"],
+        "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n",
+        "",
+        None,
+    ],
+)
 def test_node_and_controller_work_out_the_same_key(pem):
     assert kubeconfig.cluster_key(pem) == evidence.cluster_key(pem)
 
 
-# -- waiting for what a repair brought back -------------------------------------------------------------------------------------------------------
+# -- waiting for what a repair brought back
+# -------------------------------------------------------------------------------------------------------
 
 TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
-GONE, BACK, CLEAN = ({"name": "w1", "ready": "Unknown", "taints": [TAINT]}, {"name": "w1", "ready": "True", "taints": [TAINT]},
-                     {"name": "w1", "ready": "True", "taints": [{"key": "caf", "effect": "NoExecute"}]})
+GONE, BACK, CLEAN = (
+    {"name": "w1", "ready": "Unknown", "taints": [TAINT]},
+    {"name": "w1", "ready": "True", "taints": [TAINT]},
+    {"name": "w1", "ready": "True", "taints": [{"key": "caf", "effect": "NoExecute"}]},
+)
 DOWN = None
 
 
 @pytest.fixture
 def waits(tmp_path, monkeypatch):
-    """(how it ended, how often the API was asked, what was printed) of one host of the loop; answers: of the API, the last one for ever."""
+    """(how it ended, how often the API was asked, what was printed) of one host of the loop.
+
+    Answers: of the API, the last one for ever.
+    """
+
     def run(answers, state="done", ago=0.0, patient=False, remedy="start_kubelet", ssh="ok"):
         one = Step("w1-start", "w1", "KM502", remedy, 2, "kubelet.service", node="w1")
         (tmp_path / "plan.json").write_text(run_folder.plan_text("r", {}, [one]))
@@ -134,16 +199,36 @@ def waits(tmp_path, monkeypatch):
             if ssh != "ok":
                 return ssh, "no route to host", {}
             nodes = {"status": "ok", "data": {"items": [item]}}
-            return "ok", "", {"status": "error", "collectors": {}} if item is DOWN else {"status": "ok", "collectors": {"nodes": nodes}}
+            return (
+                "ok",
+                "",
+                (
+                    {"status": "error", "collectors": {}}
+                    if item is DOWN
+                    else {"status": "ok", "collectors": {"nodes": nodes}}
+                ),
+            )
 
         monkeypatch.setattr(NodeAction, "_ask", node)
         monkeypatch.setattr(terminal, "tell", told.append)
         monkeypatch.setattr(cluster_evidence_info.time, "time", lambda: clock[0])
         monkeypatch.setattr(cluster_evidence_info.time, "monotonic", lambda: clock[0])
-        monkeypatch.setattr(cluster_evidence_info.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
-        params = {"collectors": ["nodes"], "timeout": 30, "skip_clusters": [], "settle": str(tmp_path), "patient": patient, "terminal": True}
+        monkeypatch.setattr(
+            cluster_evidence_info.time,
+            "sleep",
+            lambda seconds: clock.__setitem__(0, clock[0] + seconds),
+        )
+        params = {
+            "collectors": ["nodes"],
+            "timeout": 30,
+            "skip_clusters": [],
+            "settle": str(tmp_path),
+            "patient": patient,
+            "terminal": True,
+        }
         found = Asked(tmp_path, {})._ask("m1", params, {})
         return found[0], len(asked), told
+
     return run
 
 
@@ -151,9 +236,16 @@ def test_a_repair_is_over_when_the_node_is_ready_and_the_controllers_taints_are_
     status, asked, told = waits([GONE, GONE, BACK, CLEAN])
     assert (status, asked) == ("ok", 4)
     assert [line.partition(": ")[2] for line in told] == [
-        "waiting for the API to have what was brought back Ready, for 120 s at most: w1: Ready is Unknown, node.kubernetes.io/unreachable:NoExecute",
-        "waiting for the API to have what was brought back Ready, for 116 s at most: w1: node.kubernetes.io/unreachable:NoExecute",
-        "Ready again after 6 s, without the node lifecycle controller's taints: w1"]
+        (
+            "waiting for the API to have what was brought back Ready, for 120 s at most: w1: Ready"
+            " is Unknown, node.kubernetes.io/unreachable:NoExecute"
+        ),
+        (
+            "waiting for the API to have what was brought back Ready, for 116 s at most: w1:"
+            " node.kubernetes.io/unreachable:NoExecute"
+        ),
+        "Ready again after 6 s, without the node lifecycle controller's taints: w1",
+    ]
 
 
 def test_who_is_ready_already_is_not_waited_for(waits):
@@ -166,14 +258,19 @@ def test_where_nothing_was_brought_back_nobody_is_asked(waits, more):
 
 
 def test_it_is_waited_for_two_minutes_after_the_last_step_and_no_longer(waits):
-    assert waits([GONE])[:2] == ("ok", 61) and waits([GONE], ago=110.0)[:2] == ("ok", 6) and waits([GONE], ago=500.0)[:2] == ("ok", 1)
-    assert waits([GONE], ago=-3600.0)[:2] == ("ok", 61)  # a file server whose clock is an hour ahead
+    assert waits([GONE])[:2] == ("ok", 61)
+    assert waits([GONE], ago=110.0)[:2] == ("ok", 6)
+    assert waits([GONE], ago=500.0)[:2] == ("ok", 1)
+    # a file server whose clock is an hour ahead
+    assert waits([GONE], ago=-3600.0)[:2] == ("ok", 61)
 
 
 def test_an_api_that_is_down_is_waited_for_by_the_last_host_of_the_loop(waits):
     assert waits([DOWN, DOWN, CLEAN])[:2] == ("ok", 1)
     status, asked, told = waits([DOWN, GONE, DOWN, CLEAN], patient=True)
-    assert (status, asked) == ("ok", 4) and "the API does not answer yet" in told[0] and "Ready again" in told[-1]
+    assert (status, asked) == ("ok", 4)
+    assert "the API does not answer yet" in told[0]
+    assert "Ready again" in told[-1]
 
 
 def test_an_api_server_that_stays_away_is_not_waited_for_beside_one_that_answered(waits):
@@ -182,7 +279,8 @@ def test_an_api_server_that_stays_away_is_not_waited_for_beside_one_that_answere
 
 
 def test_another_cluster_s_api_is_nobody_s_answer(waits, tmp_path):
-    assert waits([{"name": "other", "ready": "True", "taints": []}])[:2] == ("ok", 1) and not (tmp_path / "api.answered").exists()
+    assert waits([{"name": "other", "ready": "True", "taints": []}])[:2] == ("ok", 1)
+    assert not (tmp_path / "api.answered").exists()
     assert waits([DOWN, CLEAN], patient=True)[:2] == ("ok", 2)
 
 

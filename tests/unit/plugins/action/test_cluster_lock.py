@@ -12,8 +12,13 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import cluster_lock
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import lock
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import cluster_lock as locking, run_files as run_folder
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    cluster_lock as locking,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    run_files as run_folder,
+)
 
 RUN = "20261121T090000Z-1a2b3c"
 
@@ -24,31 +29,93 @@ def _planned(folder: Path, steps: list[Step]) -> str:
 
 
 def _step(number: int, remedy: str, **more: Any) -> Step:
-    return Step(f"{number:05}-x", f"w{number}", "KM401", remedy, 1, "x", None, cluster="a", **{"allowed": True, **more})
+    return Step(
+        f"{number:05}-x",
+        f"w{number}",
+        "KM401",
+        remedy,
+        1,
+        "x",
+        None,
+        cluster="a",
+        **{"allowed": True, **more},
+    )
 
 
 def test_a_drain_counts_with_the_time_that_it_was_given(tmp_path: Path) -> None:
-    folder = _planned(tmp_path, [_step(1, "drain", change={"timeout": 7200}), _step(2, "drain", change={"timeout": 9000}, allowed=False)])
+    folder = _planned(
+        tmp_path,
+        [
+            _step(1, "drain", change={"timeout": 7200}),
+            _step(2, "drain", change={"timeout": 9000}, allowed=False),
+        ],
+    )
     assert 7200 <= cluster_lock._seconds(folder, None) < 9000
 
 
-@pytest.mark.parametrize("remedy", ["kernel_setting", "kernel_module", "file_limit", "swap_persistence"])
+@pytest.mark.parametrize(
+    "remedy", ["kernel_setting", "kernel_module", "file_limit", "swap_persistence"]
+)
 def test_what_waits_for_nothing_is_short(tmp_path: Path, remedy: str) -> None:
-    """Six of them for each host of a fleet must not add up to days in which a killed run keeps everybody out."""
-    assert cluster_lock._seconds(_planned(tmp_path, [_step(number, remedy) for number in range(600)]), None) <= 600 * 200
+    """Six of them for each host of a fleet must not add up to days in which a killed run keeps
+    everybody out.
+    """
+    assert (
+        cluster_lock._seconds(
+            _planned(tmp_path, [_step(number, remedy) for number in range(600)]), None
+        )
+        <= 600 * 200
+    )
 
 
-def test_a_plan_of_any_length_can_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_of_any_length_can_be_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, asked = _planned(tmp_path, [_step(number, "restart") for number in range(2000)]), []
     action = cluster_lock.ActionModule.__new__(cluster_lock.ActionModule)
     action._task = type("Task", (), {"check_mode": False})()
-    args = {"report_dir": folder, "state": "acquired", "run_id": None, "ttl": 900, "step": None, "take": None, "cluster": None, "members": ["m1", "m2", "m3"],
-            "unable": ["m3"], "timeout": 40}
+    args = {
+        "report_dir": folder,
+        "state": "acquired",
+        "run_id": None,
+        "ttl": 900,
+        "step": None,
+        "take": None,
+        "cluster": None,
+        "members": ["m1", "m2", "m3"],
+        "unable": ["m3"],
+        "timeout": 40,
+    }
     monkeypatch.setattr(action, "_begun", lambda *dummy: ({}, {}, args, "m1"))
-    monkeypatch.setattr(action, "_ask", lambda host, params, dummy: asked.append(params) or ("ok", "", {
-        "held": True, "lock": lock.acquire(params["run_id"], params["controller"], params["seconds"], str(tmp_path / "node"))}))
-    assert action.run()["held"] is True and asked[0]["seconds"] == lock.MAX_SECONDS
+    monkeypatch.setattr(
+        action,
+        "_ask",
+        lambda host, params, dummy: (
+            asked.append(params)
+            or (
+                "ok",
+                "",
+                {
+                    "held": True,
+                    "lock": lock.acquire(
+                        params["run_id"],
+                        params["controller"],
+                        params["seconds"],
+                        str(tmp_path / "node"),
+                    ),
+                },
+            )
+        ),
+    )
+    assert action.run()["held"] is True
+    assert asked[0]["seconds"] == lock.MAX_SECONDS
     said = {one.host: (one.status, one.held, one.reason) for one in locking.noted(folder)}
-    assert said["m1"] == ("ok", True, "") and said["m3"] == ("unreachable", False, "Ansible could not begin with it")
+    assert said["m1"] == ("ok", True, "")
+    assert said["m3"] == (
+        "unreachable",
+        False,
+        "Ansible could not begin with it",
+    )
     assert said["m2"] == ("error", False, cluster_lock.NOT_ASKED)
-    assert locking.decide(locking.noted(folder), RUN)[0] is False  # one of three, until m2 has answered
+    # one of three, until m2 has answered
+    assert locking.decide(locking.noted(folder), RUN)[0] is False

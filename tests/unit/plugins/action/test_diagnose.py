@@ -1,13 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""diagnose, through replay.yml: reports on disk, what is printed, exit codes, and no evidence in the result."""
+"""diagnose, through replay.yml.
+
+Reports on disk, what is printed, exit codes, and no evidence in the result.
+"""
 
 from __future__ import annotations
 
 import json
 import stat
-
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,10 +17,20 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle import writer as bundle
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import check_mode as looks, plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan as planning, run_files as run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
+    check_mode as looks,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
+    plan,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    run_files as run_folder,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    run_plan as planning,
+)
 from tests import schemas
 
 RECORDED = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"
@@ -29,7 +41,14 @@ def replay(operator):
     operator.record("evidence", "m1", reason="secret\x1b[31m words of a node")
 
     def run(*args, evidence="evidence", **more):
-        return operator.run("replay", "-e", json.dumps({"kubemend_evidence": evidence}), *args, inventory=None, **more)
+        return operator.run(
+            "replay",
+            "-e",
+            json.dumps({"kubemend_evidence": evidence}),
+            *args,
+            inventory=None,
+            **more,
+        )
 
     return run
 
@@ -42,35 +61,47 @@ def test_reports_are_written_for_their_owner_only_and_printed(replay, operator):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
     assert {path.name for path in folder.iterdir()} == {"report.json", "report.txt", "report.html"}
     text = (folder / "report.txt").read_text(encoding="utf-8")
-    last = f"kubemend: 1 hosts, 0 critical, 1 warning, {done.report()['summary']['unknown']} unknown; report: {folder}"
-    assert text.endswith(f"\n{last}\n") and last in done.stdout
-    assert "KM901 m1" in text and "KM901 m1" in done.stdout
+    last = (
+        f"kubemend: 1 hosts, 0 critical, 1 warning, {done.report()['summary']['unknown']} unknown;"
+        f" report: {folder}"
+    )
+    assert text.endswith(f"\n{last}\n")
+    assert last in done.stdout
+    assert "KM901 m1" in text
+    assert "KM901 m1" in done.stdout
     report = done.report()
     assert (report["mode"], report["exit_code"], report["exit_reason"]) == ("replay", 0, "ok")
     assert report["hosts"][0]["reason"] == "secret\x1b[31m words of a node"
     assert "\x1b" not in done.stdout + text
     pages = Path(diagnose.__file__).absolute().parents[2] / "docs" / "faults"
     assert f"\nabout a code: {pages}/<code>.md\n" in text
-    assert [item["docs"] for item in report["findings"]] == ["docs/faults/KM901.md"] and (pages / "KM901.md").is_file()
-    assert "docs/faults/KM901.md in the folder of the collection" in (folder / "report.html").read_text(encoding="utf-8")
+    assert [item["docs"] for item in report["findings"]] == ["docs/faults/KM901.md"]
+    assert (pages / "KM901.md").is_file()
+    assert "docs/faults/KM901.md in the folder of the collection" in (
+        folder / "report.html"
+    ).read_text(encoding="utf-8")
 
 
 def test_the_result_holds_codes_and_paths_but_no_evidence(replay):
     done = replay("-vvv", env={"ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.minimal"})
     assert done.rc == 0, done.output
-    result = done.stdout[done.stdout.index("kubemend: 1 hosts"):]
-    assert '"KM901"' in result and '"exit_reason": "ok"' in result
+    result = done.stdout[done.stdout.index("kubemend: 1 hosts") :]
+    assert '"KM901"' in result
+    assert '"exit_reason": "ok"' in result
     assert "words of a node" not in result
 
 
-@pytest.mark.parametrize("level, code", [("critical", 0), ("warning", 2)])
+@pytest.mark.parametrize(("level", "code"), [("critical", 0), ("warning", 2)])
 def test_the_threshold_decides_the_exit_code(replay, level, code):
     done = replay("-e", f"kubemend_fail_on={level}")
     assert done.rc == code, done.output
     assert done.report()["exit_code"] == code
     assert done.report()["exit_reason"] == ("threshold" if code else "ok")
     if code:
-        assert f"kubemend_fail_on={level} is reached: kubemend: 1 hosts, 0 critical, 1 warning" in done.words
+        assert (
+            f"kubemend_fail_on={level} is reached: kubemend: 1 hosts, 0 critical, 1 warning"
+            in done.words
+        )
     assert "kubemend: 1 hosts" in done.stdout
 
 
@@ -94,7 +125,12 @@ class CallbackModule(CallbackBase):
 
 def test_a_callback_that_writes_json_keeps_stdout_for_itself(replay, operator):
     operator.write("callbacks/own_json.py", JSON_CALLBACK)
-    done = replay(env={"ANSIBLE_STDOUT_CALLBACK": "own_json", "ANSIBLE_CALLBACK_PLUGINS": str(operator.folder / "callbacks")})
+    done = replay(
+        env={
+            "ANSIBLE_STDOUT_CALLBACK": "own_json",
+            "ANSIBLE_CALLBACK_PLUGINS": str(operator.folder / "callbacks"),
+        }
+    )
     assert done.rc == 0, done.output
     assert json.loads(done.stdout) == {"done": True}
     assert "KM901 m1" in done.stderr
@@ -104,16 +140,20 @@ def test_without_terminal_among_the_formats_nothing_is_printed(replay, operator)
     done = replay("-e", "kubemend_report_formats=json")
     assert done.rc == 0, done.output
     assert "KM901 m1" not in done.stdout
-    assert (operator.folder / "report" / "report.json").exists() and not (operator.folder / "report" / "report.html").exists()
+    assert (operator.folder / "report" / "report.json").exists()
+    assert not (operator.folder / "report" / "report.html").exists()
 
 
 def test_junit_is_written_where_it_is_a_format(replay, operator):
     path = operator.folder / "report" / "junit.xml"
     done = replay("-e", "kubemend_report_formats=junit")
     assert done.rc == 0, done.output
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and schemas.junit_complaints(path.read_text(encoding="utf-8")) == []
-    assert 'message="secret\\x1b[31m words of a node"' in path.read_text(encoding="utf-8") and "KM901 m1" not in done.stdout
-    assert done.report()["exit_code"] == 0 and not list(path.parent.glob(".*"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert schemas.junit_complaints(path.read_text(encoding="utf-8")) == []
+    assert 'message="secret\\x1b[31m words of a node"' in path.read_text(encoding="utf-8")
+    assert "KM901 m1" not in done.stdout
+    assert done.report()["exit_code"] == 0
+    assert not list(path.parent.glob(".*"))
     replay("-e", "kubemend_report_formats=json")
     assert not path.exists()  # it would tell of another run
 
@@ -121,15 +161,23 @@ def test_junit_is_written_where_it_is_a_format(replay, operator):
 def test_a_file_of_somebody_else_in_the_folder_stays(tmp_path):
     """Only what begins as our own reports do is one of an earlier run."""
     judge_into(tmp_path, formats=["html", "junit"])
-    assert (tmp_path / "report.html").exists() and (tmp_path / "junit.xml").exists()
+    assert (tmp_path / "report.html").exists()
+    assert (tmp_path / "junit.xml").exists()
     other = tmp_path / "other.xml"
     (tmp_path / "junit.xml").rename(other)
     (tmp_path / "junit.xml").symlink_to(other)
     judge_into(tmp_path, formats=["json"])
-    assert not (tmp_path / "report.html").exists() and (tmp_path / "junit.xml").is_symlink() and other.exists()
+    assert not (tmp_path / "report.html").exists()
+    assert (tmp_path / "junit.xml").is_symlink()
+    assert other.exists()
     (tmp_path / "junit.xml").unlink()
-    (tmp_path / "junit.xml").write_text('<?xml version="1.0"?>\n<testsuites name="pytest tests"><testsuite name="kubemend"/></testsuites>\n')
-    (tmp_path / "report.html").write_text("<!DOCTYPE html>\n<html><head><title>Coverage of kubemend: all</title></head></html>\n")
+    (tmp_path / "junit.xml").write_text(
+        '<?xml version="1.0"?>\n<testsuites name="pytest tests"><testsuite'
+        ' name="kubemend"/></testsuites>\n'
+    )
+    (tmp_path / "report.html").write_text(
+        "<!DOCTYPE html>\n<html><head><title>Coverage of kubemend: all</title></head></html>\n"
+    )
     before = {path: path.read_text() for path in (tmp_path / "junit.xml", tmp_path / "report.html")}
     judge_into(tmp_path, formats=["json"])
     assert {path: path.read_text() for path in before} == before
@@ -140,80 +188,149 @@ def test_a_file_of_somebody_else_in_the_folder_stays(tmp_path):
 
 
 def fails(*_args):
-    raise bundle.BundleError("No bundle was written: two hosts would have the same name in it (m1).")
+    raise bundle.BundleError(
+        "No bundle was written: two hosts would have the same name in it (m1)."
+    )
 
 
 def full(*_args):
     raise OSError(28, "No space left on device", "/b")
 
 
-@pytest.mark.parametrize("write, why", [(fails, "two hosts would have the same name"), (full, "/b cannot be used: No space left on device.")])
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (fails, "two hosts would have the same name"),
+        (full, "/b cannot be used: No space left on device."),
+    ],
+)
 def test_a_bundle_that_fails_is_the_exit_code_of_the_reports_too(tmp_path, monkeypatch, write, why):
     monkeypatch.setattr(bundle, "write", write)
     answer, report = judge_into(tmp_path, bundle=str(tmp_path / "case.tar.gz"), fail_on="critical")
-    assert answer["failed"] and why in answer["msg"] and (answer["exit_reason"], answer["bundle"], answer["steps"]) == ("input", None, [])
-    assert (report["exit_code"], report["exit_reason"]) == (2, "input") and why in report["notices"][-1]
+    assert answer["failed"]
+    assert why in answer["msg"]
+    assert (answer["exit_reason"], answer["bundle"], answer["steps"]) == ("input", None, [])
+    assert (report["exit_code"], report["exit_reason"]) == (2, "input")
+    assert why in report["notices"][-1]
 
 
 def test_a_repair_that_was_consented_to_goes_on_without_its_bundle(tmp_path, monkeypatch):
     monkeypatch.setattr(bundle, "write", fails)
     wanted, _report = judge_into(tmp_path, mode="repair", max_risk=2)
-    answer, report = judge_into(tmp_path, mode="repair", max_risk=2, bundle=str(tmp_path / "case.tar.gz"))
-    assert answer["steps"] == wanted["steps"] != [] and "failed" not in answer and answer["bundle"] is None
-    assert answer["warnings"] == [answer["bundle_reason"]] == report["notices"][-1:] and report["exit_code"] == 0
+    answer, report = judge_into(
+        tmp_path, mode="repair", max_risk=2, bundle=str(tmp_path / "case.tar.gz")
+    )
+    assert answer["steps"] == wanted["steps"] != []
+    assert "failed" not in answer
+    assert answer["bundle"] is None
+    assert answer["warnings"] == [answer["bundle_reason"]] == report["notices"][-1:]
+    assert report["exit_code"] == 0
 
 
-def test_a_repair_that_may_do_nothing_is_refused_and_says_what_became_of_its_bundle(tmp_path, monkeypatch):
+def test_a_repair_that_may_do_nothing_is_refused_and_says_what_became_of_its_bundle(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(bundle, "write", fails)
     answer, report = judge_into(tmp_path, mode="repair", bundle=str(tmp_path / "case.tar.gz"))
-    assert answer["failed"] and answer["steps"] == [] and report["exit_code"] == 2 and report["exit_reason"] == answer["exit_reason"]
+    assert answer["failed"]
+    assert answer["steps"] == []
+    assert report["exit_code"] == 2
+    assert report["exit_reason"] == answer["exit_reason"]
     assert "two hosts would have the same name" in report["notices"][-1]
 
 
 def judge_into(folder, mode="replay", formats=("json",), **more):
     """What diagnose answers, and report.json, of two leaders."""
     args = {name: option.get("default") for name, option in diagnose.SPEC.items()}
-    args.update({"evidence": [str(RECORDED / "v1.18.4-two-leaders" / "evidence")], **more}, report_dir=str(folder), run_id="20261121T090000Z-1a2b3c", mode=mode,
-                formats=list(formats), deep=True)
+    args.update(
+        {"evidence": [str(RECORDED / "v1.18.4-two-leaders" / "evidence")], **more},
+        report_dir=str(folder),
+        run_id="20261121T090000Z-1a2b3c",
+        mode=mode,
+        formats=list(formats),
+        deep=True,
+    )
     answer = diagnose._diagnose(args, False)
     return answer, json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("case", "why"), [("v1.18.4-two-leaders", ""), ("v1.18.4-mended-while-kubelet-stopped", "mend the kubelet of m2 first")])
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("v1.18.4-two-leaders", ""),
+        ("v1.18.4-mended-while-kubelet-stopped", "mend the kubelet of m2 first"),
+    ],
+)
 def test_check_mode_ends_as_the_repair_would_and_says_what_it_cannot_know(tmp_path, case, why):
     evidence = [str(RECORDED / case / "evidence")]
     answer, report = judge_into(tmp_path, "plan", evidence=evidence, max_risk=3)
-    assert (report["exit_code"], report["exit_reason"]) == ((2, "refused") if why else (0, "ok")) and bool(answer.get("failed")) == bool(why)
+    assert (report["exit_code"], report["exit_reason"]) == ((2, "refused") if why else (0, "ok"))
+    assert bool(answer.get("failed")) == bool(why)
     predicted = looks.NOT_ASKED.format(which="the steps")
     assert any(step["allowed"] for step in report["plan"]) == (predicted in report["notices"])
-    assert answer["steps"] == [] and (not why or why in answer["msg"] and "would not be done" in answer["msg"])
+    assert answer["steps"] == []
+    assert not why or (why in answer["msg"] and "would not be done" in answer["msg"])
     repaired, same = judge_into(tmp_path, "repair", evidence=evidence, max_risk=3)
-    assert same["plan"] == report["plan"] and predicted not in same["notices"] and bool(repaired["steps"]) == (not why)
+    assert same["plan"] == report["plan"]
+    assert predicted not in same["notices"]
+    assert bool(repaired["steps"]) == (not why)
     assert judge_into(tmp_path, "observe", evidence=evidence, max_risk=3)[1]["exit_code"] == 0
 
 
 def test_check_mode_asks_before_it_reports_and_ends_by_what_the_hosts_say(tmp_path):
-    """First the steps whose hosts are to be asked, and no report; then the report, which a refusal fails as it would the repair."""
+    """First the steps whose hosts are to be asked, and no report.
+
+    Then the report, which a refusal fails as it would the repair.
+    """
     args = {name: option.get("default") for name, option in diagnose.SPEC.items()}
-    args.update(evidence=[str(RECORDED / "v1.18.4-two-leaders" / "evidence")], report_dir=str(tmp_path), run_id="20261121T090000Z-1a2b3c", mode="plan",
-                deep=True, max_risk=3, formats=["html"], asked=False, bundle=str(tmp_path / "case.tar.gz"))
+    args.update(
+        evidence=[str(RECORDED / "v1.18.4-two-leaders" / "evidence")],
+        report_dir=str(tmp_path),
+        run_id="20261121T090000Z-1a2b3c",
+        mode="plan",
+        deep=True,
+        max_risk=3,
+        formats=["html"],
+        asked=False,
+        bundle=str(tmp_path / "case.tar.gz"),
+    )
     answer = diagnose._diagnose(args, False)
     first, second = answer["looks"]
-    assert first == {"id": "01-m2-kube-controller-manager-edit-manifest", "host": "m2"} and answer["steps"] == []
+    assert first == {"id": "01-m2-kube-controller-manager-edit-manifest", "host": "m2"}
+    assert answer["steps"] == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json"]
     run_folder.note_look(str(tmp_path), {**first, "state": "skipped", "reason": ""})
-    run_folder.note_look(str(tmp_path), {**second, "state": "refused", "reason": "the kubelet of m2 is not healthy"})
+    run_folder.note_look(
+        str(tmp_path), {**second, "state": "refused", "reason": "the kubelet of m2 is not healthy"}
+    )
     answer = diagnose._diagnose({**args, "asked": True}, False)
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert (answer["failed"], answer["exit_reason"], report["exit_code"], report["exit_reason"]) == (True, "refused", 2, "refused")
-    assert answer["msg"] == f"step {second['id']} on m2 would be refused: the kubelet of m2 is not healthy" and "looks" not in answer
-    assert report["steps"] == [{"id": second["id"], "state": "refused", "reason": "the kubelet of m2 is not healthy"}]
-    assert "would be refused; the kubelet of m2" in " ".join((tmp_path / "report.txt").read_text().split())
-    assert "would be refused" in (tmp_path / "report.html").read_text() and (tmp_path / "case.tar.gz").exists()
+    assert (
+        answer["failed"],
+        answer["exit_reason"],
+        report["exit_code"],
+        report["exit_reason"],
+    ) == (True, "refused", 2, "refused")
+    assert (
+        answer["msg"]
+        == f"step {second['id']} on m2 would be refused: the kubelet of m2 is not healthy"
+    )
+    assert "looks" not in answer
+    assert report["steps"] == [
+        {"id": second["id"], "state": "refused", "reason": "the kubelet of m2 is not healthy"}
+    ]
+    assert "would be refused; the kubelet of m2" in " ".join(
+        (tmp_path / "report.txt").read_text().split()
+    )
+    assert "would be refused" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "case.tar.gz").exists()
 
 
-@pytest.mark.parametrize(("columns", "limit"), [(79, 79), (99, 99), (400, 120)])  # a terminal of 80 is 79 to Ansible, and none is too
-def test_the_report_has_the_width_that_ansible_has_and_never_an_endless_one(monkeypatch, columns, limit):
+# a terminal of 80 is 79 to Ansible, and none is too
+@pytest.mark.parametrize(("columns", "limit"), [(79, 79), (99, 99), (400, 120)])
+def test_the_report_has_the_width_that_ansible_has_and_never_an_endless_one(
+    monkeypatch, columns, limit
+):
     printed = []
     monkeypatch.setattr(diagnose.terminal, "Display", lambda: SimpleNamespace(columns=columns))
     monkeypatch.setattr(diagnose.terminal, "show", printed.append)
@@ -232,27 +349,40 @@ def test_check_mode_and_diff_judge_the_same(replay):
 
 def test_colour_only_where_it_is_wanted(replay, operator):
     done = replay(env={"ANSIBLE_NOCOLOR": "0", "ANSIBLE_FORCE_COLOR": "1"})
-    assert "\x1b[" in done.stdout and "\x1b[31m words" not in done.stdout
+    assert "\x1b[" in done.stdout
+    assert "\x1b[31m words" not in done.stdout
     assert "\x1b" not in (operator.folder / "report" / "report.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("evidence, sentence", [
-    ("empty", "empty"), ("broken", "m1.json"), ("other", "m1.json"), (["evidence", "nowhere"], "nowhere"),
-])
-def test_evidence_that_cannot_be_read_is_an_input_error_that_names_it(replay, operator, evidence, sentence):
+@pytest.mark.parametrize(
+    ("evidence", "sentence"),
+    [
+        ("empty", "empty"),
+        ("broken", "m1.json"),
+        ("other", "m1.json"),
+        (["evidence", "nowhere"], "nowhere"),
+    ],
+)
+def test_evidence_that_cannot_be_read_is_an_input_error_that_names_it(
+    replay, operator, evidence, sentence
+):
     (operator.folder / "empty").mkdir()
     operator.write("broken/m1.json", "{")
     operator.write("other/m1.json", '{"some": "thing"}')
     done = replay(evidence=evidence)
     assert done.rc == 2, done.output
-    assert sentence in done.output and "Traceback" not in done.output
+    assert sentence in done.output
+    assert "Traceback" not in done.output
     assert not (operator.folder / "report" / "report.json").exists()
 
 
 def test_replay_needs_evidence(operator):
     done = operator.run("replay", inventory=None)
     assert done.rc == 2, done.output
-    assert "kubemend_evidence is not set; replay needs the path of a folder of evidence or of a bundle." in done.words
+    assert (
+        "kubemend_evidence is not set; replay needs the path of a folder of evidence or of a"
+        " bundle." in done.words
+    )
 
 
 def test_folders_of_several_controllers_are_merged(replay, operator):
@@ -269,28 +399,77 @@ def test_the_folder_of_a_report_can_be_replayed_into_itself(replay, operator):
     assert (operator.folder / "report" / "evidence" / "m1.json").exists()
 
 
-@pytest.mark.parametrize(("record", "said"), [
-    ({"status": "ok", "data": {"namespace": "n", "name": "a", "uid": "u", "events": [
-        {"kind": "Pod", "name": "a", "uid": "u", "reason": "Killing", "message": "words\x1b[2J", "first": "2026-11-21T20:01:02Z"}]}},
-     "Timeline of n/a (uid u), a pod which is no more"),
-    ({"status": "absent", "data": None, "error": "the API knows no pod n/a"}, "note: no timeline of a pod: the API knows no pod n/a")])
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (
+            {
+                "status": "ok",
+                "data": {
+                    "namespace": "n",
+                    "name": "a",
+                    "uid": "u",
+                    "events": [
+                        {
+                            "kind": "Pod",
+                            "name": "a",
+                            "uid": "u",
+                            "reason": "Killing",
+                            "message": "words\x1b[2J",
+                            "first": "2026-11-21T20:01:02Z",
+                        }
+                    ],
+                },
+            },
+            "Timeline of n/a (uid u), a pod which is no more",
+        ),
+        (
+            {"status": "absent", "data": None, "error": "the API knows no pod n/a"},
+            "note: no timeline of a pod: the API knows no pod n/a",
+        ),
+    ],
+)
 def test_the_pod_in_question_gets_its_timeline_or_a_sentence(replay, operator, record, said):
-    document = {"schema": "kubemend.evidence/1", "kind": "cluster", "host": "m1", "cluster_key": "c" * 64, "status": "ok", "reason": "",
-                "collected_at": "2026-11-21T20:02:00Z", "collectors": {"pod": record}}
+    document = {
+        "schema": "kubemend.evidence/1",
+        "kind": "cluster",
+        "host": "m1",
+        "cluster_key": "c" * 64,
+        "status": "ok",
+        "reason": "",
+        "collected_at": "2026-11-21T20:02:00Z",
+        "collectors": {"pod": record},
+    }
     operator.write("evidence/m1.cluster.json", json.dumps(document))
     done = replay()
     assert done.rc == 0, done.output
-    assert said in done.words and "\x1b" not in done.stdout
+    assert said in done.words
+    assert "\x1b" not in done.stdout
     told = done.report()["timelines"]
     assert [item["pod"] for item in told] == (["n/a"] if record["status"] == "ok" else [])
     assert (done.report()["notices"] != []) is (record["status"] == "absent")
 
 
-@pytest.mark.parametrize(("code", "more"), [("KM402", ""), ("KM401", " -e kubemend_deep=true"), ("KM404", " -e kubemend_deep=true")])
+@pytest.mark.parametrize(
+    ("code", "more"),
+    [("KM402", ""), ("KM401", " -e kubemend_deep=true"), ("KM404", " -e kubemend_deep=true")],
+)
 def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
     found = model.Finding(code, "critical", None, "w1", None, "used up", "w1")
-    step = plan.Step("01-w1", "w1", code, "kernel_setting", 1, "file", node="w1", blocked_by="risk 1 needs -e kubemend_max_risk=1")
-    said = "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults={0}{1} -e kubemend_max_risk=1"
+    step = plan.Step(
+        "01-w1",
+        "w1",
+        code,
+        "kernel_setting",
+        1,
+        "file",
+        node="w1",
+        blocked_by="risk 1 needs -e kubemend_max_risk=1",
+    )
+    said = (
+        "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults={0}{1} -e"
+        " kubemend_max_risk=1"
+    )
     assert planning.with_command(found, (step,)).command == said.format(code, more)
 
 
@@ -298,39 +477,85 @@ def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator)
     operator.record("evidence", "m2")
     first = replay("-e", "kubemend_fail_on=warning")
     before = first.report()
-    assert first.rc == 2 and before["compared"] is None
+    assert first.rc == 2
+    assert before["compared"] is None
     operator.record("evidence", "m3")
     (operator.folder / "evidence" / "m2.json").unlink()
-    again = replay("-e", "kubemend_fail_on=critical", "-e", f"kubemend_compare_to={operator.folder / 'report'}")
+    again = replay(
+        "-e", "kubemend_fail_on=critical", "-e", f"kubemend_compare_to={operator.folder / 'report'}"
+    )
     assert again.rc == 0, again.output
     told = again.report()["compared"]
-    assert (told["run_id"], told["new"], told["unchanged"], told["gone"]) == (before["run_id"], *(
-        [item["id"] for item in again.report()["findings"] if item["host"] == host] for host in ("m3", "m1")), [])
-    assert [(item["host"], item["reason"]) for item in told["not_judged"]] == [("m2", "KM901 was not judged")]
-    assert "new: KM901 m3" in again.stdout and "not judged now: KM901 m2" in again.stdout
+    assert (told["run_id"], told["new"], told["unchanged"], told["gone"]) == (
+        before["run_id"],
+        *(
+            [item["id"] for item in again.report()["findings"] if item["host"] == host]
+            for host in ("m3", "m1")
+        ),
+        [],
+    )
+    assert [(item["host"], item["reason"]) for item in told["not_judged"]] == [
+        ("m2", "KM901 was not judged")
+    ]
+    assert "new: KM901 m3" in again.stdout
+    assert "not judged now: KM901 m2" in again.stdout
     kept = operator.folder / "report" / "compared.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     operator.cwd = operator.folder / "report"  # a relative path, and now nothing is new
-    third = replay("-e", "kubemend_fail_on=unknown", "-e", "kubemend_compare_to=report.json", evidence=str(operator.folder / "evidence"))
-    assert third.rc == 0 and third.report()["compared"]["new"] == [] and third.report()["exit_reason"] == "ok", third.output
-    fourth = replay("-e", "kubemend_fail_on=warning", "-e", f"kubemend_compare_to={operator.write('report/report.json', json.dumps(_without(third)))}",
-                    evidence=str(operator.folder / "evidence"))
+    third = replay(
+        "-e",
+        "kubemend_fail_on=unknown",
+        "-e",
+        "kubemend_compare_to=report.json",
+        evidence=str(operator.folder / "evidence"),
+    )
+    assert (
+        third.rc == 0
+        and third.report()["compared"]["new"] == []
+        and third.report()["exit_reason"] == "ok"
+    ), third.output
+    fourth = replay(
+        "-e",
+        "kubemend_fail_on=warning",
+        "-e",
+        f"kubemend_compare_to={operator.write('report/report.json', json.dumps(_without(third)))}",
+        evidence=str(operator.folder / "evidence"),
+    )
     assert fourth.rc == 2 and "is reached by what is new since run" in fourth.words, fourth.output
     plain = replay(evidence=str(operator.folder / "evidence"))
-    assert plain.report()["compared"] is None and not kept.exists()
+    assert plain.report()["compared"] is None
+    assert not kept.exists()
 
 
 def _without(done):
     return {**done.report(), "findings": []}
 
 
-@pytest.mark.parametrize(("node", "told"), [
-    ({"name": "w1", "ready": "True", "taints": []}, None),
-    ({"name": "w1", "ready": "Unknown", "taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]},
-     "w1: Ready is Unknown, node.kubernetes.io/unreachable:NoExecute; the kubelet posts Ready, and the node lifecycle controller"),
-    ({"name": "w2", "ready": "False"}, None)])
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [
+        ({"name": "w1", "ready": "True", "taints": []}, None),
+        (
+            {
+                "name": "w1",
+                "ready": "Unknown",
+                "taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}],
+            },
+            (
+                "w1: Ready is Unknown, node.kubernetes.io/unreachable:NoExecute; the kubelet posts"
+                " Ready, and the node lifecycle controller"
+            ),
+        ),
+        ({"name": "w2", "ready": "False"}, None),
+    ],
+)
 def test_a_node_that_was_brought_back_and_is_not_ready_is_told(node, told):
-    step = plan.Step("s", "w1", "KM502", "start_kubelet", 2, "kubelet.service", node="w1", allowed=True)
+    step = plan.Step(
+        "s", "w1", "KM502", "start_kubelet", 2, "kubelet.service", node="w1", allowed=True
+    )
     of = SimpleNamespace(answer=lambda name: {"items": [node]})
-    found = planning.not_back((step,), ({"id": "s", "state": "done"},), [of, SimpleNamespace(answer=lambda name: None)])
-    assert len(found) == bool(told) and (not told or told in found[0] and "removed by hand they come back" in found[0])
+    found = planning.not_back(
+        (step,), ({"id": "s", "state": "done"},), [of, SimpleNamespace(answer=lambda name: None)]
+    )
+    assert len(found) == bool(told)
+    assert not told or (told in found[0] and "removed by hand they come back" in found[0])

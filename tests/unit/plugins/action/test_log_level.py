@@ -1,18 +1,32 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When the hosts' own services put levels back, what ends a capture that restarts one host after the other, and when its window is waited for."""
+"""When the hosts' own services put levels back, what ends a capture that restarts one host after
+the other, and when its window is waited for.
+"""
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 import yaml
+
 from ansible_collections.kubemend.remediation.plugins.action import log_level
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import plan as capture, outcome as capturing
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import cluster_lock as locking, settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
+    outcome as capturing,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
+    plan as capture,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Plan, Target
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    cluster_lock as locking,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    settings,
+)
 
 STEP = {"id": "raise-kubelet"}
 
@@ -32,26 +46,47 @@ def test_without_a_restart_the_time_is_that_of_the_capture():
 
 def test_when_everything_is_back_by_itself():
     assert log_level._back_at(plan(target("m1"), target("m2"))) == 80
-    assert log_level._back_at(plan(target("m1"), target("w1", STEP), target("w2", STEP))) == 10 + 45 + 45 + 60 + 60 + 75
+    assert (
+        log_level._back_at(plan(target("m1"), target("w1", STEP), target("w2", STEP)))
+        == 10 + 45 + 45 + 60 + 60 + 75
+    )
 
 
 @pytest.mark.parametrize("raising", [5, 15, 45])
 def test_by_a_restart_the_controller_is_first_and_one_host_comes_after_the_other(raising):
-    """Whatever each takes to be raised, up to what is reckoned with: no service begins before the lines are read, no two at once."""
+    """Whatever each takes to be raised, up to what is reckoned with.
+
+    No service begins before the lines are read, no two at once.
+    """
     made = plan(target("m1"), *(target(f"w{number}", STEP) for number in range(6)))
     hosts = made.raising[1:]
-    due = [raising * (index + 1) + log_level._seconds(made, host) for index, host in enumerate(hosts)]
+    due = [
+        raising * (index + 1) + log_level._seconds(made, host) for index, host in enumerate(hosts)
+    ]
     over = raising * len(hosts) + made.seconds
-    assert min(due) >= over + log_level.READING and all(later - sooner >= 30 for sooner, later in zip(due, due[1:]))
+    assert min(due) >= over + log_level.READING
+    assert all(later - sooner >= 30 for sooner, later in itertools.pairwise(due))
 
 
-@pytest.mark.parametrize(("status", "state", "halted"), [("ok", "raised", False), ("ok", "refused", False), ("ok", "unsure", True),
-                                                         ("unreachable", None, True)])
+@pytest.mark.parametrize(
+    ("status", "state", "halted"),
+    [
+        ("ok", "raised", False),
+        ("ok", "refused", False),
+        ("ok", "unsure", True),
+        ("unreachable", None, True),
+    ],
+)
 def test_what_did_not_come_back_ends_it(tmp_path, status, state, halted):
     made = plan(target("w1", STEP), target("w2", STEP))
-    answer = {"targets": [{"real": "level:kubelet/w1", "state": state, "reason": ""}]} if state else {}
-    capturing.note(str(tmp_path), "w1", capturing.RAISED, status, "" if status == "ok" else "timed out", answer)
-    assert (log_level._halted(str(tmp_path), made, "w2") is not None) is halted and log_level._halted(str(tmp_path), made, "w1") is None
+    answer = (
+        {"targets": [{"real": "level:kubelet/w1", "state": state, "reason": ""}]} if state else {}
+    )
+    capturing.note(
+        str(tmp_path), "w1", capturing.RAISED, status, "" if status == "ok" else "timed out", answer
+    )
+    assert (log_level._halted(str(tmp_path), made, "w2") is not None) is halted
+    assert log_level._halted(str(tmp_path), made, "w1") is None
 
 
 def test_nor_is_anything_restarted_after_a_host_that_was_never_asked(tmp_path):
@@ -67,26 +102,69 @@ mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' | tail -1)
 [ "$host" = h-lost ] && exit 255
 printf '\n%s {"targets": [{"real": "level:kubelet/%s", "state": "%s", "reason": ""}]}\n' "$mark" "${host#h-}" "${host#h-}"
 """
-WINDOWS = {("raised",): True, ("refused",): False, ("unsure",): True, ("lost",): True, ("refused", "raised"): True, (): True}
+WINDOWS = {
+    ("raised",): True,
+    ("refused",): False,
+    ("unsure",): True,
+    ("lost",): True,
+    ("refused", "raised"): True,
+    (): True,
+}
 
 
 def test_the_window_is_waited_for_unless_every_level_was_refused(operator):
-    """By the playbook's own tasks. What nobody heard of may be raised; where nothing has to be, what is logged anyway is captured for that time."""
-    tasks = yaml.safe_load((Path(settings.__file__).parents[3] / "playbooks" / "tasks" / "capture.yml").read_text(encoding="utf-8"))
+    """By the playbook's own tasks. What nobody heard of may be raised.
+
+    Where nothing has to be, what is logged anyway is captured for that time.
+    """
+    tasks = yaml.safe_load(
+        (Path(settings.__file__).parents[3] / "playbooks" / "tasks" / "capture.yml").read_text(
+            encoding="utf-8"
+        )
+    )
     block = next(task for task in tasks if task["name"] == "Capture")["block"]
-    both, cases = [task for task in block if task["name"] in ("Raise the levels", "Wait while they log")], []
+    both, cases = (
+        [task for task in block if task["name"] in ("Raise the levels", "Wait while they log")],
+        [],
+    )
     for hosts in WINDOWS:
         folder = operator.folder / "-".join(("case", *hosts))
         folder.mkdir()
         made = plan(*map(target, hosts))
         capturing.write(str(folder), capturing.PLAN, capture.dumped(made))
         locking.note(str(folder), locking.Held("m1", None, "ok", True, made.run_id))
-        cases.append({"block": both, "vars": {"_kubemend_run": {"report_dir": str(folder), "run_id": made.run_id},
-                                              "_kubemend_levels": {"hosts": list(hosts), "seconds": 1}}})
+        cases.append(
+            {
+                "block": both,
+                "vars": {
+                    "_kubemend_run": {"report_dir": str(folder), "run_id": made.run_id},
+                    "_kubemend_levels": {"hosts": list(hosts), "seconds": 1},
+                },
+            }
+        )
     operator.write("ssh", SSH).chmod(0o755)
-    operator.write("hosts.ini", "".join(f"{name} ansible_host=h-{name} ansible_connection=ssh ansible_ssh_executable={operator.folder}/ssh\n"
-                                        for name in ("raised", "refused", "unsure", "lost")))
-    play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": {"kubemend_become": False}, "tasks": cases}
-    done = operator.run(str(operator.write("play.yml", yaml.safe_dump([play]))), inventory="hosts.ini", env={"ANSIBLE_PIPELINING": "1"})
-    waited = ["Pausing for 1 seconds" in part for part in done.stdout.split("TASK [Wait while they log]")[1:]]
+    operator.write(
+        "hosts.ini",
+        "".join(
+            f"{name} ansible_host=h-{name} ansible_connection=ssh"
+            f" ansible_ssh_executable={operator.folder}/ssh\n"
+            for name in ("raised", "refused", "unsure", "lost")
+        ),
+    )
+    play = {
+        "hosts": "localhost",
+        "connection": "local",
+        "gather_facts": False,
+        "vars": {"kubemend_become": False},
+        "tasks": cases,
+    }
+    done = operator.run(
+        str(operator.write("play.yml", yaml.safe_dump([play]))),
+        inventory="hosts.ini",
+        env={"ANSIBLE_PIPELINING": "1"},
+    )
+    waited = [
+        "Pausing for 1 seconds" in part
+        for part in done.stdout.split("TASK [Wait while they log]")[1:]
+    ]
     assert done.rc == 0 and dict(zip(WINDOWS, waited)) == WINDOWS, done.output

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ansible-playbook is killed in a loop over hosts: Ansible's worker has a session of its own, and would go on with them."""
+"""ansible-playbook is killed in a loop over hosts.
+
+Ansible's worker has a session of its own, and would go on with them.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,41 @@ import json
 import os
 import subprocess
 import sys
-
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import plan as capture, outcome as capturing
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import cluster_lock as locking, revert as reverting, run_files as run_folder
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
+    outcome as capturing,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
+    plan as capture,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Plan, Target
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
-
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    cluster_lock as locking,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    revert as reverting,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    run_files as run_folder,
+)
 from tests.unit.plugins.plugin_utils.run import test_revert as test_reverting
 from tests.unit.support.waiting import until
 
 RUN, FORMER, HOSTS = "20261121T090000Z-1a2b3c", test_reverting.OLD, ("w1", "w2")
-# Whatever the first host is asked for goes well: nothing but the controller's end keeps anybody from the second one.
-ANSWER = {"targets": [], "paths": [test_reverting.file("restored", "result")], "components": [], "state": "done", "reason": "", "changed": True}
+# Whatever the first host is asked for goes well: nothing but the controller's end keeps anybody
+# from the second one.
+ANSWER = {
+    "targets": [],
+    "paths": [test_reverting.file("restored", "result")],
+    "components": [],
+    "state": "done",
+    "reason": "",
+    "changed": True,
+}
 # Plays ssh: says which worker asks whom, and answers once the controller is gone.
 SSH = """#!/bin/bash
 for word in "$@"; do case $word in h-*) host=$word ;; esac; done
@@ -57,7 +80,9 @@ def _wait(what) -> None:
 
 @pytest.fixture
 def asked(tmp_path):
-    """Runs a task over both hosts, kills ansible-playbook at the first one, and tells who was asked when its worker has ended."""
+    """Runs a task over both hosts, kills ansible-playbook at the first one, and tells who was
+    asked when its worker has ended.
+    """
     for host in HOSTS:
         locking.note(str(tmp_path), locking.Held(host, None, "ok", True, RUN))
 
@@ -65,16 +90,52 @@ def asked(tmp_path):
         (tmp_path / "ssh").write_text(SSH % json.dumps(ANSWER))
         (tmp_path / "ssh").chmod(0o755)
         (tmp_path / "play.yml").write_text(PLAY % task)
-        (tmp_path / "hosts.yml").write_text("all: {hosts: {%s}}" % ", ".join(
-            f"{name}: {{ansible_host: h-{name}, ansible_connection: ssh, ansible_ssh_executable: {tmp_path}/ssh}}" for name in HOSTS))
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-        environment.update(HOME=str(tmp_path), ANSIBLE_LOCAL_TEMP=str(tmp_path / "tmp"), ANSIBLE_PIPELINING="1")
-        environment["ANSIBLE_COLLECTIONS_PATH"] = next(path for path in sys.path if Path(path, "ansible_collections", "kubemend").is_dir())
-        command = [sys.executable, "-m", "ansible", "playbook", "-i", "hosts.yml", "play.yml", "-e", f"folder={tmp_path}"]
+        (tmp_path / "hosts.yml").write_text(
+            "all: {{hosts: {{{}}}}}".format(
+                ", ".join(
+                    f"{name}: {{ansible_host: h-{name}, ansible_connection: ssh,"
+                    f" ansible_ssh_executable: {tmp_path}/ssh}}"
+                    for name in HOSTS
+                )
+            )
+        )
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")
+        }
+        environment.update(
+            HOME=str(tmp_path), ANSIBLE_LOCAL_TEMP=str(tmp_path / "tmp"), ANSIBLE_PIPELINING="1"
+        )
+        environment["ANSIBLE_COLLECTIONS_PATH"] = next(
+            path for path in sys.path if Path(path, "ansible_collections", "kubemend").is_dir()
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "ansible",
+            "playbook",
+            "-i",
+            "hosts.yml",
+            "play.yml",
+            "-e",
+            f"folder={tmp_path}",
+        ]
         first = tmp_path / "asked.h-w1"
-        with open(tmp_path / "output", "w", encoding="utf-8") as output, subprocess.Popen(
-                command, cwd=tmp_path, start_new_session=True, stdout=output, stderr=output, env=environment) as playbook:
-            _wait(lambda: first.exists() and first.read_text().strip() or playbook.poll() is not None)
+        with (
+            open(tmp_path / "output", "w", encoding="utf-8") as output,
+            subprocess.Popen(
+                command,
+                cwd=tmp_path,
+                start_new_session=True,
+                stdout=output,
+                stderr=output,
+                env=environment,
+            ) as playbook,
+        ):
+            _wait(
+                lambda: (
+                    (first.exists() and first.read_text().strip()) or playbook.poll() is not None
+                )
+            )
             playbook.kill()
         (tmp_path / "gone").touch()
         assert first.exists(), (tmp_path / "output").read_text()
@@ -88,25 +149,62 @@ def asked(tmp_path):
 
 @pytest.mark.parametrize(("state", "hosts"), [("raised", ["w1"]), ("restored", ["w1", "w2"])])
 def test_it_raises_nothing_more_and_still_puts_back(asked, tmp_path, state, hosts):
-    targets = tuple(Target(host, host, "kubelet", f"level:kubelet/{host}", 0, 4, host) for host in HOSTS)
-    capturing.write(str(tmp_path), capturing.PLAN, capture.dumped(Plan(RUN, 60, 4, ("kubelet",), targets)))
-    assert asked('log_level: {state: %s, report_dir: "{{ folder }}", run_id: %s}' % (state, RUN)) == hosts
+    targets = tuple(
+        Target(host, host, "kubelet", f"level:kubelet/{host}", 0, 4, host) for host in HOSTS
+    )
+    capturing.write(
+        str(tmp_path), capturing.PLAN, capture.dumped(Plan(RUN, 60, 4, ("kubelet",), targets))
+    )
+    assert (
+        asked(f'log_level: {{state: {state}, report_dir: "{{{{ folder }}}}", run_id: {RUN}}}')
+        == hosts
+    )
     if state == "raised":
-        assert "ansible-playbook was ended" in capturing.noted(str(tmp_path), "w2", capturing.RAISED).problem
+        assert (
+            "ansible-playbook was ended"
+            in capturing.noted(str(tmp_path), "w2", capturing.RAISED).problem
+        )
 
 
 def test_it_reverts_nothing_more(asked, tmp_path):
-    """The files of the next host come back when somebody asks for it again, and looks at what becomes of them."""
+    """The files of the next host come back when somebody asks for it again, and looks at what
+    becomes of them.
+    """
     for host in HOSTS:
         answer = {"runs": [test_reverting.run(FORMER, test_reverting.file())]}
-        reverting.write(str(tmp_path), host, reverting.LISTED, {"status": "ok", "reason": "", "answer": answer})
-    assert asked('revert_run: {state: reverted, report_dir: "{{ folder }}", run_id: %s, reverts: %s, hosts: [w1, w2]}' % (RUN, FORMER)) == ["w1"]
-    assert [(one.host, one.state) for one in reverting.outcomes(str(tmp_path), HOSTS)] == [("w1", "done")]
+        reverting.write(
+            str(tmp_path), host, reverting.LISTED, {"status": "ok", "reason": "", "answer": answer}
+        )
+    assert asked(
+        f'revert_run: {{state: reverted, report_dir: "{{{{ folder }}}}", run_id: {RUN}, reverts:'
+        f" {FORMER}, hosts: [w1, w2]}}"
+    ) == ["w1"]
+    assert [(one.host, one.state) for one in reverting.outcomes(str(tmp_path), HOSTS)] == [
+        ("w1", "done")
+    ]
 
 
 def test_it_repairs_nothing_more(asked, tmp_path):
-    """Nor is anything noted but the step that was under way: the folder may be another run's by then."""
-    steps = [Step(f"01-{host}", host, "KM101", "edit_manifest", 2, "x", "kube-scheduler", allowed=True, expect={"restart": "kubelet"}) for host in HOSTS]
+    """Nor is anything noted but the step that was under way.
+
+    The folder may be another run's by then.
+    """
+    steps = [
+        Step(
+            f"01-{host}",
+            host,
+            "KM101",
+            "edit_manifest",
+            2,
+            "x",
+            "kube-scheduler",
+            allowed=True,
+            expect={"restart": "kubelet"},
+        )
+        for host in HOSTS
+    ]
     (tmp_path / "plan.json").write_text(run_folder.plan_text(RUN, {}, steps))
     assert asked('apply_step: {id: "01-{{ item }}", report_dir: "{{ folder }}"}') == ["w1"]
-    assert [(step["id"], step["state"]) for step in run_folder.read_steps(str(tmp_path))] == [("01-w1", "done")]
+    assert [(step["id"], step["state"]) for step in run_folder.read_steps(str(tmp_path))] == [
+        ("01-w1", "done")
+    ]

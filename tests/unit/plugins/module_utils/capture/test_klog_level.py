@@ -1,13 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One level: raised and journalled, refused, lost on the way, put back, taken back, and asked over a real port."""
+"""One level: raised and journalled, refused, lost on the way, put back, taken back, and asked
+over a real port.
+"""
 
 import http.server
 import os
 import threading
 import time
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,12 +16,28 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import api_object_change as config_map, health_probe as prove, interrupted_changes as recover
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import klog_level as level
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import files as revert
+from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
+    klog_level as level,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    api_object_change as config_map,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    health_probe as prove,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    interrupted_changes as recover,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    files as revert,
+)
 from tests.unit.support.fake_verbosity import KUBELET, NEXT, RUN, SCHEDULER, Killed, Levels, digest
 from tests.unit.support.waiting import Clock
 
@@ -41,56 +58,119 @@ def present(node: Levels, number: int = 0, run_id: str = RUN) -> "str | None":
     return level.present(run_id, item["entry"], item["intent"], node.root)
 
 
-@pytest.mark.parametrize("real, parts, named", [
-    ("level:kube-scheduler", ("kube-scheduler", None), "kube-scheduler"), ("level:kube-apiserver", ("kube-apiserver", None), "kube-apiserver"),
-    ("level:kube-controller-manager", ("kube-controller-manager", None), "kube-controller-manager"),
-    ("level:kubelet/w1.example.org", ("kubelet", "w1.example.org"), "kubelet of w1.example.org"), ("level:kubelet/w", ("kubelet", "w"), "kubelet of w"),
-])
+@pytest.mark.parametrize(
+    ("real", "parts", "named"),
+    [
+        ("level:kube-scheduler", ("kube-scheduler", None), "kube-scheduler"),
+        ("level:kube-apiserver", ("kube-apiserver", None), "kube-apiserver"),
+        (
+            "level:kube-controller-manager",
+            ("kube-controller-manager", None),
+            "kube-controller-manager",
+        ),
+        (
+            "level:kubelet/w1.example.org",
+            ("kubelet", "w1.example.org"),
+            "kubelet of w1.example.org",
+        ),
+        ("level:kubelet/w", ("kubelet", "w"), "kubelet of w"),
+    ],
+)
 def test_whose_level_it_is(real: str, parts: tuple[str, "str | None"], named: str) -> None:
-    assert level.parts(real) == parts and level.named(real) == named
+    assert level.parts(real) == parts
+    assert level.named(real) == named
 
 
-@pytest.mark.parametrize("real", [
-    "level:kubelet/../x", "level:kubelet/w1/../../secrets", "level:kubelet/..", "level:kubelet/w1/proxy", "level:kubelet/w1?x=1", "level:kubelet/w1#",
-    "level:kubelet/w1\n", "level:kubelet/W1", "level:kubelet/", "level:kubelet", "level:kubelet/%2e%2e", "level:kubelet/w1-", "level:kube-proxy", "level:etcd",
-    "level:kube-scheduler/w1", "level:kube-scheduler\n", "xlevel:kube-scheduler", "levelXkube-scheduler", "/etc/passwd", "",
-])
+@pytest.mark.parametrize(
+    "real",
+    [
+        "level:kubelet/../x",
+        "level:kubelet/w1/../../secrets",
+        "level:kubelet/..",
+        "level:kubelet/w1/proxy",
+        "level:kubelet/w1?x=1",
+        "level:kubelet/w1#",
+        "level:kubelet/w1\n",
+        "level:kubelet/W1",
+        "level:kubelet/",
+        "level:kubelet",
+        "level:kubelet/%2e%2e",
+        "level:kubelet/w1-",
+        "level:kube-proxy",
+        "level:etcd",
+        "level:kube-scheduler/w1",
+        "level:kube-scheduler\n",
+        "xlevel:kube-scheduler",
+        "levelXkube-scheduler",
+        "/etc/passwd",
+        "",
+    ],
+)
 def test_what_names_no_level_is_never_asked_for(node: Levels, real: str) -> None:
     with pytest.raises(durable.ChangeError, match="names no log level"):
         node.up(real)
-    assert not node.asked and journal.open_entries(node.root) == []
+    assert not node.asked
+    assert journal.open_entries(node.root) == []
 
 
 def test_raised_and_put_back(node: Levels) -> None:
     seen: list[Any] = []
-    node.at_put = lambda real: seen.append([item["intent"]["real"] for item in journal.open_entries(node.root)])
+    node.at_put = lambda real: seen.append(
+        [item["intent"]["real"] for item in journal.open_entries(node.root)]
+    )
     assert node.up() == f"{RUN}/001-raise"
     assert seen == [[SCHEDULER]]  # the intent is on the disk before it is asked for
-    item, = journal.read_run(RUN, node.root)
-    assert item["end"]["result"] == "committed" and item["intent"]["path"] == "log level of kube-scheduler"
-    assert (item["intent"]["former"], item["intent"]["level"], item["intent"]["seconds"]) == ("2", "4", 60)
-    assert journal.former_bytes(item, node.root) == b"2" and item["intent"]["clock"][0] == durable.clock()[0]
-    assert node.levels[SCHEDULER] == 4 and node.raised() == [SCHEDULER] and present(node) == digest(4)
+    (item,) = journal.read_run(RUN, node.root)
+    assert item["end"]["result"] == "committed"
+    assert item["intent"]["path"] == "log level of kube-scheduler"
+    assert (item["intent"]["former"], item["intent"]["level"], item["intent"]["seconds"]) == (
+        "2",
+        "4",
+        60,
+    )
+    assert journal.former_bytes(item, node.root) == b"2"
+    assert item["intent"]["clock"][0] == durable.clock()[0]
+    assert node.levels[SCHEDULER] == 4
+    assert node.raised() == [SCHEDULER]
+    assert present(node) == digest(4)
     assert node.down() == f"{RUN}/002-restore"
-    assert node.levels[SCHEDULER] == 2 and node.raised() == [] and present(node) == present(node, 1) == digest(2)
-    assert journal.read_run(RUN, node.root)[1]["intent"]["what"] == "put back: log level of kube-scheduler"
-    assert node.results() == ["committed"] * 2 and list(node.puts()) == [(SCHEDULER, 4), (SCHEDULER, 2)]
+    assert node.levels[SCHEDULER] == 2
+    assert node.raised() == []
+    assert present(node) == present(node, 1) == digest(2)
+    assert (
+        journal.read_run(RUN, node.root)[1]["intent"]["what"]
+        == "put back: log level of kube-scheduler"
+    )
+    assert node.results() == ["committed"] * 2
+    assert list(node.puts()) == [
+        (SCHEDULER, 4),
+        (SCHEDULER, 2),
+    ]
 
 
 def test_levels_of_others_are_told_apart(node: Levels) -> None:
     node.up()
     node.up(KUBELET, 0, run_id=NEXT)
-    assert node.raised() == [SCHEDULER, KUBELET] and present(node, run_id=NEXT) == digest(4)
+    assert node.raised() == [SCHEDULER, KUBELET]
+    assert present(node, run_id=NEXT) == digest(4)
     item = level.raised(node.root)[0]
     with node.step().exclusive() as root_fd, level.Levels() as levels:
         level.put_back(levels, item, node.step(THIRD), root_fd)
-    assert node.raised() == [KUBELET] and present(node) == digest(2)
+    assert node.raised() == [KUBELET]
+    assert present(node) == digest(2)
 
 
-@pytest.mark.parametrize("code, text, word", [
-    (404, "404 page not found", "without profiling"), (404, "", "offers no /debug/flags/v"), (405, "debug endpoints are disabled.", "without profiling"),
-    (401, "Unauthorized", "does not let us"), (403, "Forbidden", "HTTP 403 Forbidden"), (500, "no", "HTTP 500"),
-])
+@pytest.mark.parametrize(
+    ("code", "text", "word"),
+    [
+        (404, "404 page not found", "without profiling"),
+        (404, "", "offers no /debug/flags/v"),
+        (405, "debug endpoints are disabled.", "without profiling"),
+        (401, "Unauthorized", "does not let us"),
+        (403, "Forbidden", "HTTP 403 Forbidden"),
+        (500, "no", "HTTP 500"),
+    ],
+)
 def test_what_is_not_offered(node: Levels, code: int, text: str, word: str) -> None:
     node.answers[SCHEDULER] = code, text
     with level.Levels() as levels, pytest.raises(level.LevelError, match=word):
@@ -98,7 +178,10 @@ def test_what_is_not_offered(node: Levels, code: int, text: str, word: str) -> N
     assert not list(node.puts())
 
 
-@pytest.mark.parametrize("real, word", [(KUBELET, "enableDebuggingHandlers"), ("level:kube-controller-manager", "before 1.23")])
+@pytest.mark.parametrize(
+    ("real", "word"),
+    [(KUBELET, "enableDebuggingHandlers"), ("level:kube-controller-manager", "before 1.23")],
+)
 def test_why_it_is_not_offered(node: Levels, real: str, word: str) -> None:
     node.answers[real] = 404, ""
     with level.Levels() as levels, pytest.raises(level.LevelError, match=word):
@@ -108,49 +191,74 @@ def test_why_it_is_not_offered(node: Levels, real: str, word: str) -> None:
 def test_offered_changes_nothing(node: Levels) -> None:
     with level.Levels() as levels:
         levels.offered(SCHEDULER)  # 406: the method alone is wrong
-    assert node.asked == [("GET", SCHEDULER, None)] and not os.path.exists(node.root)
+    assert node.asked == [("GET", SCHEDULER, None)]
+    assert not os.path.exists(node.root)
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 405])
 def test_a_no_changed_nothing(node: Levels, code: int) -> None:
     """nodes/proxy may be granted for get alone: what is refused must not stand open for ever."""
     node.answers[KUBELET] = code, "Forbidden"
-    with pytest.raises(level.LevelError, match=f"kubelet of w1 did not take level 4 .HTTP {code} Forbidden"):
+    with pytest.raises(
+        level.LevelError, match=f"kubelet of w1 did not take level 4 .HTTP {code} Forbidden"
+    ):
         node.up(KUBELET, 0)
-    item, = journal.read_run(RUN, node.root)
-    assert item["end"]["result"] == "not_done" and "did not take" in item["end"]["reason"] and node.raised() == [] and present(node) == digest(0)
+    (item,) = journal.read_run(RUN, node.root)
+    assert item["end"]["result"] == "not_done"
+    assert "did not take" in item["end"]["reason"]
+    assert node.raised() == []
+    assert present(node) == digest(0)
     assert revert.plan_revert(RUN, node.root) == []
 
 
-@pytest.mark.parametrize("answer", [(500, "error trying to reach service: EOF"), (503, ""), (408, ""), (200, "something else"), LOST])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (500, "error trying to reach service: EOF"),
+        (503, ""),
+        (408, ""),
+        (200, "something else"),
+        LOST,
+    ],
+)
 def test_an_answer_that_tells_nothing_leaves_it_open(node: Levels, answer: Any) -> None:
     node.answers[SCHEDULER] = answer
     with pytest.raises(level.LevelError):
         node.up()
-    assert node.results() == [None] and node.raised() == []
+    assert node.results() == [None]
+    assert node.raised() == []
     with pytest.raises(durable.ChangeError, match="KM902"):
         present(node)
-    pending, = recover.pending(node.root)
-    assert pending["state"] == "unknown" and "cannot be read back" in pending["error"] and pending["temp"] is None
-    one, = revert.revert(RUN, node.step(NEXT))
-    assert (one["result"], one["changed"]) == ("refused", False) and "KM902" in one["reason"]
+    (pending,) = recover.pending(node.root)
+    assert pending["state"] == "unknown"
+    assert "cannot be read back" in pending["error"]
+    assert pending["temp"] is None
+    (one,) = revert.revert(RUN, node.step(NEXT))
+    assert (one["result"], one["changed"]) == ("refused", False)
+    assert "KM902" in one["reason"]
     del node.answers[SCHEDULER]
-    ended, = recover.recover_all(node.step(NEXT))
-    assert (ended["result"], ended["sha256"]) == ("not_done", digest(2)) and node.levels[SCHEDULER] == 2
-    assert node.results() == ["not_done"] and present(node) == digest(2) and recover.pending(node.root) == []
+    (ended,) = recover.recover_all(node.step(NEXT))
+    assert (ended["result"], ended["sha256"]) == ("not_done", digest(2))
+    assert node.levels[SCHEDULER] == 2
+    assert node.results() == ["not_done"]
+    assert present(node) == digest(2)
+    assert recover.pending(node.root) == []
 
 
-@pytest.mark.parametrize("real, former", [(SCHEDULER, 2), (KUBELET, 0)])
+@pytest.mark.parametrize(("real", "former"), [(SCHEDULER, 2), (KUBELET, 0)])
 def test_killed_between_the_answer_and_the_record(node: Levels, real: str, former: int) -> None:
     node.killed = True
     with pytest.raises(Killed):
         node.up(real, former)
     node.killed = False
-    assert node.levels[real] == 4 and node.results() == [None]
+    assert node.levels[real] == 4
+    assert node.results() == [None]
     assert recover.recover_all(node.step(NEXT, check=True))[0]["result"] == "not_done"
-    assert node.levels[real] == 4 and node.results() == [None]  # check mode
+    assert node.levels[real] == 4
+    assert node.results() == [None]
     assert recover.recover_all(node.step(NEXT))[0]["result"] == "not_done"
-    assert node.levels[real] == former and node.results() == ["not_done"]
+    assert node.levels[real] == former
+    assert node.results() == ["not_done"]
     assert recover.recover_all(node.step(NEXT)) == []
 
 
@@ -161,12 +269,18 @@ def test_what_does_not_answer_stays_open_and_keeps_no_other_from_its_end(node: L
             node.up(real, former)
     del node.answers[SCHEDULER]
     first, second = recover.recover_all(node.step(NEXT))
-    assert (first["result"], second["result"]) == ("not_done", None) and "does not answer" in second["error"]
+    assert (first["result"], second["result"]) == (
+        "not_done",
+        None,
+    )
+    assert "does not answer" in second["error"]
     assert node.results() == ["not_done", None]
 
 
-@pytest.mark.parametrize("real, former", [(SCHEDULER, 2), (KUBELET, 0)])
-def test_a_putting_back_that_was_interrupted_never_raises_again(node: Levels, monkeypatch: pytest.MonkeyPatch, real: str, former: int) -> None:
+@pytest.mark.parametrize(("real", "former"), [(SCHEDULER, 2), (KUBELET, 0)])
+def test_a_putting_back_that_was_interrupted_never_raises_again(
+    node: Levels, monkeypatch: pytest.MonkeyPatch, real: str, former: int
+) -> None:
     node.up(real, former)
 
     def killed(dummy: Any) -> None:
@@ -175,18 +289,29 @@ def test_a_putting_back_that_was_interrupted_never_raises_again(node: Levels, mo
     with monkeypatch.context() as during, pytest.raises(Killed):
         during.setattr(journal.Entry, "commit", killed)
         node.down()
-    assert node.results() == ["committed", None] and node.raised() == [real]
+    assert node.results() == ["committed", None]
+    assert node.raised() == [real]
     assert recover.recover_all(node.step(NEXT))[0]["result"] == "not_done"
-    assert node.levels[real] == former and list(node.puts())[1:] == [(real, former)] * 2
+    assert node.levels[real] == former
+    assert list(node.puts())[1:] == [(real, former)] * 2
     node.down(NEXT)
-    assert node.raised() == [] and node.levels[real] == former
+    assert node.raised() == []
+    assert node.levels[real] == former
 
 
-@pytest.mark.parametrize("argv, wanted", [
-    (["kube-scheduler", "--v=3"], 3), (["kube-scheduler", "-v=1", "--v", "5"], 5), (["kube-scheduler"], 0), (["kube-scheduler", "--v=²"], 0),
-    (["kube-scheduler", "--v=-1"], 0),
-])
-def test_a_process_that_was_started_again_has_the_level_of_its_own_command_line(node: Levels, argv: list[str], wanted: int) -> None:
+@pytest.mark.parametrize(
+    ("argv", "wanted"),
+    [
+        (["kube-scheduler", "--v=3"], 3),
+        (["kube-scheduler", "-v=1", "--v", "5"], 5),
+        (["kube-scheduler"], 0),
+        (["kube-scheduler", "--v=²"], 0),
+        (["kube-scheduler", "--v=-1"], 0),
+    ],
+)
+def test_a_process_that_was_started_again_has_the_level_of_its_own_command_line(
+    node: Levels, argv: list[str], wanted: int
+) -> None:
     node.up()
     node.argv = argv
     node.down()
@@ -197,7 +322,8 @@ def test_a_process_that_is_gone_took_its_level_with_it(node: Levels) -> None:
     node.up()
     node.argv, asked = None, len(node.asked)
     node.down()
-    assert len(node.asked) == asked and node.raised() == []
+    assert len(node.asked) == asked
+    assert node.raised() == []
 
 
 def test_an_open_entry_of_a_process_that_is_gone_ends(node: Levels) -> None:
@@ -205,7 +331,8 @@ def test_an_open_entry_of_a_process_that_is_gone_ends(node: Levels) -> None:
     with pytest.raises(level.LevelError):
         node.up()
     node.argv, asked = None, len(node.asked)
-    assert recover.recover_all(node.step(NEXT))[0]["result"] == "not_done" and len(node.asked) == asked
+    assert recover.recover_all(node.step(NEXT))[0]["result"] == "not_done"
+    assert len(node.asked) == asked
 
 
 def test_what_cannot_be_put_back_stays_raised(node: Levels) -> None:
@@ -214,48 +341,71 @@ def test_what_cannot_be_put_back_stays_raised(node: Levels) -> None:
         node.answers[KUBELET] = answer
         with pytest.raises(level.LevelError):
             node.down()
-        assert node.raised() == [KUBELET] and node.results() == ["committed"]
+        assert node.raised() == [KUBELET]
+        assert node.results() == ["committed"]
 
 
 def test_taken_back_by_revert(node: Levels) -> None:
     node.up()
-    one, = revert.plan_revert(RUN, node.root)
-    assert (one["state"], one["path"], one["real"]) == ("restore", "log level of kube-scheduler", SCHEDULER)
-    assert (one["sha256_left"], one["sha256_former"], one["sha256_present"]) == (digest(4), digest(2), digest(4))
-    checked, = revert.revert(RUN, node.step(NEXT, check=True))
-    assert checked["result"] == "restored" and node.levels[SCHEDULER] == 4 and node.raised() == [SCHEDULER]
-    one, = revert.revert(RUN, node.step(NEXT))
+    (one,) = revert.plan_revert(RUN, node.root)
+    assert (one["state"], one["path"], one["real"]) == (
+        "restore",
+        "log level of kube-scheduler",
+        SCHEDULER,
+    )
+    assert (one["sha256_left"], one["sha256_former"], one["sha256_present"]) == (
+        digest(4),
+        digest(2),
+        digest(4),
+    )
+    (checked,) = revert.revert(RUN, node.step(NEXT, check=True))
+    assert checked["result"] == "restored"
+    assert node.levels[SCHEDULER] == 4
+    assert node.raised() == [SCHEDULER]
+    (one,) = revert.revert(RUN, node.step(NEXT))
     assert (one["result"], one["changed"], one["entry"]) == ("restored", True, f"{NEXT}/001-raise")
-    assert node.levels[SCHEDULER] == 2 and node.raised() == []
+    assert node.levels[SCHEDULER] == 2
+    assert node.raised() == []
     asked = len(node.asked)
-    one, = revert.revert(RUN, node.step(NEXT))
+    (one,) = revert.revert(RUN, node.step(NEXT))
     assert (one["result"], one["changed"]) == ("already", False)
-    one, = revert.revert(NEXT, node.step(THIRD))
-    assert (one["result"], one["changed"]) == ("kept", False) and "raised again by capture_logs only" in one["reason"]
-    assert len(node.asked) == asked and node.levels[SCHEDULER] == 2
+    (one,) = revert.revert(NEXT, node.step(THIRD))
+    assert (one["result"], one["changed"]) == (
+        "kept",
+        False,
+    )
+    assert "raised again by capture_logs only" in one["reason"]
+    assert len(node.asked) == asked
+    assert node.levels[SCHEDULER] == 2
     assert journal.list_runs(node.root)[1]["reverts"] == [RUN]
 
 
 def test_what_the_run_put_back_itself_is_already_there(node: Levels) -> None:
     node.up()
     node.down()
-    one, = revert.plan_revert(RUN, node.root)
-    assert one["state"] == "already" and len(one["entries"]) == 2 and one["sha256_present"] == one["sha256_former"] == digest(2)
+    (one,) = revert.plan_revert(RUN, node.root)
+    assert one["state"] == "already"
+    assert len(one["entries"]) == 2
+    assert one["sha256_present"] == one["sha256_former"] == digest(2)
 
 
 def test_a_level_raised_twice_by_one_run_is_put_back_once_more(node: Levels) -> None:
     node.up()
     node.down()
     node.up(to=5)
-    assert node.raised() == [SCHEDULER] and present(node, 2) == digest(5) and present(node) == digest(2)
+    assert node.raised() == [SCHEDULER]
+    assert present(node, 2) == digest(5)
+    assert present(node) == digest(2)
     assert revert.revert(RUN, node.step(NEXT))[0]["result"] == "restored"
-    assert node.levels[SCHEDULER] == 2 and node.raised() == []
+    assert node.levels[SCHEDULER] == 2
+    assert node.raised() == []
 
 
 def test_a_revert_that_is_not_answered_is_refused_and_can_be_tried_again(node: Levels) -> None:
     node.up()
     node.answers[SCHEDULER] = LOST
-    assert revert.revert(RUN, node.step(NEXT))[0]["result"] == "refused" and node.raised() == [SCHEDULER]
+    assert revert.revert(RUN, node.step(NEXT))[0]["result"] == "refused"
+    assert node.raised() == [SCHEDULER]
     del node.answers[SCHEDULER]
     assert revert.revert(RUN, node.step(NEXT))[0]["result"] == "restored"
 
@@ -300,8 +450,14 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def start(*answers: "tuple[int, str] | None", started: "float | None" = None) -> Serving:
         one = Serving(*answers)
         made.append(one)
-        monkeypatch.setattr(prove, "instances", lambda dummy: [SimpleNamespace(argv=["kube-scheduler"], started_at=started)])
-        monkeypatch.setattr(level.component_http, "doors", lambda *dummy: [("127.0.0.1", one.port, False)])
+        monkeypatch.setattr(
+            prove,
+            "instances",
+            lambda dummy: [SimpleNamespace(argv=["kube-scheduler"], started_at=started)],
+        )
+        monkeypatch.setattr(
+            level.component_http, "doors", lambda *dummy: [("127.0.0.1", one.port, False)]
+        )
         return one
 
     yield start
@@ -324,7 +480,9 @@ def test_get_over_the_wire_has_no_body(serve: Any) -> None:
     assert one.asked == [("GET", "/debug/flags/v", b"")]
 
 
-def test_a_component_that_has_just_started_is_asked_again(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_component_that_has_just_started_is_asked_again(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(level, "PATIENCE", 120)
     one = serve((403, "Forbidden"), (200, "successfully set"), started=time.time())
     with level.Levels() as levels:
@@ -336,24 +494,43 @@ def test_patience_ends(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     naps: list[float] = []
     clock = Clock()
     monkeypatch.setattr(level, "PATIENCE", 0.5)
-    monkeypatch.setattr(level, "time", SimpleNamespace(time=clock.time, monotonic=clock.monotonic, sleep=lambda seconds: naps.append(seconds) or (
-        clock.sleep(seconds) if len(naps) < 3 else pytest.fail("for ever"))))
+    monkeypatch.setattr(
+        level,
+        "time",
+        SimpleNamespace(
+            time=clock.time,
+            monotonic=clock.monotonic,
+            sleep=lambda seconds: (
+                naps.append(seconds)
+                or (clock.sleep(seconds) if len(naps) < 3 else pytest.fail("for ever"))
+            ),
+        ),
+    )
     one = serve((403, "Forbidden"), started=clock.now)
     with level.Levels() as levels, pytest.raises(level.LevelError, match="HTTP 403"):
         levels.put(SCHEDULER, 6)
-    assert len(one.asked) == 2 and naps == [1]
+    assert len(one.asked) == 2
+    assert naps == [1]
 
 
-@pytest.mark.parametrize("second, code", [((200, "successfully set"), 200), ((401, "no"), 401)])
-def test_certificates_are_tried_one_after_the_other(serve: Any, monkeypatch: pytest.MonkeyPatch, second: tuple[int, str], code: int) -> None:
+@pytest.mark.parametrize(("second", "code"), [((200, "successfully set"), 200), ((401, "no"), 401)])
+def test_certificates_are_tried_one_after_the_other(
+    serve: Any, monkeypatch: pytest.MonkeyPatch, second: tuple[int, str], code: int
+) -> None:
     one, used = serve((403, "Forbidden"), second), []
-    monkeypatch.setattr(level.component_http, "doors", lambda *dummy: [("127.0.0.1", one.port, True)])
+    monkeypatch.setattr(
+        level.component_http, "doors", lambda *dummy: [("127.0.0.1", one.port, True)]
+    )
     monkeypatch.setattr(level.tls, "context", lambda *pair: used.append(pair))
     with level.Levels() as levels:
         levels.certificates = [("/a", "/a.key"), ("/b", "/b.key")]
         found, text = levels._ask("kube-scheduler", None, "PUT", b"4")
-    assert found == code and used == [("/a", "/a.key"), ("/b", "/b.key")] and len(one.asked) == 2
-    assert text == ("successfully set" if code == 200 else "it refuses every certificate of this node")
+    assert found == code
+    assert used == [("/a", "/a.key"), ("/b", "/b.key")]
+    assert len(one.asked) == 2
+    assert text == (
+        "successfully set" if code == 200 else "it refuses every certificate of this node"
+    )
 
 
 def test_of_two_processes_the_youngest_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,39 +543,56 @@ def test_an_old_one_is_not(serve: Any, started: "float | None") -> None:
     one = serve((403, "Forbidden"), started=started)
     with level.Levels() as levels, pytest.raises(level.LevelError, match="HTTP 403") as error:
         levels.put(SCHEDULER, 6)
-    assert len(one.asked) == 1 and error.value.refused
+    assert len(one.asked) == 1
+    assert error.value.refused
 
 
 def test_a_lost_answer_is_no_refusal(serve: Any) -> None:
     one = serve(None)
-    with level.Levels() as levels, pytest.raises(level.LevelError, match="kube-scheduler does not answer at its port") as error:
+    with (
+        level.Levels() as levels,
+        pytest.raises(
+            level.LevelError, match="kube-scheduler does not answer at its port"
+        ) as error,
+    ):
         levels.put(SCHEDULER, 6)
-    assert not error.value.refused and len(one.asked) == 1
+    assert not error.value.refused
+    assert len(one.asked) == 1
 
 
 def test_no_escape_sequence_of_an_answer_is_passed_on(serve: Any) -> None:
     serve((400, "\x1b[31mno\r\nno"))
     with level.Levels() as levels, pytest.raises(level.LevelError) as error:
         levels.put(SCHEDULER, 6)
-    assert "\x1b" not in str(error.value) and "\n" not in str(error.value)
+    assert "\x1b" not in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_without_a_process_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prove, "instances", lambda dummy: [])
-    with level.Levels() as levels, pytest.raises(level.LevelError, match="no static pod of kube-scheduler runs on this host"):
+    with (
+        level.Levels() as levels,
+        pytest.raises(level.LevelError, match="no static pod of kube-scheduler runs on this host"),
+    ):
         levels.put(SCHEDULER, 6)
 
 
-@pytest.mark.parametrize("argv, doors", [
-    ([], [("127.0.0.1", 6443, True)]), (["--secure-port=16443", "--bind-address=0.0.0.0"], [("127.0.0.1", 16443, True)]),
-    (["--advertise-address=10.0.0.1"], [("127.0.0.1", 6443, True), ("10.0.0.1", 6443, True)]), (["--secure-port=x"], []),
-])
+@pytest.mark.parametrize(
+    ("argv", "doors"),
+    [
+        ([], [("127.0.0.1", 6443, True)]),
+        (["--secure-port=16443", "--bind-address=0.0.0.0"], [("127.0.0.1", 16443, True)]),
+        (["--advertise-address=10.0.0.1"], [("127.0.0.1", 6443, True), ("10.0.0.1", 6443, True)]),
+        (["--secure-port=x"], []),
+    ],
+)
 def test_where_an_api_server_is_asked(argv: list[str], doors: list[tuple[str, int, bool]]) -> None:
     assert level.component_http.doors("kube-apiserver", argv) == doors
 
 
 def test_a_kubelet_is_asked_through_one_door_to_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
     import contextlib
+
     opened, asked = [], []
 
     @contextlib.contextmanager
@@ -418,24 +612,50 @@ def test_a_kubelet_is_asked_through_one_door_to_the_api(monkeypatch: pytest.Monk
     with level.Levels({"kubectl": "/x"}) as levels:
         levels.put(KUBELET, 4)
         levels.put("level:kubelet/w2", 5)
-        with pytest.raises(level.LevelError, match="the kubelet of w1 cannot be asked through the API") as error:
+        with pytest.raises(
+            level.LevelError, match="the kubelet of w1 cannot be asked through the API"
+        ) as error:
             levels.put(KUBELET, 4)
-    assert not error.value.refused and opened == [({"kubectl": "/x"}, False), "closed"]
-    assert asked[:2] == [("PUT", "/api/v1/nodes/w1/proxy/debug/flags/v", b"4"), ("PUT", "/api/v1/nodes/w2/proxy/debug/flags/v", b"5")]
+    assert not error.value.refused
+    assert opened == [({"kubectl": "/x"}, False), "closed"]
+    assert asked[:2] == [
+        ("PUT", "/api/v1/nodes/w1/proxy/debug/flags/v", b"4"),
+        ("PUT", "/api/v1/nodes/w2/proxy/debug/flags/v", b"5"),
+    ]
 
 
-@pytest.mark.parametrize(("argv", "level"), [
-    (["kubelet", "-v6"], 6), (["kubelet", "-v=5"], 5), (["kubelet", "--v", "3"], 3), (["kubelet", "--v=1", "-v2"], 2), (["kubelet", "--v=0"], 0),
-    (["kubelet"], None), (["kubelet", "--version"], None), (["kubelet", "--v=x"], 0), (["kubelet", "--v=" + "9" * 5000], 0), ([7, None], None),
-])
+@pytest.mark.parametrize(
+    ("argv", "level"),
+    [
+        (["kubelet", "-v6"], 6),
+        (["kubelet", "-v=5"], 5),
+        (["kubelet", "--v", "3"], 3),
+        (["kubelet", "--v=1", "-v2"], 2),
+        (["kubelet", "--v=0"], 0),
+        (["kubelet"], None),
+        (["kubelet", "--version"], None),
+        (["kubelet", "--v=x"], 0),
+        (["kubelet", "--v=" + "9" * 5000], 0),
+        ([7, None], None),
+    ],
+)
 def test_the_level_that_a_command_line_sets(argv: Any, level: "int | None") -> None:
     assert levels_of(argv) == level
 
 
-def test_a_node_that_is_gone_took_its_level_with_it(node: Levels, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API server's own 404 names the Node; the kubelet's, which offers no such endpoint, does not."""
+def test_a_node_that_is_gone_took_its_level_with_it(
+    node: Levels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API server's own 404 names the Node.
+
+    The kubelet's, which offers no such endpoint, does not.
+    """
+
     class Api:
-        text_of = '{"kind":"Status","message":"nodes \\"w1\\" not found","reason":"NotFound","details":{"name":"w1","kind":"nodes"},"code":404}'
+        text_of = (
+            '{"kind":"Status","message":"nodes \\"w1\\" not'
+            ' found","reason":"NotFound","details":{"name":"w1","kind":"nodes"},"code":404}'
+        )
 
         def text(self, *dummy: Any) -> "tuple[int, str]":
             return 404, self.text_of
@@ -449,4 +669,5 @@ def test_a_node_that_is_gone_took_its_level_with_it(node: Levels, monkeypatch: p
     Api.text_of = "404 page not found"
     with pytest.raises(level.LevelError) as told:
         level._put(levels, {"real": KUBELET, "former": "0", "level": "4", "reverts": None})
-    assert not isinstance(told.value, level.NodeGone) and told.value.refused
+    assert not isinstance(told.value, level.NodeGone)
+    assert told.value.refused

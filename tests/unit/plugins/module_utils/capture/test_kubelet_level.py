@@ -1,28 +1,66 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A kubelet's level by a restart: guarded, proven by the new process, back where it is not; systemd and the kubelet are stand-ins."""
+"""A kubelet's level by a restart: guarded, proven by the new process, back where it is not.
+
+Systemd and the kubelet are stand-ins.
+"""
 
 import contextlib
 import json
 import os
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, kubelet_restart, interrupted_changes as recover, recovery as resume
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, raised_levels as level_raised, verbosity_expiry as level_time, lock, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import kubelet_level, level_by_restart as level_restart
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import files as revert, run as revert_run
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, files
+from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
+    kubelet_level,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
+    level_by_restart as level_restart,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import journal as collector
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    journal as collector,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    raised_levels as level_raised,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    verbosity_expiry as level_time,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    interrupted_changes as recover,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    kubelet_restart,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    recovery as resume,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    files as revert,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    run as revert_run,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, files
 from tests.unit.support.fake_kubelet_verbosity import FIRST, NEXT, RUN, Node
 from tests.unit.support.waiting import Clock
 
@@ -44,21 +82,34 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     made = Node(tmp_path, monkeypatch)
     before = made.env.read_bytes()
     yield made
-    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")] and len(before) == len(made.env.read_bytes())
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    assert len(before) == len(made.env.read_bytes())
 
 
 def test_it_is_raised_and_taken_back(node: Node) -> None:
     before = node.env.read_bytes()
     assert node.raise_level() == ("proven", "")
-    assert node.argv[-1] == "--v=4" and node.env.read_bytes() == before.replace(b"--v=2", b"--v=4") and node.commands == ["restart"]
-    assert node.left() == ["kubelet"] and node.record()["seen"] == {"pid": FIRST + 1, "ticks": (FIRST + 1) * 10}
+    assert node.argv[-1] == "--v=4"
+    assert node.env.read_bytes() == before.replace(b"--v=2", b"--v=4")
+    assert node.commands == ["restart"]
+    assert node.left() == ["kubelet"]
+    assert node.record()["seen"] == {
+        "pid": FIRST + 1,
+        "ticks": (FIRST + 1) * 10,
+    }
     done = node.revert()
-    assert [(one["component"], one["proven"]) for one in done["components"]] == [("kubelet", True)] and done["error"] is None, done
-    assert node.env.read_bytes() == before and node.argv[-1] == "--v=2" and node.left() == []
+    assert [(one["component"], one["proven"]) for one in done["components"]] == [
+        ("kubelet", True)
+    ] and done["error"] is None, done
+    assert node.env.read_bytes() == before
+    assert node.argv[-1] == "--v=2"
+    assert node.left() == []
     assert node.revert("20261121T110000Z-777777")["components"] == []
 
 
-def test_an_end_that_is_not_recorded_makes_no_failure_of_what_was_done(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_that_is_not_recorded_makes_no_failure_of_what_was_done(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = node.env.read_bytes()
 
     def full(*dummy: Any, **more: Any) -> None:
@@ -67,64 +118,106 @@ def test_an_end_that_is_not_recorded_makes_no_failure_of_what_was_done(node: Nod
     with monkeypatch.context() as patch:
         patch.setattr(proof, "end", full)
         state, why = node.raise_level()
-        assert state == "proven" and why.startswith("how it ended was not recorded: no space") and node.argv[-1] == "--v=4" and node.left() == ["kubelet"]
+        assert state == "proven"
+        assert why.startswith("how it ended was not recorded: no space")
+        assert node.argv[-1] == "--v=4"
+        assert node.left() == ["kubelet"]
     proof.end(RUN, "raise-kubelet", proof.PROVEN, root=node.root)
     monkeypatch.setattr(proof, "end", full)
     done = node.revert()
-    assert [(one["path"], one["result"]) for one in done["paths"]] == [(str(node.env), "restored")] and done["error"] is None, done
+    assert [(one["path"], one["result"]) for one in done["paths"]] == [
+        (str(node.env), "restored")
+    ] and done["error"] is None, done
     (one,) = done["components"]
-    assert one["proven"] is True and one["reason"].startswith("how it ended was not recorded: no space") and "KM902" in one["reason"]
-    assert node.env.read_bytes() == before and node.argv[-1] == "--v=2"
+    assert one["proven"] is True
+    assert one["reason"].startswith("how it ended was not recorded: no space")
+    assert "KM902" in one["reason"]
+    assert node.env.read_bytes() == before
+    assert node.argv[-1] == "--v=2"
 
 
 def test_files_of_our_own_go_with_their_folders(node: Node) -> None:
     (node.path / "two").mkdir()
     assert node.raise_level(node.beside()) == ("proven", "")
     assert node.commands == ["daemon-reload", "restart"]
-    assert oct((node.path / "one" / "made").stat().st_mode)[-3:] == "600" and oct((node.path / "two" / "made").stat().st_mode)[-3:] == "644"
-    assert node.revert()["error"] is None and node.commands == ["daemon-reload", "restart"] * 2
-    assert not (node.path / "one" / "made").exists() and not (node.path / "two" / "made").exists()
+    assert oct((node.path / "one" / "made").stat().st_mode)[-3:] == "600"
+    assert oct((node.path / "two" / "made").stat().st_mode)[-3:] == "644"
+    assert node.revert()["error"] is None
+    assert node.commands == ["daemon-reload", "restart"] * 2
+    assert not (node.path / "one" / "made").exists()
+    assert not (node.path / "two" / "made").exists()
 
 
-@pytest.mark.parametrize(("change", "word"), [
-    (lambda node: node.unit.update(name="k3s.service"), "does not run as kubelet.service"),
-    (lambda node: node.unit.update(active_state="failed"), "does not run"),
-    (lambda node: setattr(node, "healthy", False), "is not healthy"), (lambda node: node.unit.update(need_daemon_reload=True), "pending_changes"),
-    (lambda node: node.unit.update(environment_files=[{"path": "/e", "mtime": 2000.0}]), "/e is newer than the process"),
-])
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda node: node.unit.update(name="k3s.service"), "does not run as kubelet.service"),
+        (lambda node: node.unit.update(active_state="failed"), "does not run"),
+        (lambda node: setattr(node, "healthy", False), "is not healthy"),
+        (lambda node: node.unit.update(need_daemon_reload=True), "pending_changes"),
+        (
+            lambda node: node.unit.update(environment_files=[{"path": "/e", "mtime": 2000.0}]),
+            "/e is newer than the process",
+        ),
+    ],
+)
 def test_what_forbids_the_restart_changes_nothing(node: Node, change: Any, word: str) -> None:
     before, step = node.env.read_bytes(), node.step()
     change(node)
     state, why = node.raise_level(step)
-    assert state == "not_done" and word in why and node.env.read_bytes() == before and node.commands == [] and node.left() == []
+    assert state == "not_done"
+    assert word in why
+    assert node.env.read_bytes() == before
+    assert node.commands == []
+    assert node.left() == []
 
 
 def test_another_process_than_the_plans_is_left_alone(node: Node) -> None:
     step = node.step()
     node.pid += 7
-    assert "the evidence is old" in node.raise_level(step)[1] and node.commands == []
+    assert "the evidence is old" in node.raise_level(step)[1]
+    assert node.commands == []
 
 
-@pytest.mark.parametrize(("held", "word"), [({"uid-1"}, "pods with devices run on w1 (uid-1)"), (None, "cannot be told")])
-def test_devices_forbid_it_unless_allowed(node: Node, monkeypatch: pytest.MonkeyPatch, held: Any, word: str) -> None:
+@pytest.mark.parametrize(
+    ("held", "word"), [({"uid-1"}, "pods with devices run on w1 (uid-1)"), (None, "cannot be told")]
+)
+def test_devices_forbid_it_unless_allowed(
+    node: Node, monkeypatch: pytest.MonkeyPatch, held: Any, word: str
+) -> None:
     monkeypatch.setattr(devices, "running", lambda: held)
     state, why = node.raise_level()
-    assert state == "not_done" and word in why and "kubemend_allow=kubelet_restart" in why and node.commands == []
+    assert state == "not_done"
+    assert word in why
+    assert "kubemend_allow=kubelet_restart" in why
+    assert node.commands == []
     assert node.raise_level({**node.step(), "guard": {"allow": ["kubelet_restart"]}})[0] == "proven"
     done = node.revert()
-    assert word in done["paths"][0]["reason"] and node.left() == ["kubelet"]  # a revert needs it too
-    assert node.revert("20261121T110000Z-777777", allow=["kubelet_restart"])["components"][0]["proven"] is True
+    # a revert needs it too
+    assert word in done["paths"][0]["reason"]
+    assert node.left() == ["kubelet"]
+    assert (
+        node.revert("20261121T110000Z-777777", allow=["kubelet_restart"])["components"][0]["proven"]
+        is True
+    )
 
 
-def test_a_check_of_the_way_back_asks_the_same_guard(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_of_the_way_back_asks_the_same_guard(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.raise_level()
     params = {"state": "listed", "run_id": NEXT, "reverts": RUN, "root": node.root, "host": "w1"}
     assert revert_run.run(params)["guards"] == [{"component": "kubelet", "refused": None}]
     monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
-    one, = revert_run.run(params)["guards"]
-    assert "pods with devices run on w1 (uid-1)" in one["refused"] and node.commands == ["restart"] and node.left() == ["kubelet"]
-    assert revert_run.run({**params, "allow": ["kubelet_restart"]})["guards"] == [{"component": "kubelet", "refused": None}]
-    assert len(revert_run.run({**params, "reverts": "last"})["guards"]) == 1 and revert_run.run({**params, "reverts": NEXT})["guards"] == []
+    (one,) = revert_run.run(params)["guards"]
+    assert "pods with devices run on w1 (uid-1)" in one["refused"]
+    assert node.commands == ["restart"]
+    assert node.left() == ["kubelet"]
+    assert revert_run.run({**params, "allow": ["kubelet_restart"]})["guards"] == [
+        {"component": "kubelet", "refused": None}
+    ]
+    assert len(revert_run.run({**params, "reverts": "last"})["guards"]) == 1
+    assert revert_run.run({**params, "reverts": NEXT})["guards"] == []
     assert "guards" not in revert_run.run({"state": "listed", "root": node.root})
 
 
@@ -134,59 +227,89 @@ def test_a_process_that_is_not_as_it_should_be_is_taken_back(node: Node) -> None
     step = node.step()
     node.argv = [*node.argv, "--v=0"]
     state, why = node.raise_level(step)
-    assert state == "rolled_back" and "runs at level 0, not 4" in why and node.env.read_bytes() == before and node.left() == []
+    assert state == "rolled_back"
+    assert "runs at level 0, not 4" in why
+    assert node.env.read_bytes() == before
+    assert node.left() == []
 
 
 def test_other_arguments_than_before_are_no_proof(node: Node) -> None:
     node.more = ["--new"]
     state, why = node.raise_level()
-    assert state == "failed" and "does not run with the former command line beside its level" in why and "did not come back" in why
+    assert state == "failed"
+    assert "does not run with the former command line beside its level" in why
+    assert "did not come back" in why
 
 
 def test_a_kubelet_that_does_not_start_again(node: Node) -> None:
     node.deaf = True
     state, why = node.raise_level()
-    assert state == "failed" and "the former process" in why and "look at journalctl -u kubelet on w1" in why
+    assert state == "failed"
+    assert "the former process" in why
+    assert "look at journalctl -u kubelet on w1" in why
     assert b"--v=2" in node.env.read_bytes()
 
 
-def test_one_that_ends_again_and_again_is_given_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_ends_again_and_again_is_given_up(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kubelet_restart, "SECONDS", 30)
     systemctl = node._systemctl
 
     def dying(*words: str) -> None:
         systemctl(*words)
         node.dies = 6 if node.argv[-1] == "--v=4" else 0
+
     monkeypatch.setattr(kubelet_restart, "_systemctl", dying)
     state, why = node.raise_level()
-    assert state == "rolled_back" and "it ended again 3 times" in why and node.argv[-1] == "--v=2"
+    assert state == "rolled_back"
+    assert "it ended again 3 times" in why
+    assert node.argv[-1] == "--v=2"
 
 
 def test_systemctl_that_hangs(node: Node) -> None:
     node.fails = "restart"
     state, why = node.raise_level()
-    assert state == "failed" and "it could not be restarted (systemctl did not end within 60 s)" in why and b"--v=2" in node.env.read_bytes()
+    assert state == "failed"
+    assert "it could not be restarted (systemctl did not end within 60 s)" in why
+    assert b"--v=2" in node.env.read_bytes()
 
 
 def test_a_file_that_changed_meanwhile(node: Node) -> None:
     step = node.beside()
     node.env.write_text('KUBE_LOG_LEVEL="--v=3"\nOTHER=1\n')
     state, why = node.raise_level(step)
-    assert state == "not_done" and "no longer what evidence said" in why and node.commands == [] and node.left() == []
-    assert not (node.path / "one" / "made").exists() and "--v=3" in node.env.read_text()
+    assert state == "not_done"
+    assert "no longer what evidence said" in why
+    assert node.commands == []
+    assert node.left() == []
+    assert not (node.path / "one" / "made").exists()
+    assert "--v=3" in node.env.read_text()
 
 
-def test_a_swap_that_would_keep_it_from_starting(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_swap_that_would_keep_it_from_starting(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = files.text
-    monkeypatch.setattr(files, "text", lambda path, *more: "Filename Type\n/swapfile file 1 0 -2\n" if path == "/proc/swaps" else text(path, *more))
+    monkeypatch.setattr(
+        files,
+        "text",
+        lambda path, *more: (
+            "Filename Type\n/swapfile file 1 0 -2\n" if path == "/proc/swaps" else text(path, *more)
+        ),
+    )
     state, why = node.raise_level()
-    assert state == "not_done" and "swap is on (/swapfile)" in why and node.commands == []
+    assert state == "not_done"
+    assert "swap is on (/swapfile)" in why
+    assert node.commands == []
     node.config = {"path": "/c", "text": "failSwapOn: false\n", "mtime": 1.0}
     assert node.raise_level({**node.step(), "id": "raise-kubelet-2"})[0] == "proven"
     node.revert()
 
 
-def test_a_reload_of_ours_that_never_came_is_nobody_elses_change(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reload_of_ours_that_never_came_is_nobody_elses_change(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dropin = node.path / "kubelet.service.d" / "zz-kubemend.conf"
     step = node.beside()
     step["change"]["files"][0]["path"] = str(dropin)
@@ -194,7 +317,8 @@ def test_a_reload_of_ours_that_never_came_is_nobody_elses_change(node: Node, mon
     node.unit.update(drop_in_paths=["/proc/self/status", str(dropin)])
     dropin.unlink()  # taken away by one that was killed before it told systemd
     node.unit.update(need_daemon_reload=True)
-    assert node.revert()["components"][0]["proven"] is True and node.left() == []
+    assert node.revert()["components"][0]["proven"] is True
+    assert node.left() == []
 
 
 def test_but_somebody_elses_is(node: Node) -> None:
@@ -204,32 +328,48 @@ def test_but_somebody_elses_is(node: Node) -> None:
     node.raise_level(step)
     node.unit.update(drop_in_paths=["/etc/gone.conf"], need_daemon_reload=True)
     done = node.revert()
-    assert "pending_changes" in done["paths"][0]["reason"] and node.left() == ["kubelet"]
+    assert "pending_changes" in done["paths"][0]["reason"]
+    assert node.left() == ["kubelet"]
     node.unit.update(need_daemon_reload=False)
     node.revert("20261121T110000Z-777777")
 
 
-@pytest.mark.parametrize(("said", "fails"), [("systemctl: it said nothing", False), ("systemctl: Warning: The unit file changed on disk.", False),
-                                             ("systemctl: Failed to restart kubelet.service: Unit is masked.", True)])
+@pytest.mark.parametrize(
+    ("said", "fails"),
+    [
+        ("systemctl: it said nothing", False),
+        ("systemctl: Warning: The unit file changed on disk.", False),
+        ("systemctl: Failed to restart kubelet.service: Unit is masked.", True),
+    ],
+)
 def test_what_systemctl_says(monkeypatch: pytest.MonkeyPatch, said: str, fails: bool) -> None:
     def run(argv: Any, **dummy: Any) -> str:
         raise command.Silent(said)
+
     monkeypatch.setattr(command, "run", run)
     with pytest.raises(command.CommandError) if fails else contextlib.suppress():
         kubelet_restart.restart(True)
 
 
-def test_no_reload_beside_devices_although_the_kubelet_is_stopped(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_reload_beside_devices_although_the_kubelet_is_stopped(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.raise_level(node.beside())
     node.pid = 0
     monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
     done = node.revert()
-    assert "pods with devices run" in done["paths"][0]["reason"] and node.commands == ["daemon-reload", "restart"]
+    assert "pods with devices run" in done["paths"][0]["reason"]
+    assert node.commands == [
+        "daemon-reload",
+        "restart",
+    ]
     monkeypatch.setattr(devices, "running", set)
     node.revert("20261121T110000Z-777777")
 
 
-def test_one_that_starts_between_the_look_and_the_write(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_starts_between_the_look_and_the_write(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.raise_level()
     there, node.pid = node.pid, 0
     load = kubelet_restart.load
@@ -237,15 +377,19 @@ def test_one_that_starts_between_the_look_and_the_write(node: Node, monkeypatch:
     def meanwhile(reload_units: bool) -> None:
         load(reload_units)
         node.pid = node.pid or there + 1  # systemd started it, with what is taken back now
+
     monkeypatch.setattr(kubelet_restart, "load", meanwhile)
-    assert node.revert()["components"][0]["proven"] is True and node.argv[-1] == "--v=2"
+    assert node.revert()["components"][0]["proven"] is True
+    assert node.argv[-1] == "--v=2"
 
 
 def test_somebody_elses_change_is_not_taken_back(node: Node) -> None:
     node.raise_level()
     node.env.write_text('KUBE_LOG_LEVEL="--v=7"\nOTHER=1\n')
     done = node.revert()
-    assert done["paths"][0]["result"] == "refused" and "decide by hand" in done["paths"][0]["reason"] and "--v=7" in node.env.read_text()
+    assert done["paths"][0]["result"] == "refused"
+    assert "decide by hand" in done["paths"][0]["reason"]
+    assert "--v=7" in node.env.read_text()
     assert node.commands == ["restart"]
 
 
@@ -253,45 +397,84 @@ def test_a_kubelet_that_is_stopped_is_not_started(node: Node) -> None:
     node.raise_level()
     node.pid = 0
     done = node.revert()
-    assert (done["components"][0]["proven"], done["error"]) == (None, None) and "did not run at level 4" in done["components"][0]["reason"]
-    assert b"--v=2" in node.env.read_bytes() and node.commands == ["restart"] and node.left() == []
+    assert (done["components"][0]["proven"], done["error"]) == (
+        None,
+        None,
+    )
+    assert "did not run at level 4" in done["components"][0]["reason"]
+    assert b"--v=2" in node.env.read_bytes()
+    assert node.commands == ["restart"]
+    assert node.left() == []
 
 
 def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:
-    """As after a reboot of what lies under /run, had the process outlived it; or whoever put them back was killed."""
+    """As after a reboot of what lies under /run, had the process outlived it.
+
+    Or whoever put them back was killed.
+    """
     node.raise_level()
     node.env.write_text('KUBE_LOG_LEVEL="--v=2"\nOTHER=1\n')
-    assert node.left() == ["kubelet"] and kubelet_level.unfinished(node.record())
-    assert node.revert()["components"][0]["proven"] is True and node.argv[-1] == "--v=2" and node.left() == []
+    assert node.left() == ["kubelet"]
+    assert kubelet_level.unfinished(node.record())
+    assert node.revert()["components"][0]["proven"] is True
+    assert node.argv[-1] == "--v=2"
+    assert node.left() == []
 
 
 def test_one_that_was_restarted_since_needs_nothing(node: Node) -> None:
     node.raise_level()
     node.env.write_text('KUBE_LOG_LEVEL="--v=2"\nOTHER=1\n')
     node._systemctl("restart")
-    assert node.left() == [] and node.revert()["components"] == []
+    assert node.left() == []
+    assert node.revert()["components"] == []
 
 
 @pytest.mark.parametrize("loaded", [True, False])
 def test_interrupted_it_is_taken_back(node: Node, loaded: bool) -> None:
-    """Killed after the write, before or after the restart: whoever recovers puts back the file, and restarts what runs with it."""
+    """Killed after the write, before or after the restart.
+
+    Whoever recovers puts back the file, and restarts what runs with it.
+    """
     node.raise_level()
     if not loaded:
         node.pid, node.argv = FIRST, ["/usr/bin/kubelet", "--config=/c", "--v=2"]
     node.forget_proof()
-    assert node.left() == ["kubelet"] and [one["step"] for one in proof.unproven(node.root)] == ["raise-kubelet"]
-    done = apply_step.work({"run_id": NEXT, "root": node.root, "lock": None, "step": {"id": "recover", "remedy": "recover", "host": "w1"}})
+    assert node.left() == ["kubelet"]
+    assert [one["step"] for one in proof.unproven(node.root)] == ["raise-kubelet"]
+    done = apply_step.work(
+        {
+            "run_id": NEXT,
+            "root": node.root,
+            "lock": None,
+            "step": {"id": "recover", "remedy": "recover", "host": "w1"},
+        }
+    )
     assert done["state"] == "done", done
-    assert node.record()["state"] == "rolled_back" and b"--v=2" in node.env.read_bytes() and node.argv[-1] == "--v=2"
-    assert node.commands == ["restart"] * (2 if loaded else 1) and node.left() == [] and proof.unproven(node.root) == []
+    assert node.record()["state"] == "rolled_back"
+    assert b"--v=2" in node.env.read_bytes()
+    assert node.argv[-1] == "--v=2"
+    assert node.commands == ["restart"] * (2 if loaded else 1)
+    assert node.left() == []
+    assert proof.unproven(node.root) == []
 
 
-def test_interrupted_where_it_may_not_restart_it_waits(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_where_it_may_not_restart_it_waits(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.raise_level()
     node.forget_proof()
     monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
-    done = apply_step.work({"run_id": NEXT, "root": node.root, "lock": None, "step": {"id": "recover", "remedy": "recover", "host": "w1"}})
-    assert done["state"] == "failed" and "pods with devices run" in done["reason"] and [one["step"] for one in proof.unproven(node.root)] == ["raise-kubelet"]
+    done = apply_step.work(
+        {
+            "run_id": NEXT,
+            "root": node.root,
+            "lock": None,
+            "step": {"id": "recover", "remedy": "recover", "host": "w1"},
+        }
+    )
+    assert done["state"] == "failed"
+    assert "pods with devices run" in done["reason"]
+    assert [one["step"] for one in proof.unproven(node.root)] == ["raise-kubelet"]
     assert b"--v=4" in node.env.read_bytes()
 
 
@@ -301,21 +484,34 @@ def test_a_revert_that_was_interrupted_is_finished(node: Node) -> None:
     node.forget_proof("revert-kubelet", NEXT)
     node.argv[-1] = "--v=4"
     assert recover.pending(node.root) == []
-    done = apply_step.work({"run_id": "20261121T110000Z-777777", "root": node.root, "lock": None, "step": {"id": "recover", "remedy": "recover", "host": "w1"}})
-    assert done["state"] == "done" and node.argv[-1] == "--v=2" and proof.unproven(node.root) == []
+    done = apply_step.work(
+        {
+            "run_id": "20261121T110000Z-777777",
+            "root": node.root,
+            "lock": None,
+            "step": {"id": "recover", "remedy": "recover", "host": "w1"},
+        }
+    )
+    assert done["state"] == "done"
+    assert node.argv[-1] == "--v=2"
+    assert proof.unproven(node.root) == []
 
 
 def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:
     node.raise_level()
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
     assert level_restart.take_back(step, 1) == [("kubelet", "restored", "")]
-    assert level_restart.take_back(step, 2) == [] and node.argv[-1] == "--v=2"
+    assert level_restart.take_back(step, 2) == []
+    assert node.argv[-1] == "--v=2"
 
 
 def levels(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What evidence says is still raised."""
     monkeypatch.setattr(collector, "ROOT", node.root)
-    return [(one["overdue"], one["by_hand"]) for one in collector.collect(spec.Context({}, [], {}))["levels"]]
+    return [
+        (one["overdue"], one["by_hand"])
+        for one in collector.collect(spec.Context({}, [], {}))["levels"]
+    ]
 
 
 def edit(node: Node, old: str, new: str, restarts: bool) -> None:
@@ -324,41 +520,86 @@ def edit(node: Node, old: str, new: str, restarts: bool) -> None:
         node._systemctl("restart")
 
 
-@pytest.mark.parametrize(("states", "unproven", "ours"), [
-    ((revert.RESTORE,), False, True), ((revert.OPEN,), False, True), ((revert.ALREADY,), True, True), ((revert.ALREADY, revert.OPEN), False, True),
-    ((revert.ALREADY,), False, False), ((revert.UNDONE,), False, False), ((), True, True), ((), False, False)])
-def test_what_keeps_a_level_up(node: Node, monkeypatch: pytest.MonkeyPatch, states: Any, unproven: bool, ours: bool) -> None:
-    """Bytes that can come back, a change that was interrupted, a step without a proof: each of them by itself."""
+@pytest.mark.parametrize(
+    ("states", "unproven", "ours"),
+    [
+        ((revert.RESTORE,), False, True),
+        ((revert.OPEN,), False, True),
+        ((revert.ALREADY,), True, True),
+        ((revert.ALREADY, revert.OPEN), False, True),
+        ((revert.ALREADY,), False, False),
+        ((revert.UNDONE,), False, False),
+        ((), True, True),
+        ((), False, False),
+    ],
+)
+def test_what_keeps_a_level_up(
+    node: Node, monkeypatch: pytest.MonkeyPatch, states: Any, unproven: bool, ours: bool
+) -> None:
+    """Bytes that can come back, a change that was interrupted, a step without a proof.
+
+    Each of them by itself.
+    """
     node.raise_level()
     node.pid += 1  # the process that was raised is gone: it would keep it up by itself
-    monkeypatch.setattr(revert, "plan_revert", lambda run_id, root: [{"path": str(node.env), "state": state} for state in states])
+    monkeypatch.setattr(
+        revert,
+        "plan_revert",
+        lambda run_id, root: [{"path": str(node.env), "state": state} for state in states],
+    )
     monkeypatch.setattr(proof, "unproven", lambda root: [node.record()] if unproven else [])
-    assert node.left() == (["kubelet"] if ours else []) and level_raised.edited(RUN, node.root) == []
+    assert node.left() == (["kubelet"] if ours else [])
+    assert level_raised.edited(RUN, node.root) == []
 
 
 @pytest.mark.parametrize("restarts", [True, False])
-def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(node: Node, monkeypatch: pytest.MonkeyPatch, restarts: bool) -> None:
-    """Neither of our bytes are there any more; the edit kept our argument: whoever asks hears of it, and the service ends all the same."""
+def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(
+    node: Node, monkeypatch: pytest.MonkeyPatch, restarts: bool
+) -> None:
+    """Neither of our bytes are there any more; the edit kept our argument.
+
+    Whoever asks hears of it, and the service ends all the same.
+    """
     node.raise_level()
     edit(node, "OTHER=1", "OTHER=2", restarts)
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
     told = f"{node.env} was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
     assert level_restart.take_back(step, 1) == [("kubelet", "by_hand", told)]
-    assert node.left() == [] and lock.read(node.root) is None  # no service tries it for ever
-    assert levels(node, monkeypatch) == [(True, told)] and "OTHER=2" in node.env.read_text()
-    done = apply_step.work({"run_id": NEXT, "root": node.root, "lock": None, "step": {"id": "restore", "remedy": "restore_levels", "host": "w1"}})
+    assert node.left() == []
+    assert lock.read(node.root) is None
+    assert levels(node, monkeypatch) == [(True, told)]
+    assert "OTHER=2" in node.env.read_text()
+    done = apply_step.work(
+        {
+            "run_id": NEXT,
+            "root": node.root,
+            "lock": None,
+            "step": {"id": "restore", "remedy": "restore_levels", "host": "w1"},
+        }
+    )
     assert (done["state"], done["reason"]) == ("failed", told)
     edit(node, "--v=4", "--v=2", True)
     assert levels(node, monkeypatch) == []
 
 
-def test_only_the_last_run_that_raised_it_is_named(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was down when that one raised it; what the one before left is no trouble any more, and none while the other is at work."""
+def test_only_the_last_run_that_raised_it_is_named(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was down when that one raised it.
+
+    What the one before left is no trouble any more, and none while the other is at work.
+    """
     node.raise_level()
-    edit(node, "--v=4\"\nOTHER=1", "--v=2\"\nOTHER=2", True)
+    edit(node, '--v=4"\nOTHER=1', '--v=2"\nOTHER=2', True)
     step = node.step()
-    assert kubelet_level.raise_level(journal.Step(NEXT, step["id"], "level", "asked for", node.root), step, "w1")[0] == "proven"
-    assert level_raised.edited(RUN, node.root) == [] and len(levels(node, monkeypatch)) == 1
+    assert (
+        kubelet_level.raise_level(
+            journal.Step(NEXT, step["id"], "level", "asked for", node.root), step, "w1"
+        )[0]
+        == "proven"
+    )
+    assert level_raised.edited(RUN, node.root) == []
+    assert len(levels(node, monkeypatch)) == 1
     level_restart.take_back(journal.Step(NEXT, "restore", "levels", "asked for", node.root), 1)
     assert levels(node, monkeypatch) == []
 
@@ -367,26 +608,44 @@ def test_an_edit_that_took_the_level_out(node: Node, monkeypatch: pytest.MonkeyP
     node.raise_level()
     edit(node, "--v=4", "--v=7", False)
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    (component, state, why), = level_restart.take_back(step, 1)
-    assert (component, state) == ("kubelet", "by_hand") and "kubelet still runs with it: restart it by hand" in why
+    ((component, state, why),) = level_restart.take_back(step, 1)
+    assert (component, state) == (
+        "kubelet",
+        "by_hand",
+    )
+    assert "kubelet still runs with it: restart it by hand" in why
     node._systemctl("restart")
-    assert level_restart.take_back(step, 2) == [("kubelet", "restored", f"{node.env} was edited meanwhile: kubelet runs at level 7 now")]
+    assert level_restart.take_back(step, 2) == [
+        ("kubelet", "restored", f"{node.env} was edited meanwhile: kubelet runs at level 7 now")
+    ]
     assert levels(node, monkeypatch) == []
 
 
-def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.raise_level(node.beside())
     (node.path / "one" / "made").write_text("theirs, --v=4\n")
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    (component, state, why), = level_restart.take_back(step, 1)
-    assert (component, state) == ("kubelet", "restored") and "runs at level 2 now" in why and node.argv[-1] == "--v=2"
+    ((component, state, why),) = level_restart.take_back(step, 1)
+    assert (component, state) == ("kubelet", "restored")
+    assert "runs at level 2 now" in why
+    assert node.argv[-1] == "--v=2"
     assert levels(node, monkeypatch) == []
 
 
-@pytest.mark.parametrize(("text", "held"), [
-    ("    - --v=4\n", True), ("    - --v=40\n", False), ("    # - --v=4\n", False), ("    - --v\n    - \"4\"\n", True), ("X=--v 4", True), ("--v=3 4", False),
-    ("--logging=v=4", False),
-])
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("    - --v=4\n", True),
+        ("    - --v=40\n", False),
+        ("    # - --v=4\n", False),
+        ('    - --v\n    - "4"\n', True),
+        ("X=--v 4", True),
+        ("--v=3 4", False),
+        ("--logging=v=4", False),
+    ],
+)
 def test_whether_a_file_gives_a_level(tmp_path: Path, text: str, held: bool) -> None:
     (tmp_path / "file").write_text(text)
     assert level_raised._holds(str(tmp_path / "file"), "4") is held
@@ -398,13 +657,20 @@ def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:
     node.forget_proof()
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
     assert level_restart.take_back(step, 1) == [("kubelet", "restored", "")]
-    assert node.argv[-1] == "--v=2" and node.left() == [] and proof.unproven(node.root) == []
+    assert node.argv[-1] == "--v=2"
+    assert node.left() == []
+    assert proof.unproven(node.root) == []
 
 
-def test_an_end_that_was_not_recorded_is_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk was full when the way back had ended. The service lives on, but is not at work on that step: it waited for itself, each time again.
+def test_an_end_that_was_not_recorded_is_not_waited_for(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was full when the way back had ended.
 
-    The level is down, so that nothing else is said; the service goes on until that is recorded, too.
+    The service lives on, but is not at work on that step: it waited for itself, each time again.
+
+    The level is down, so that nothing else is said; the service goes on until that is recorded,
+    too.
     """
     node.raise_level()
     end, slept = proof.end, list[float]()
@@ -416,71 +682,129 @@ def test_an_end_that_was_not_recorded_is_not_waited_for(node: Node, monkeypatch:
         monkeypatch.setattr(module, "time", Sleeper(slept))
     monkeypatch.setattr(proof, "end", refused)
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    (component, state, why), = level_restart.take_back(step, 1)
-    assert (component, state) == ("kubelet", "restored") and why.startswith("how step revert-kubelet-1 ended was not recorded") and "KM902" in why
-    assert node.argv[-1] == "--v=2" and node.left() == ["kubelet"]
+    ((component, state, why),) = level_restart.take_back(step, 1)
+    assert (component, state) == ("kubelet", "restored")
+    assert why.startswith("how step revert-kubelet-1 ended was not recorded")
+    assert "KM902" in why
+    assert node.argv[-1] == "--v=2"
+    assert node.left() == ["kubelet"]
     monkeypatch.setattr(proof, "end", end)
     assert level_restart.take_back(step, 2)[0][1] == "restored"
-    assert not slept and node.argv[-1] == "--v=2" and node.left() == [] and proof.unproven(node.root) == []
+    assert not slept
+    assert node.argv[-1] == "--v=2"
+    assert node.left() == []
+    assert proof.unproven(node.root) == []
 
 
-def test_a_program_that_is_at_work_is_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_at_work_is_waited_for(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.raise_level()
     node.forget_proof()
     slept: list[float] = []
     monkeypatch.setattr(level_restart, "time", Sleeper(slept))
     path = Path(node.root) / "journal" / RUN / "proof-raise-kubelet.json"
     other = os.getppid()
-    by = {"pid": other, "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "ticks": proof.ticks(other)}
+    by = {
+        "pid": other,
+        "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        "ticks": proof.ticks(other),
+    }
     path.write_text(json.dumps({**json.loads(path.read_text()), "by": by}))
     level_restart._wait(journal.Step(RUN, "restore", "levels", "asked for", node.root))
     assert len(slept) == apply_step.BACK_OFF / 0.5
 
 
-def test_the_service_says_why_it_could_not_and_holds_no_lock_for_it(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_service_says_why_it_could_not_and_holds_no_lock_for_it(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.raise_level()
     monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    (component, state, why), = level_restart.take_back(step, 1)
-    assert (component, state) == ("kubelet", "failed") and "pods with devices run" in why and node.left() == ["kubelet"]
+    ((component, state, why),) = level_restart.take_back(step, 1)
+    assert (component, state) == ("kubelet", "failed")
+    assert "pods with devices run" in why
+    assert node.left() == ["kubelet"]
     assert lock.read(node.root) is None
-    assert level_restart.take_back(step, 2, allow=["kubelet_restart"]) == [("kubelet", "restored", "")]
+    assert level_restart.take_back(step, 2, allow=["kubelet_restart"]) == [
+        ("kubelet", "restored", "")
+    ]
 
 
-def test_what_did_not_come_up_again_is_told_to_whoever_asks_later(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service came first, its restart failed: the controller, which finds nothing more to do, hears of it."""
+def test_what_did_not_come_up_again_is_told_to_whoever_asks_later(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service came first, its restart failed.
+
+    The controller, which finds nothing more to do, hears of it.
+    """
     node.raise_level()
     node.deaf = True
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    (dummy, state, why), = level_restart.take_back(step, 1)
-    assert state == "failed" and "was not proven after its files were restored" in why
+    ((_dummy, state, why),) = level_restart.take_back(step, 1)
+    assert state == "failed"
+    assert "was not proven after its files were restored" in why
     node.pid += 1  # another process by now, and not what it should be
-    assert node.left() == [] and level_restart.take_back(step, 0) == [("kubelet", "failed", why)]
+    assert node.left() == []
+    assert level_restart.take_back(step, 0) == [("kubelet", "failed", why)]
 
 
-def test_repairing_runs_lift_what_their_operator_lifts(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repairing_runs_lift_what_their_operator_lifts(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.raise_level()
     monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
     step = {"id": "restore", "remedy": "restore_levels", "host": "w1", "guard": {"allow": []}}
-    assert "kubelet_restart" in apply_step.work({"run_id": NEXT, "root": node.root, "lock": None, "step": step})["reason"]
-    done = apply_step.work({"run_id": "20261121T110000Z-777777", "root": node.root, "lock": None, "step": {**step, "guard": {"allow": ["kubelet_restart"]}}})
-    assert done["state"] == "done" and node.left() == []
+    assert (
+        "kubelet_restart"
+        in apply_step.work({"run_id": NEXT, "root": node.root, "lock": None, "step": step})[
+            "reason"
+        ]
+    )
+    done = apply_step.work(
+        {
+            "run_id": "20261121T110000Z-777777",
+            "root": node.root,
+            "lock": None,
+            "step": {**step, "guard": {"allow": ["kubelet_restart"]}},
+        }
+    )
+    assert done["state"] == "done"
+    assert node.left() == []
 
 
-@pytest.mark.parametrize(("until", "overdue"), [
-    (None, True), ({"boot": "b", "uptime": 900.0, "complete": True}, True), ({"boot": "b", "uptime": 945.0, "complete": True}, False),
-    ({"boot": "other", "uptime": 5000.0, "complete": True}, True),
-])
-def test_evidence_names_it_and_whether_its_time_is_over(node: Node, monkeypatch: pytest.MonkeyPatch, until: Any, overdue: bool) -> None:
+@pytest.mark.parametrize(
+    ("until", "overdue"),
+    [
+        (None, True),
+        ({"boot": "b", "uptime": 900.0, "complete": True}, True),
+        ({"boot": "b", "uptime": 945.0, "complete": True}, False),
+        ({"boot": "other", "uptime": 5000.0, "complete": True}, True),
+    ],
+)
+def test_evidence_names_it_and_whether_its_time_is_over(
+    node: Node, monkeypatch: pytest.MonkeyPatch, until: Any, overdue: bool
+) -> None:
     monkeypatch.setattr(collector, "ROOT", node.root)
     monkeypatch.setattr(level_time, "boot", lambda: ("b", 1000.0))
     node.raise_level()
     if until:
         (Path(node.root) / "levels").mkdir()
         (Path(node.root) / "levels" / f"{RUN}.json").write_text(json.dumps(until))
-    one, = collector._by_restart()
-    assert one == {"path": "log level of kubelet", "real": "level:kubelet", "run_id": RUN, "level": "4", "former": "2", "at": one["at"],
-                   "entry": "proof-raise-kubelet", "restart": True, "overdue": overdue, "by_hand": None, "until": one["until"]}
+    (one,) = collector._by_restart()
+    assert one == {
+        "path": "log level of kubelet",
+        "real": "level:kubelet",
+        "run_id": RUN,
+        "level": "4",
+        "former": "2",
+        "at": one["at"],
+        "entry": "proof-raise-kubelet",
+        "restart": True,
+        "overdue": overdue,
+        "by_hand": None,
+        "until": one["until"],
+    }
     assert (one["until"] is None) is (until is None)
     node.revert()
     assert collector._by_restart() == []

@@ -1,27 +1,51 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Levels raised for a limited time: the service that puts them back is there first, and gone last."""
+"""Levels raised for a limited time.
+
+The service that puts them back is there first, and gone last.
+"""
 
 import base64
 import calendar
 import json
 import os
 import time
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, verbosity_expiry as level_time, lock
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import klog_level as level, level_by_restart as level_restart, level_window as log_level
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import detached as outlive
+from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
+    klog_level as level,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
+    level_by_restart as level_restart,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
+    level_window as log_level,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    journal as collector,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    verbosity_expiry as level_time,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import journal as collector
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import detached as outlive
 from tests.unit.support.fake_verbosity import KUBELET, NEXT, RUN, SCHEDULER, Killed, Levels
 
 MANAGER = "level:kube-controller-manager"
@@ -58,8 +82,13 @@ class Host(Levels):
     def _run(self, argv: list[str], *dummy: Any, **more: Any) -> str:
         self.commands.append(argv)
         if argv[1] == "start":
-            if self.state == "ActiveState=active":  # it has begun its work, and says so as expire() does
-                (Path(self.root) / "levels" / f"{argv[2][len('kubemend-levels-'):-len('.service')]}.armed").touch()
+            # it has begun its work, and says so as expire() does
+            if self.state == "ActiveState=active":
+                (
+                    Path(self.root)
+                    / "levels"
+                    / f"{argv[2][len('kubemend-levels-') : -len('.service')]}.armed"
+                ).touch()
             raise command.Silent("it said nothing")
         return self.state
 
@@ -71,15 +100,33 @@ class Host(Levels):
             raise Ended
 
     def params(self, *targets: tuple[str, int], run_id: str = RUN, **more: Any) -> dict[str, Any]:
-        wanted = [{"real": real, "former": former, "level": 4} for real, former in targets or ((SCHEDULER, 2), (KUBELET, 0))]
-        return {"state": "raised", "run_id": run_id, "root": self.root, "targets": wanted, "seconds": 60, "lock": {"seconds": 300},
-                "program": base64.b64encode(PROGRAM).decode("ascii"), **more}
+        wanted = [
+            {"real": real, "former": former, "level": 4}
+            for real, former in targets or ((SCHEDULER, 2), (KUBELET, 0))
+        ]
+        return {
+            "state": "raised",
+            "run_id": run_id,
+            "root": self.root,
+            "targets": wanted,
+            "seconds": 60,
+            "lock": {"seconds": 300},
+            "program": base64.b64encode(PROGRAM).decode("ascii"),
+            **more,
+        }
 
     def armed(self, run_id: str = RUN) -> list[bool]:
         """The unit, the link that enables it, the program, and its time."""
         unit = f"kubemend-levels-{run_id}.service"
-        return [path.exists() for path in (self.units / unit, self.units / "multi-user.target.wants" / unit, Path(self.root) / "levels" / f"{run_id}.py",
-                                           Path(self.root) / "levels" / f"{run_id}.json")]
+        return [
+            path.exists()
+            for path in (
+                self.units / unit,
+                self.units / "multi-user.target.wants" / unit,
+                Path(self.root) / "levels" / f"{run_id}.py",
+                Path(self.root) / "levels" / f"{run_id}.json",
+            )
+        ]
 
     def until(self) -> dict[str, Any]:
         return json.loads((Path(self.root) / "levels" / f"{RUN}.json").read_text())
@@ -98,59 +145,101 @@ def test_the_service_is_there_before_the_first_level_is_raised(host: Host) -> No
     seen: list[Any] = []
     host.at_put = lambda real: seen.append((host.armed(), host.until(), list(host.commands)))
     answer = log_level.raise_levels(host.params())
-    assert answer == {"targets": [{"real": SCHEDULER, "state": "raised", "reason": ""}, {"real": KUBELET, "state": "raised", "reason": ""}], "error": None}
+    assert answer == {
+        "targets": [
+            {"real": SCHEDULER, "state": "raised", "reason": ""},
+            {"real": KUBELET, "state": "raised", "reason": ""},
+        ],
+        "error": None,
+    }
     armed, until, commands = seen[0]
-    assert armed == [True] * 4 and commands == [["systemctl", "start", UNIT]]
-    assert until == {"boot": "boot-1/7", "uptime": 5000.0 + 60 + log_level.budget([{}, {}]), "complete": False}  # should we be killed now
-    assert host.until() == {"boot": "boot-1/7", "uptime": 5060.0, "complete": True} and host.armed() == [True] * 4
+    assert armed == [True] * 4
+    assert commands == [["systemctl", "start", UNIT]]
+    # should we be killed now
+    assert until == {
+        "boot": "boot-1/7",
+        "uptime": 5000.0 + 60 + log_level.budget([{}, {}]),
+        "complete": False,
+    }
+    assert host.until() == {"boot": "boot-1/7", "uptime": 5060.0, "complete": True}
+    assert host.armed() == [True] * 4
     text = (host.units / UNIT).read_text()
     program = f"{host.root}/levels/{RUN}.py"
-    assert f"-I -S {program}\n" in text and "WantedBy=multi-user.target" in text and "Restart=on-failure" in text
+    assert f"-I -S {program}\n" in text
+    assert "WantedBy=multi-user.target" in text
+    assert "Restart=on-failure" in text
     assert Path(program).read_bytes() == PROGRAM
     assert os.readlink(host.units / "multi-user.target.wants" / UNIT) == str(host.units / UNIT)
     assert not any("daemon-reload" in argv or "enable" in argv for argv in host.commands)
     assert lock.read(host.root)["remaining"] == 300
 
 
-@pytest.mark.parametrize("state", ["ActiveState=inactive", "ActiveState=failed", "ActiveState=activating", ""])
+@pytest.mark.parametrize(
+    "state", ["ActiveState=inactive", "ActiveState=failed", "ActiveState=activating", ""]
+)
 def test_without_the_service_nothing_is_raised(host: Host, state: str) -> None:
     host.state = state
     answer = log_level.raise_levels(host.params())
-    assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "refused")] and "does not start" in answer["error"] and UNIT in answer["error"]
+    assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "refused")]
+    assert "does not start" in answer["error"]
+    assert UNIT in answer["error"]
     assert answer["targets"][0]["reason"] == answer["error"]
-    assert not host.asked and host.armed() == [False] * 4 and host.results() == []
+    assert not host.asked
+    assert host.armed() == [False] * 4
+    assert host.results() == []
 
 
-def test_systemctl_that_fails_is_no_service_either(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systemctl_that_fails_is_no_service_either(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(argv: list[str], *dummy: Any) -> str:
         raise command.CommandError("systemctl was not found")
 
     monkeypatch.setattr(command, "run", fails)
     answer = log_level.raise_levels(host.params())
-    assert "systemctl was not found" in answer["error"] and not host.asked and host.armed() == [False] * 4
+    assert "systemctl was not found" in answer["error"]
+    assert not host.asked
+    assert host.armed() == [False] * 4
 
 
-def test_where_the_service_cannot_be_written_nothing_is_raised(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_service_cannot_be_written_nothing_is_raised(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(log_level, "UNITS", "/proc/nowhere")
     answer = log_level.raise_levels(host.params())
-    assert "cannot be written to /proc/nowhere" in answer["error"] and host.root not in answer["error"] and not host.asked
+    assert "cannot be written to /proc/nowhere" in answer["error"]
+    assert host.root not in answer["error"]
+    assert not host.asked
     assert not (Path(host.root) / "levels").exists()  # nor is half of it left
 
 
-@pytest.mark.parametrize("lose", [lambda host: lock.release(RUN, host.root), lambda host: lock.acquire(NEXT, {}, 60, take=RUN, root=host.root)])
+@pytest.mark.parametrize(
+    "lose",
+    [
+        lambda host: lock.release(RUN, host.root),
+        lambda host: lock.acquire(NEXT, {}, 60, take=RUN, root=host.root),
+    ],
+)
 def test_without_the_lock_nothing_is_raised(host: Host, lose: Any) -> None:
     lose(host)
     answer = log_level.raise_levels(host.params())
-    assert answer["error"] and not host.asked and host.armed() == [False] * 4 and not host.commands
+    assert answer["error"]
+    assert not host.asked
+    assert host.armed() == [False] * 4
+    assert not host.commands
 
 
 def test_a_lock_that_has_run_out_is_none(host: Host) -> None:
     host.uptime += 601
     answer = log_level.raise_levels(host.params())
-    assert "has run out" in answer["error"] and not host.asked and host.armed() == [False] * 4
+    assert "has run out" in answer["error"]
+    assert not host.asked
+    assert host.armed() == [False] * 4
 
 
-def test_a_lock_that_is_gone_on_the_way_ends_the_raising(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_gone_on_the_way_ends_the_raising(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     raise_one = log_level._raise_one
 
     def last(*what: Any) -> Any:
@@ -160,46 +249,66 @@ def test_a_lock_that_is_gone_on_the_way_ends_the_raising(host: Host, monkeypatch
 
     monkeypatch.setattr(log_level, "_raise_one", last)
     answer = log_level.raise_levels(host.params())
-    assert states(answer) == [(SCHEDULER, "raised"), (KUBELET, "refused")] and "does not hold the lock" in answer["targets"][1]["reason"]
-    assert host.raised() == [SCHEDULER] and host.armed() == [True] * 4 and "does not hold the lock" in answer["error"]
+    assert states(answer) == [(SCHEDULER, "raised"), (KUBELET, "refused")]
+    assert "does not hold the lock" in answer["targets"][1]["reason"]
+    assert host.raised() == [SCHEDULER]
+    assert host.armed() == [True] * 4
+    assert "does not hold the lock" in answer["error"]
 
 
 def test_all_refused_leave_no_service(host: Host) -> None:
     host.answers.update({SCHEDULER: (404, ""), KUBELET: (403, "Forbidden")})
     answer = log_level.raise_levels(host.params())
-    assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "refused")] and "HTTP 403 Forbidden" in answer["targets"][1]["reason"]
-    assert host.armed() == [False] * 4 and host.commands[-1] == ["systemctl", "stop", "--no-block", UNIT] and host.results() == ["not_done"] * 2
+    assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "refused")]
+    assert "HTTP 403 Forbidden" in answer["targets"][1]["reason"]
+    assert host.armed() == [False] * 4
+    assert host.commands[-1] == ["systemctl", "stop", "--no-block", UNIT]
+    assert host.results() == ["not_done"] * 2
 
 
 def test_one_refused_keeps_no_other_from_being_raised(host: Host) -> None:
     host.answers[SCHEDULER] = 404, ""
-    assert states(log_level.raise_levels(host.params())) == [(SCHEDULER, "refused"), (KUBELET, "raised")]
-    assert host.armed() == [True] * 4 and host.raised() == [KUBELET]
+    assert states(log_level.raise_levels(host.params())) == [
+        (SCHEDULER, "refused"),
+        (KUBELET, "raised"),
+    ]
+    assert host.armed() == [True] * 4
+    assert host.raised() == [KUBELET]
 
 
 def test_what_was_perhaps_raised_keeps_its_service(host: Host) -> None:
     """The answer was lost: the level may have been set, and the controller may never come back."""
     host.answers[SCHEDULER] = LOST
     assert states(log_level.raise_levels(host.params((SCHEDULER, 2)))) == [(SCHEDULER, "unsure")]
-    assert host.armed() == [True] * 4 and host.results() == [None]
+    assert host.armed() == [True] * 4
+    assert host.results() == [None]
     del host.answers[SCHEDULER]
     assert states(log_level.restore(host.params())) == [(SCHEDULER, "restored")]
-    assert host.results() == ["not_done"] and list(host.puts())[-1] == (SCHEDULER, 2) and host.armed() == [False] * 4
+    assert host.results() == ["not_done"]
+    assert list(host.puts())[-1] == (SCHEDULER, 2)
+    assert host.armed() == [False] * 4
 
 
 def test_a_disk_that_fills_up_keeps_what_was_raised_and_its_service(host: Host) -> None:
     host.answers[KUBELET] = OSError(28, "No space left on device")
-    assert states(log_level.raise_levels(host.params())) == [(SCHEDULER, "raised"), (KUBELET, "unsure")]
-    assert host.armed() == [True] * 4 and host.results() == ["committed", None]
+    assert states(log_level.raise_levels(host.params())) == [
+        (SCHEDULER, "raised"),
+        (KUBELET, "unsure"),
+    ]
+    assert host.armed() == [True] * 4
+    assert host.results() == ["committed", None]
 
 
 def test_a_failure_on_the_way_keeps_what_was_raised_and_its_service(host: Host) -> None:
     host.answers[KUBELET] = RuntimeError("nobody knows")
     answer = log_level.raise_levels(host.params())
-    assert states(answer) == [(SCHEDULER, "raised"), (KUBELET, "unsure")] and "RuntimeError: nobody knows" in answer["error"]
-    assert host.armed() == [True] * 4 and host.until()["complete"] is False
+    assert states(answer) == [(SCHEDULER, "raised"), (KUBELET, "unsure")]
+    assert "RuntimeError: nobody knows" in answer["error"]
+    assert host.armed() == [True] * 4
+    assert host.until()["complete"] is False
     del host.answers[KUBELET]
-    assert [state for dummy, state in states(log_level.restore(host.params()))] == ["restored"] * 2 and host.armed() == [False] * 4
+    assert [state for dummy, state in states(log_level.restore(host.params()))] == ["restored"] * 2
+    assert host.armed() == [False] * 4
 
 
 def test_what_another_run_raised_is_refused_and_named(host: Host) -> None:
@@ -209,10 +318,14 @@ def test_what_another_run_raised_is_refused_and_named(host: Host) -> None:
     answer = log_level.raise_levels(host.params(run_id=NEXT))
     assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "raised")]
     reason = answer["targets"][0]["reason"]
-    assert f"kube-scheduler was raised by run {RUN} and not put back yet" in reason and f"kubemend_run_id={RUN}" in reason
+    assert f"kube-scheduler was raised by run {RUN} and not put back yet" in reason
+    assert f"kubemend_run_id={RUN}" in reason
     assert list(host.puts()).count((SCHEDULER, 4)) == 1
-    assert states(log_level.restore(host.params(run_id=NEXT))) == [(KUBELET, "restored")]  # each its own
-    assert host.raised() == [SCHEDULER] and host.armed() == [True] * 4 and host.armed(NEXT) == [False] * 4
+    # each its own
+    assert states(log_level.restore(host.params(run_id=NEXT))) == [(KUBELET, "restored")]
+    assert host.raised() == [SCHEDULER]
+    assert host.armed() == [True] * 4
+    assert host.armed(NEXT) == [False] * 4
 
 
 def test_putting_back_is_idempotent_and_needs_no_lock(host: Host) -> None:
@@ -220,14 +333,19 @@ def test_putting_back_is_idempotent_and_needs_no_lock(host: Host) -> None:
     lock.release(RUN, host.root)
     lock.acquire(NEXT, {}, 60, root=host.root)
     answer = log_level.restore({"run_id": RUN, "root": host.root})
-    assert states(answer) == [(SCHEDULER, "restored"), (KUBELET, "restored")] and answer["error"] is None
-    assert (host.levels[SCHEDULER], host.levels[KUBELET]) == (2, 0) and host.armed() == [False] * 4
+    assert states(answer) == [(SCHEDULER, "restored"), (KUBELET, "restored")]
+    assert answer["error"] is None
+    assert (host.levels[SCHEDULER], host.levels[KUBELET]) == (2, 0)
+    assert host.armed() == [False] * 4
     assert host.commands[-1] == ["systemctl", "stop", "--no-block", UNIT]
     asked = len(host.asked)
-    assert log_level.restore({"run_id": RUN, "root": host.root}) == {"targets": [], "error": None} and len(host.asked) == asked
+    assert log_level.restore({"run_id": RUN, "root": host.root}) == {"targets": [], "error": None}
+    assert len(host.asked) == asked
 
 
-def test_what_is_back_and_cannot_be_recorded_is_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_back_and_cannot_be_recorded_is_back(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A full disk: the level itself is down, and the service stays until the journal says so."""
     log_level.raise_levels(host.params((SCHEDULER, 2)))
     begin = journal.begin
@@ -236,30 +354,42 @@ def test_what_is_back_and_cannot_be_recorded_is_back(host: Host, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(journal, "begin", full)
-    one, = log_level.restore(host.params())["targets"]
+    (one,) = log_level.restore(host.params())["targets"]
     assert (one["state"], host.levels[SCHEDULER]) == ("restored", 2)
-    assert "the level of kube-scheduler is back, but" in one["reason"] and f"{host.root}/journal/{RUN}" in one["reason"] and "space" in one["reason"]
-    assert host.armed() == [True] * 4 and host.raised() == [SCHEDULER]
+    assert "the level of kube-scheduler is back, but" in one["reason"]
+    assert f"{host.root}/journal/{RUN}" in one["reason"]
+    assert "space" in one["reason"]
+    assert host.armed() == [True] * 4
+    assert host.raised() == [SCHEDULER]
     monkeypatch.setattr(journal, "begin", begin)
-    assert log_level.restore(host.params())["targets"][0]["reason"] == "" and host.armed() == [False] * 4
+    assert log_level.restore(host.params())["targets"][0]["reason"] == ""
+    assert host.armed() == [False] * 4
 
 
 def test_the_service_does_not_stop_itself(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     log_level.raise_levels(host.params())
     text = log_level.files.text
-    monkeypatch.setattr(log_level.files, "text", lambda path: f"0::/system.slice/{UNIT}\n" if path == "/proc/self/cgroup" else text(path))
+    monkeypatch.setattr(
+        log_level.files,
+        "text",
+        lambda path: f"0::/system.slice/{UNIT}\n" if path == "/proc/self/cgroup" else text(path),
+    )
     log_level.restore(host.params())
-    assert host.armed() == [False] * 4 and not any("stop" in argv for argv in host.commands)
+    assert host.armed() == [False] * 4
+    assert not any("stop" in argv for argv in host.commands)
 
 
 def test_what_cannot_be_put_back_keeps_its_service(host: Host) -> None:
     log_level.raise_levels(host.params())
     host.answers[SCHEDULER] = 500, "no"
     answer = log_level.restore(host.params())
-    assert states(answer) == [(SCHEDULER, "failed"), (KUBELET, "restored")] and "HTTP 500 no" in answer["targets"][0]["reason"]
-    assert host.raised() == [SCHEDULER] and host.armed() == [True] * 4
+    assert states(answer) == [(SCHEDULER, "failed"), (KUBELET, "restored")]
+    assert "HTTP 500 no" in answer["targets"][0]["reason"]
+    assert host.raised() == [SCHEDULER]
+    assert host.armed() == [True] * 4
     del host.answers[SCHEDULER]
-    assert states(log_level.restore(host.params())) == [(SCHEDULER, "restored")] and host.armed() == [False] * 4
+    assert states(log_level.restore(host.params())) == [(SCHEDULER, "restored")]
+    assert host.armed() == [False] * 4
 
 
 def test_somebody_faster_is_not_undone(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,19 +406,27 @@ def test_somebody_faster_is_not_undone(host: Host, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(log_level, "_left", stale)
     lock.release(RUN, host.root)
     asked = len(host.asked)
-    assert log_level.restore(host.params())["targets"] == [] and len(host.asked) == asked + 1  # the other's
+    # the other's
+    assert log_level.restore(host.params())["targets"] == []
+    assert len(host.asked) == asked + 1
 
 
 def test_run_answers_through_a_process_of_its_own(host: Host) -> None:
     assert states(log_level.run(host.params())) == [(SCHEDULER, "raised"), (KUBELET, "raised")]
-    assert host.raised() == [SCHEDULER, KUBELET] and not host.asked  # of this process
-    assert states(log_level.run(host.params(state="restored"))) == [(SCHEDULER, "restored"), (KUBELET, "restored")] and not host.raised()
+    assert host.raised() == [SCHEDULER, KUBELET]
+    assert not host.asked
+    assert states(log_level.run(host.params(state="restored"))) == [
+        (SCHEDULER, "restored"),
+        (KUBELET, "restored"),
+    ]
+    assert not host.raised()
 
 
 def test_run_of_one_that_is_killed_says_so(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outlive, "run", lambda *dummy: None)
     answer = log_level.run(host.params())
-    assert answer["targets"] == [] and "put back in time" in answer["error"]
+    assert answer["targets"] == []
+    assert "put back in time" in answer["error"]
 
 
 def test_probing_changes_nothing(host: Host) -> None:
@@ -296,34 +434,65 @@ def test_probing_changes_nothing(host: Host) -> None:
     host.answers[MANAGER] = LOST
     answer = log_level.run(host.params((SCHEDULER, 2), (MANAGER, 0), (KUBELET, 0), state="probed"))
     assert states(answer) == [(SCHEDULER, "absent"), (MANAGER, "refused"), (KUBELET, "offered")]
-    assert "without profiling" in answer["targets"][0]["reason"] and "does not answer" in answer["targets"][1]["reason"]
-    assert not list(host.puts()) and host.results() == [] and host.armed() == [False] * 4
+    assert "without profiling" in answer["targets"][0]["reason"]
+    assert "does not answer" in answer["targets"][1]["reason"]
+    assert not list(host.puts())
+    assert host.results() == []
+    assert host.armed() == [False] * 4
 
 
 # What the service runs.
 
 
-def test_nothing_is_restarted_after_one_that_did_not_come_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_restarted_after_one_that_did_not_come_back(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[str] = []
 
     def raise_one(dummy_step: Any, target: Any, dummy_params: Any) -> "tuple[str, str]":
         seen.append(target["component"])
         return "unsure", "it did not come back"
+
     monkeypatch.setattr(level_restart, "raise_one", raise_one)
     params = host.params((MANAGER, 0), (SCHEDULER, 2), (KUBELET, 0))
-    params["targets"] = [dict(one, component=one["real"], step={"remedy": "edit_manifest"}) if one["real"] != KUBELET else one for one in params["targets"]]
+    params["targets"] = [
+        (
+            dict(one, component=one["real"], step={"remedy": "edit_manifest"})
+            if one["real"] != KUBELET
+            else one
+        )
+        for one in params["targets"]
+    ]
     answer = log_level.raise_levels(params)
-    assert states(answer) == [(MANAGER, "unsure"), (SCHEDULER, "refused"), (KUBELET, "raised")] and seen == [MANAGER]
-    assert "nothing more is restarted, because level:kube-controller-manager did not come back" in answer["targets"][1]["reason"]
+    assert states(answer) == [
+        (MANAGER, "unsure"),
+        (SCHEDULER, "refused"),
+        (KUBELET, "raised"),
+    ]
+    assert seen == [MANAGER]
+    assert (
+        "nothing more is restarted, because level:kube-controller-manager did not come back"
+        in answer["targets"][1]["reason"]
+    )
 
 
-def test_nothing_is_restarted_without_the_service_or_after_another_hosts(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_restarted_without_the_service_or_after_another_hosts(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(level_restart, "raise_one", lambda *dummy: pytest.fail("it was"))
     params = host.params((SCHEDULER, 2))
     params["targets"][0].update(component="kube-scheduler", step={"remedy": "edit_manifest"})
-    assert "what was restarted on m1" in log_level.raise_levels(dict(params, halt="nothing more, because of what was restarted on m1"))["targets"][0]["reason"]
+    assert (
+        "what was restarted on m1"
+        in log_level.raise_levels(
+            dict(params, halt="nothing more, because of what was restarted on m1")
+        )["targets"][0]["reason"]
+    )
     monkeypatch.setattr(log_level, "_armed", lambda step: False)
-    assert "somebody put everything back meanwhile" in log_level.raise_levels(params)["targets"][0]["reason"]
+    assert (
+        "somebody put everything back meanwhile"
+        in log_level.raise_levels(params)["targets"][0]["reason"]
+    )
 
 
 def expire(host: Host) -> dict[str, Any]:
@@ -332,39 +501,63 @@ def expire(host: Host) -> dict[str, Any]:
 
 def test_the_service_waits_until_the_time_is_over(host: Host) -> None:
     log_level.raise_levels(host.params())
-    host.at_sleep = lambda: host.uptime >= 5060 or (len(host.raised()) == 2 or pytest.fail("too early"))
-    assert expire(host) == {} and sum(host.slept) == 60 and host.slept[-1] <= log_level.AGAIN
-    assert (host.levels[SCHEDULER], host.levels[KUBELET]) == (2, 0) and host.armed() == [False] * 4
+    host.at_sleep = lambda: (
+        host.uptime >= 5060 or (len(host.raised()) == 2 or pytest.fail("too early"))
+    )
+    assert expire(host) == {}
+    assert sum(host.slept) == 60
+    assert host.slept[-1] <= log_level.AGAIN
+    assert (host.levels[SCHEDULER], host.levels[KUBELET]) == (2, 0)
+    assert host.armed() == [False] * 4
 
 
 def test_after_another_boot_it_waits_for_nothing(host: Host) -> None:
     log_level.raise_levels(host.params())
     host.boot, host.uptime = "boot-2", 12.0
-    assert expire(host) == {} and host.slept == [] and not host.raised() and host.armed() == [False] * 4
+    assert expire(host) == {}
+    assert host.slept == []
+    assert not host.raised()
+    assert host.armed() == [False] * 4
 
 
 def test_a_node_that_is_a_container_was_started_again_when_its_init_is_another(host: Host) -> None:
     log_level.raise_levels(host.params())
     host.init = 8
-    assert expire(host) == {} and host.slept == [] and not host.raised()
+    assert expire(host) == {}
+    assert host.slept == []
+    assert not host.raised()
 
 
-@pytest.mark.parametrize("text", [None, "", "{}", "[]", '{"boot": "boot-1/7", "complete": true}',
-                                  '{"boot": "boot-1/7", "uptime": "x", "complete": true}'])
-def test_where_nobody_can_tell_the_time_it_waits_for_nothing(host: Host, text: "str | None") -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "{}",
+        "[]",
+        '{"boot": "boot-1/7", "complete": true}',
+        '{"boot": "boot-1/7", "uptime": "x", "complete": true}',
+    ],
+)
+def test_where_nobody_can_tell_the_time_it_waits_for_nothing(
+    host: Host, text: "str | None"
+) -> None:
     log_level.raise_levels(host.params())
     path = Path(host.root) / "levels" / f"{RUN}.json"
     if text is None:
         path.unlink()
     else:
         path.write_text(text)
-    assert expire(host) == {} and host.slept == [] and not host.raised()
+    assert expire(host) == {}
+    assert host.slept == []
+    assert not host.raised()
 
 
 def test_it_ends_early_when_nothing_is_left(host: Host) -> None:
     log_level.raise_levels(host.params())
     host.at_sleep = lambda: log_level.restore(host.params())
-    assert expire(host) == {} and len(host.slept) == 1
+    assert expire(host) == {}
+    assert len(host.slept) == 1
 
 
 def test_it_does_not_end_before_all_is_raised(host: Host) -> None:
@@ -376,7 +569,8 @@ def test_it_does_not_end_before_all_is_raised(host: Host) -> None:
     with journal.opened(host.root, RUN) as fd:
         for name in os.listdir(fd):
             os.unlink(name, dir_fd=fd)
-    assert expire(host) == {} and sum(host.slept) == pytest.approx(60 + log_level.budget([{}, {}]))
+    assert expire(host) == {}
+    assert sum(host.slept) == pytest.approx(60 + log_level.budget([{}, {}]))
 
 
 def killed() -> None:
@@ -388,8 +582,12 @@ def test_killed_while_raising_it_is_put_back_by_the_service(host: Host) -> None:
     with pytest.raises(Killed):
         log_level.raise_levels(host.params())
     host.killed = False
-    assert host.levels[SCHEDULER] == 4 and host.results() == [None]
-    assert expire(host) == {} and host.levels[SCHEDULER] == 2 and host.results() == ["not_done"] and host.armed() == [False] * 4
+    assert host.levels[SCHEDULER] == 4
+    assert host.results() == [None]
+    assert expire(host) == {}
+    assert host.levels[SCHEDULER] == 2
+    assert host.results() == ["not_done"]
+    assert host.armed() == [False] * 4
 
 
 def test_what_fails_is_tried_again_until_it_succeeds(host: Host) -> None:
@@ -397,10 +595,15 @@ def test_what_fails_is_tried_again_until_it_succeeds(host: Host) -> None:
     host.answers[KUBELET] = LOST
     host.boot = "boot-2"
     host.at_sleep = lambda: host.answers.pop(KUBELET) if len(host.slept) == 3 else None
-    assert expire(host) == {} and host.slept == [log_level.AGAIN] * 3 and host.levels[KUBELET] == 0 and not host.raised()
+    assert expire(host) == {}
+    assert host.slept == [log_level.AGAIN] * 3
+    assert host.levels[KUBELET] == 0
+    assert not host.raised()
 
 
-def test_it_survives_that_another_process_changes_the_node(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_survives_that_another_process_changes_the_node(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log_level.raise_levels(host.params())
     host.boot, exclusive = "boot-2", durable.exclusive
 
@@ -409,7 +612,9 @@ def test_it_survives_that_another_process_changes_the_node(host: Host, monkeypat
 
     monkeypatch.setattr(durable, "exclusive", another)
     host.at_sleep = lambda: monkeypatch.setattr(durable, "exclusive", exclusive)
-    assert expire(host) == {} and len(host.slept) == 1 and not host.raised()
+    assert expire(host) == {}
+    assert len(host.slept) == 1
+    assert not host.raised()
 
 
 def test_it_goes_on_for_as_long_as_it_takes(host: Host) -> None:
@@ -417,33 +622,61 @@ def test_it_goes_on_for_as_long_as_it_takes(host: Host) -> None:
     host.boot, host.naps, host.answers[KUBELET] = "boot-2", 30, LOST
     with pytest.raises(Ended):
         expire(host)
-    assert host.raised() == [KUBELET] and host.armed() == [True] * 4
+    assert host.raised() == [KUBELET]
+    assert host.armed() == [True] * 4
 
 
 # What evidence says of it, and the repair of KM903.
 
 
-@pytest.mark.parametrize("boot, later, overdue", [
-    ("boot-1", 0, False), ("boot-1", 60, False), ("boot-1", 180, False), ("boot-1", 181, True), ("boot-2", -4990, False), ("boot-2", -4880, False),
-    ("boot-2", -4879, True), ("boot-2", 0, True),
-])
-def test_evidence_names_what_is_raised_and_what_is_overdue(host: Host, monkeypatch: pytest.MonkeyPatch, boot: str, later: float, overdue: bool) -> None:
+@pytest.mark.parametrize(
+    ("boot", "later", "overdue"),
+    [
+        ("boot-1", 0, False),
+        ("boot-1", 60, False),
+        ("boot-1", 180, False),
+        ("boot-1", 181, True),
+        ("boot-2", -4990, False),
+        ("boot-2", -4880, False),
+        ("boot-2", -4879, True),
+        ("boot-2", 0, True),
+    ],
+)
+def test_evidence_names_what_is_raised_and_what_is_overdue(
+    host: Host, monkeypatch: pytest.MonkeyPatch, boot: str, later: float, overdue: bool
+) -> None:
     log_level.raise_levels(host.params((SCHEDULER, 2)))
     monkeypatch.setattr(collector, "ROOT", host.root)
     monkeypatch.setattr(level.raised, "__defaults__", (host.root,))
     host.boot, host.uptime = boot, 5000.0 + later
     begin = time.time()
-    one, = collector.collect(spec.Context({}, [], {}))["levels"]
-    assert one == {"run_id": RUN, "entry": "001-raise", "path": "log level of kube-scheduler", "real": SCHEDULER, "level": "4", "former": "2",
-                   "at": one["at"], "overdue": overdue, "restart": False, "by_hand": None,
-                   "until": one["until"]}
+    (one,) = collector.collect(spec.Context({}, [], {}))["levels"]
+    assert one == {
+        "run_id": RUN,
+        "entry": "001-raise",
+        "path": "log level of kube-scheduler",
+        "real": SCHEDULER,
+        "level": "4",
+        "former": "2",
+        "at": one["at"],
+        "overdue": overdue,
+        "restart": False,
+        "by_hand": None,
+        "until": one["until"],
+    }
     left = max(0, 60 - later) if boot == "boot-1" else 0
-    assert begin + left - 2 < calendar.timegm(time.strptime(one["until"], "%Y-%m-%dT%H:%M:%SZ")) < time.time() + left + 2
+    assert (
+        begin + left - 2
+        < calendar.timegm(time.strptime(one["until"], "%Y-%m-%dT%H:%M:%SZ"))
+        < time.time() + left + 2
+    )
     log_level.restore(host.params())
     assert collector.collect(spec.Context({}, [], {}))["levels"] == []
 
 
-def test_evidence_of_a_node_whose_levels_were_never_raised(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evidence_of_a_node_whose_levels_were_never_raised(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(collector, "ROOT", host.root)
     assert collector.collect(spec.Context({}, [], {}))["levels"] == []
 
@@ -451,8 +684,25 @@ def test_evidence_of_a_node_whose_levels_were_never_raised(host: Host, monkeypat
 def repair(host: Host, **more: Any) -> dict[str, Any]:
     lock.release(RUN, host.root)
     lock.acquire(NEXT, {}, 60, root=host.root)
-    step = {"id": "01-m1-restore-levels", "host": "m1", "remedy": "restore_levels", "code": "KM903", "change": None, "expect": None}
-    return apply_step.work({"run_id": NEXT, "step": step, "root": host.root, "host": "m1", "lock": {"seconds": 60}, "check": False, **more})
+    step = {
+        "id": "01-m1-restore-levels",
+        "host": "m1",
+        "remedy": "restore_levels",
+        "code": "KM903",
+        "change": None,
+        "expect": None,
+    }
+    return apply_step.work(
+        {
+            "run_id": NEXT,
+            "step": step,
+            "root": host.root,
+            "host": "m1",
+            "lock": {"seconds": 60},
+            "check": False,
+            **more,
+        }
+    )
 
 
 def test_the_repair_puts_back_what_a_run_left(host: Host) -> None:
@@ -460,7 +710,8 @@ def test_the_repair_puts_back_what_a_run_left(host: Host) -> None:
     assert apply_step.budget({"remedy": "restore_levels"}) > 2 * log_level.EACH
     answer = repair(host)
     assert (answer["state"], answer["changed"], answer["reason"]) == ("done", True, ""), answer
-    assert not host.raised() and host.armed() == [False] * 4
+    assert not host.raised()
+    assert host.armed() == [False] * 4
     answer = repair(host)
     assert (answer["state"], answer["changed"]) == ("done", False)
 
@@ -469,8 +720,10 @@ def test_the_repair_says_what_it_could_not_put_back(host: Host) -> None:
     log_level.raise_levels(host.params())
     host.answers[KUBELET] = LOST
     answer = repair(host)
-    assert (answer["state"], answer["changed"]) == ("failed", True) and "does not answer" in answer["reason"]
-    assert host.raised() == [KUBELET] and host.armed() == [True] * 4
+    assert (answer["state"], answer["changed"]) == ("failed", True)
+    assert "does not answer" in answer["reason"]
+    assert host.raised() == [KUBELET]
+    assert host.armed() == [True] * 4
 
 
 def test_what_a_run_left_that_was_killed_before_it_raised_anything_goes(tmp_path, monkeypatch):
@@ -479,17 +732,30 @@ def test_what_a_run_left_that_was_killed_before_it_raised_anything_goes(tmp_path
     units.mkdir()
     monkeypatch.setattr(log_level, "UNITS", str(units))
     monkeypatch.setattr(command, "run", lambda argv, *dummy: "")
-    ours, dead, busy = "20261121T090000Z-aaaaaa", "20261121T080000Z-bbbbbb", "20261121T070000Z-cccccc"
+    ours, dead, busy = (
+        "20261121T090000Z-aaaaaa",
+        "20261121T080000Z-bbbbbb",
+        "20261121T070000Z-cccccc",
+    )
     for run_id in (ours, dead, busy):
-        for name in (run_id + ".py", ".%s.json.tmp" % run_id):
+        for name in (run_id + ".py", f".{run_id}.json.tmp"):
             (folder / name).write_text("")
-        (units / ("kubemend-levels-%s.service" % run_id)).write_text("")
+        (units / (f"kubemend-levels-{run_id}.service")).write_text("")
     (units / "kubelet.service").write_text("")
     monkeypatch.setattr(log_level, "_anything", lambda step: step.run_id == busy)
     log_level.sweep(ours, str(tmp_path / "root"))
     assert not [path for path in (*folder.iterdir(), *units.iterdir()) if dead in path.name]
-    assert len([path for path in (*folder.iterdir(), *units.iterdir()) if ours in path.name or busy in path.name]) == 5
-    assert not (folder / (".%s.json.tmp" % busy)).exists()
+    assert (
+        len(
+            [
+                path
+                for path in (*folder.iterdir(), *units.iterdir())
+                if ours in path.name or busy in path.name
+            ]
+        )
+        == 5
+    )
+    assert not (folder / (f".{busy}.json.tmp")).exists()
     assert (units / "kubelet.service").exists()
 
 
@@ -505,10 +771,17 @@ def test_a_record_that_cannot_be_read_may_be_a_level_that_is_up(tmp_path, monkey
     service.write_text("")
     monkeypatch.setattr(log_level, "UNITS", str(tmp_path / "units"))
     monkeypatch.setattr(command, "run", lambda argv, *dummy: "")
-    assert log_level.level_raised.unread(run_id, str(tmp_path)) and log_level.level_raised.records(run_id, str(tmp_path)) == []
+    assert log_level.level_raised.unread(run_id, str(tmp_path))
+    assert log_level.level_raised.records(run_id, str(tmp_path)) == []
     answer = log_level.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})
-    assert answer["targets"] == [] and "is not known" in answer["error"] and "kubemend-levels-%s.service" % run_id in answer["error"]
+    assert answer["targets"] == []
+    assert "is not known" in answer["error"]
+    assert f"kubemend-levels-{run_id}.service" in answer["error"]
     assert service.exists()
     record.unlink()
     assert log_level.level_raised.unread(run_id, str(tmp_path)) is None
-    assert log_level.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})["error"] is None and not service.exists()
+    assert (
+        log_level.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})["error"]
+        is None
+    )
+    assert not service.exists()

@@ -9,9 +9,22 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, json_line as jsonline, systemd as unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    runner,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import runner, registry as spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    json_line as jsonline,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    systemd as unit,
+)
 from ansible_collections.kubemend.remediation.plugins.modules import node_evidence_info
 
 
@@ -68,15 +81,25 @@ def _run(*collectors, timeout=600, processes=()):
     return runner.run({"timeout": timeout}, list(collectors), list(processes))
 
 
-@pytest.mark.parametrize("function, status, error", [
-    (_crash, "error", "KeyError: 'members\\nof a strange\\x1bshape'"), (_absent, "absent", "not here"), (_denied, "denied", "[Errno 13] Permission denied"),
-    (_failed, "error", "no answer"), (_killed, "error", "the collector's process ended without an answer"),
-    (_huge, "error", f"more than {runner.MAX_COLLECTOR} bytes"), (_unmarshallable, "error", "the collector's process ended without an answer"),
-])
+@pytest.mark.parametrize(
+    ("function", "status", "error"),
+    [
+        (_crash, "error", "KeyError: 'members\\nof a strange\\x1bshape'"),
+        (_absent, "absent", "not here"),
+        (_denied, "denied", "[Errno 13] Permission denied"),
+        (_failed, "error", "no answer"),
+        (_killed, "error", "the collector's process ended without an answer"),
+        (_huge, "error", f"more than {runner.MAX_COLLECTOR} bytes"),
+        (_unmarshallable, "error", "the collector's process ended without an answer"),
+    ],
+)
 def test_one_that_fails_costs_itself(function, status, error):
-    found = _run(Fake("bad", function), Fake("good", lambda context: {"a": [1, 2.5, None, True, "ü"]}))
+    found = _run(
+        Fake("bad", function), Fake("good", lambda context: {"a": [1, 2.5, None, True, "ü"]})
+    )
     assert (found["bad"]["status"], found["bad"]["error"]) == (status, error)
-    assert found["good"]["status"] == "ok" and found["good"]["data"] == {"a": [1, 2.5, None, True, "ü"]}
+    assert found["good"]["status"] == "ok"
+    assert found["good"]["data"] == {"a": [1, 2.5, None, True, "ü"]}
     if function is _failed:
         assert found["bad"]["data"] == {"kept": 1}
     if function is _huge:
@@ -85,14 +108,22 @@ def test_one_that_fails_costs_itself(function, status, error):
 
 def test_one_that_hangs_is_left_behind():
     begin = time.monotonic()
-    found = _run(Fake("slow", _hang, timeout=0.3), Fake("after", lambda context: context.data.get("slow"), needs=("slow",)), Fake("good", lambda context: 1))
+    found = _run(
+        Fake("slow", _hang, timeout=0.3),
+        Fake("after", lambda context: context.data.get("slow"), needs=("slow",)),
+        Fake("good", lambda context: 1),
+    )
     assert time.monotonic() - begin < 100
     assert [found[name]["status"] for name in ("slow", "after", "good")] == ["timeout", "ok", "ok"]
 
 
 def test_the_whole_has_a_deadline():
     begin = time.monotonic()
-    found = _run(Fake("slow", _hang, timeout=3000), Fake("next", _hang, timeout=3000, needs=("slow",)), timeout=2)
+    found = _run(
+        Fake("slow", _hang, timeout=3000),
+        Fake("next", _hang, timeout=3000, needs=("slow",)),
+        timeout=2,
+    )
     assert time.monotonic() - begin < 100
     assert {one["status"] for one in found.values()} == {"timeout"}
 
@@ -103,14 +134,19 @@ def test_nothing_of_a_child_reaches_our_output(capfd):
 
 
 def test_data_reaches_those_that_need_it():
-    found = _run(Fake("b", lambda context: context.data["a"] + 1, needs=("a",)), Fake("a", lambda context: 1))
+    found = _run(
+        Fake("b", lambda context: context.data["a"] + 1, needs=("a",)), Fake("a", lambda context: 1)
+    )
     assert found["b"]["data"] == 2
 
 
 def test_without_its_component_it_is_absent_and_not_even_started():
     found = _run(Fake("x", _hang, components=("etcd",)), processes=[(1, "kubelet")])
     assert found["x"]["status"] == "absent"
-    assert _run(Fake("x", _absent, components=("etcd",)), processes=[(1, "hyperkube")])["x"]["error"] == "not here"
+    assert (
+        _run(Fake("x", _absent, components=("etcd",)), processes=[(1, "hyperkube")])["x"]["error"]
+        == "not here"
+    )
 
 
 SHOWN = """\
@@ -154,19 +190,34 @@ def systemd(monkeypatch):
     return asked, answers
 
 
-QUESTIONS = ((["kubelet.service"], ("Id", "ActiveState"), True), (("ssh.service", "crio.service"), ("Id", "LoadState"), True),
-             (("*.swap", "swap.target"), ("Id",), False))
+QUESTIONS = (
+    (["kubelet.service"], ("Id", "ActiveState"), True),
+    (("ssh.service", "crio.service"), ("Id", "LoadState"), True),
+    (("*.swap", "swap.target"), ("Id",), False),
+)
 
 
 def test_what_several_ask_systemd_is_asked_once(systemd):
     asked, _answers = systemd
     unit.learn(unit.ask(QUESTIONS))
-    assert [argv[1] for argv in asked] == ["show", "is-enabled"] and asked[1][2:] == ["kubelet.service"]
-    assert asked[0][4] == "ActiveState,Id,LoadState,Names" and asked[0][5:] == ["*.swap", "crio.service", "kubelet.service", "ssh.service", "swap.target"]
+    assert [argv[1] for argv in asked] == ["show", "is-enabled"]
+    assert asked[1][2:] == ["kubelet.service"]
+    assert asked[0][4] == "ActiveState,Id,LoadState,Names"
+    assert asked[0][5:] == [
+        "*.swap",
+        "crio.service",
+        "kubelet.service",
+        "ssh.service",
+        "swap.target",
+    ]
     del asked[:]
-    assert unit.show(*QUESTIONS[0][:2]) == {"kubelet.service": {"Id": ["kubelet.service"], "ActiveState": ["active"]}}
-    assert list(unit.show(*QUESTIONS[1][:2])) == ["sshd.service", "crio.service"] and list(unit.show(*QUESTIONS[2][:2])) == ["swap.img.swap"]
-    assert unit.enabled("kubelet.service") == "disabled" and not asked
+    assert unit.show(*QUESTIONS[0][:2]) == {
+        "kubelet.service": {"Id": ["kubelet.service"], "ActiveState": ["active"]}
+    }
+    assert list(unit.show(*QUESTIONS[1][:2])) == ["sshd.service", "crio.service"]
+    assert list(unit.show(*QUESTIONS[2][:2])) == ["swap.img.swap"]
+    assert unit.enabled("kubelet.service") == "disabled"
+    assert not asked
     unit.show(["kubelet.service"], ("Id",))
     unit.enabled("crio.service")
     assert len(asked) == 2  # another question is put
@@ -189,7 +240,8 @@ def test_states_that_cannot_be_told_apart_are_asked_one_by_one(systemd, said):
     answers["is-enabled"] = said
     unit.learn(unit.ask(QUESTIONS))
     answers["is-enabled"] = "static\n"
-    assert unit.enabled("kubelet.service") == "static" and len(asked) == 3
+    assert unit.enabled("kubelet.service") == "static"
+    assert len(asked) == 3
 
 
 class Asking(Fake):
@@ -206,9 +258,12 @@ def _shows(context):
 
 
 def test_those_that_ask_systemd_wait_for_one_answer(systemd):
-    found = _run(Asking("a", _shows, asks=True), Asking("b", _shows, asks=True), Fake("c", lambda context: 3))
+    found = _run(
+        Asking("a", _shows, asks=True), Asking("b", _shows, asks=True), Fake("c", lambda context: 3)
+    )
     names, properties, _files = limits.question()
-    assert found["a"]["data"] == found["b"]["data"] == ([(tuple(names), tuple(properties))], 3) and found["c"]["data"] == 3
+    assert found["a"]["data"] == found["b"]["data"] == ([(tuple(names), tuple(properties))], 3)
+    assert found["c"]["data"] == 3
     assert set(found) == {"a", "b", "c"}  # what they asked is no evidence of its own
 
 
@@ -217,15 +272,26 @@ def test_one_alone_asks_for_itself(systemd):
 
 
 @pytest.mark.parametrize("answer", [command.CommandError("no answer"), "hangs"])
-def test_where_systemd_does_not_answer_each_asks_for_itself_and_nobody_else_waits(systemd, monkeypatch, answer):
+def test_where_systemd_does_not_answer_each_asks_for_itself_and_nobody_else_waits(
+    systemd, monkeypatch, answer
+):
     _asked, answers = systemd
     answers["show"] = answer
     if answer == "hangs":
         monkeypatch.setattr(unit, "ask", lambda *given: time.sleep(6000))
     begin = time.monotonic()
-    found = _run(Asking("a", lambda context: (sorted(unit._told), 1), asks=True), Asking("b", lambda context: 2, asks=True), Fake("c", lambda context: 3))
-    assert [found[name]["data"] for name in "abc"] == [([], 1), 2, 3] and time.monotonic() - begin < 100
-    assert answer != "hangs" or list(found)[0] == "c"  # in the order in which they ended
+    found = _run(
+        Asking("a", lambda context: (sorted(unit._told), 1), asks=True),
+        Asking("b", lambda context: 2, asks=True),
+        Fake("c", lambda context: 3),
+    )
+    assert [found[name]["data"] for name in "abc"] == [
+        ([], 1),
+        2,
+        3,
+    ]
+    assert time.monotonic() - begin < 100
+    assert answer != "hangs" or next(iter(found)) == "c"  # in the order in which they ended
 
 
 def test_one_whose_module_is_broken_costs_only_itself(systemd):
@@ -235,7 +301,9 @@ def test_one_whose_module_is_broken_costs_only_itself(systemd):
         def module(self):
             raise SyntaxError("broken")
 
-    found = _run(Broken("a", lambda context: 1, asks=True), Asking("b", lambda context: 2, asks=True))
+    found = _run(
+        Broken("a", lambda context: 1, asks=True), Asking("b", lambda context: 2, asks=True)
+    )
     assert found["b"]["data"] == 2
 
 
@@ -243,31 +311,62 @@ def test_what_one_asks_is_what_it_shows():
     for collector in spec.COLLECTORS:
         if collector.asks:
             names, properties, files = collector.module().question()
-            assert names and "Id" in properties and isinstance(files, bool)
+            assert names
+            assert "Id" in properties
+            assert isinstance(files, bool)
 
 
 def test_needs_are_chosen_too():
     assert [one.name for one in spec.chosen(["etcd"])] == ["instances", "etcd"]
-    assert [one.name for one in spec.chosen()] == [one.name for one in spec.COLLECTORS if one.tier == spec.CORE]
+    assert [one.name for one in spec.chosen()] == [
+        one.name for one in spec.COLLECTORS if one.tier == spec.CORE
+    ]
     assert set(spec.BY_NAME) >= {need for one in spec.COLLECTORS for need in one.needs}
 
 
-@pytest.mark.parametrize("value", [
-    None, True, 1, -1.5, 1e300, "a\"\\\n\x7fü\U0001f600", [], {}, {"a": [1, {"b": ()}], "c": {}}, [[], [None, False]],
-])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        1,
+        -1.5,
+        1e300,
+        'a"\\\n\x7fü\U0001f600',
+        [],
+        {},
+        {"a": [1, {"b": ()}], "c": {}},
+        [[], [None, False]],
+    ],
+)
 def test_json_line(value):
     line = jsonline.dumps(value)
     assert json.loads(line) == json.loads(json.dumps(value))
-    assert line.isascii() and "\n" not in line
+    assert line.isascii()
+    assert "\n" not in line
 
 
-@pytest.mark.parametrize("text", ['{"a": [1, -2.5e3, true, null, "\\u00fc\\n"]}', " 7\n", '"x"', "[]", "NaN", "-Infinity", "12345678901234567890",
-                                  '{"a":1,"a":2}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [1, -2.5e3, true, null, "\\u00fc\\n"]}',
+        " 7\n",
+        '"x"',
+        "[]",
+        "NaN",
+        "-Infinity",
+        "12345678901234567890",
+        '{"a":1,"a":2}',
+    ],
+)
 def test_json_is_read_as_json_reads_it(text):
     assert repr(jsonline.loads(text)) == repr(json.loads(text))
 
 
-@pytest.mark.parametrize("text", ["", " ", "{", '{"a" 1}', "[1,]", "1 2", "[] x", "nul", '"\x00"', "{'a': 1}", "\ufeff{}", "01"])
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "{", '{"a" 1}', "[1,]", "1 2", "[] x", "nul", '"\x00"', "{'a': 1}", "\ufeff{}", "01"],
+)
 def test_what_is_no_json_is_refused(text):
     with pytest.raises(ValueError):
         json.loads(text)
@@ -281,21 +380,37 @@ def test_json_line_has_no_numbers_that_json_has_not():
 
 def test_the_document_is_bounded(monkeypatch):
     monkeypatch.setattr(runner, "MAX_DOCUMENT", 3000)
-    monkeypatch.setattr(runner, "gather", lambda params: {"collectors": {
-        "a": {"data": "x" * 5000, "status": "ok"}, "b": {"data": "y", "status": "ok"}}})
+    monkeypatch.setattr(
+        runner,
+        "gather",
+        lambda params: {
+            "collectors": {
+                "a": {"data": "x" * 5000, "status": "ok"},
+                "b": {"data": "y", "status": "ok"},
+            }
+        },
+    )
     found = json.loads(runner.collect({}))["collectors"]
-    assert found["a"] == {"data": None, "status": "error", "truncated": True, "error": "the document would be larger than 3000 bytes"}
+    assert found["a"] == {
+        "data": None,
+        "status": "error",
+        "truncated": True,
+        "error": "the document would be larger than 3000 bytes",
+    }
     assert found["b"]["data"] == "y"
 
 
 def test_the_document_of_this_machine():
     document = runner.gather({"timeout": 20, "collectors": ["system", "installer"]})
     assert set(document["collectors"]) == set(spec.BY_NAME)
-    assert document["collectors"]["system"]["status"] == "ok" and document["collectors"]["kubelet"]["status"] == "not_asked"
+    assert document["collectors"]["system"]["status"] == "ok"
+    assert document["collectors"]["kubelet"]["status"] == "not_asked"
 
 
 def test_the_ordinary_module_ships_every_collector():
-    """Where it is not a program on standard input, Ansible packs what the module imports, and collectors are imported by name."""
+    """Where it is not a program on standard input, Ansible packs what the module imports, and
+    collectors are imported by name.
+    """
     shipped = {module.__name__.rpartition(".")[2] for module in node_evidence_info.SHIPPED}
     assert set(spec.BY_NAME) <= shipped
 

@@ -10,9 +10,13 @@ import time
 import types
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import client as api
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError, Client, Deadline
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import client as api
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import (
+    ApiError,
+    Client,
+    Deadline,
+)
 from tests.unit.support.waiting import until
 
 
@@ -20,14 +24,22 @@ def answer(code, body=b"{}", **headers):
     """One HTTP answer as bytes."""
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()
-    headers = {"Content-Length": len(body), **{key.replace("_", "-"): value for key, value in headers.items()}}
-    lines = [f"HTTP/1.1 {code} X"] + [f"{key}: {value}" for key, value in headers.items() if value is not None]
+    headers = {
+        "Content-Length": len(body),
+        **{key.replace("_", "-"): value for key, value in headers.items()},
+    }
+    lines = [f"HTTP/1.1 {code} X"] + [
+        f"{key}: {value}" for key, value in headers.items() if value is not None
+    ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 @pytest.fixture
 def serve(tmp_path):
-    """serve(script...) → (client, seen paths): the script's n-th entry answers the n-th request; callables write themselves."""
+    """serve(script...) → (client, seen paths): the script's n-th entry answers the n-th request.
+
+    Callables write themselves.
+    """
     listeners = []
 
     def start(*script, seconds=120, max_body=api.MAX_BODY):
@@ -76,6 +88,7 @@ def drip(piece, pause=0.05):
         while True:
             peer.sendall(piece)
             time.sleep(pause)
+
     return write
 
 
@@ -92,10 +105,20 @@ def test_an_object_arrives_parsed_over_one_connection(serve):
 
 @pytest.fixture
 def naps(monkeypatch):
-    """How long the client means to sleep, which is exact; how long it sleeps is the machine's affair."""
+    """How long the client means to sleep, which is exact.
+
+    How long it sleeps is the machine's affair.
+    """
     asked = []
-    monkeypatch.setattr(api, "time", types.SimpleNamespace(monotonic=time.monotonic, time=time.time,
-                                                           sleep=lambda seconds: asked.append(seconds) or time.sleep(seconds)))
+    monkeypatch.setattr(
+        api,
+        "time",
+        types.SimpleNamespace(
+            monotonic=time.monotonic,
+            time=time.time,
+            sleep=lambda seconds: asked.append(seconds) or time.sleep(seconds),
+        ),
+    )
     return asked
 
 
@@ -103,14 +126,18 @@ def test_429_waits_as_long_as_it_was_told(serve, naps):
     client, seen = serve(answer(429, Retry_After="1"), answer(200, {"ok": True}))
     begun = time.monotonic()
     assert client.get("/x") == {"ok": True}
-    assert time.monotonic() - begun >= 1 and naps == [1.0] and len(seen) == 2
+    assert time.monotonic() - begun >= 1
+    assert naps == [1.0]
+    assert len(seen) == 2
 
 
 def test_429_beyond_the_time_limit_fails_at_once_and_says_so(serve, naps):
     client, _seen = serve(answer(429, Retry_After="600"))
     with pytest.raises(ApiError, match="try again after 600 s") as error:
         client.get("/x")
-    assert status_of(error) == ("error", 429) and error.value.retry_after == "600" and naps == []
+    assert status_of(error) == ("error", 429)
+    assert error.value.retry_after == "600"
+    assert naps == []
 
 
 def test_429_for_ever_ends(serve):
@@ -121,14 +148,28 @@ def test_429_for_ever_ends(serve):
 
 
 def test_a_budget_without_retry_after_keeps_its_causes(serve):
-    body = {"kind": "Status", "message": "Cannot evict pod", "details": {"causes": [{"message": "needs 2 healthy pods"}]}}
+    body = {
+        "kind": "Status",
+        "message": "Cannot evict pod",
+        "details": {"causes": [{"message": "needs 2 healthy pods"}]},
+    }
     client, _seen = serve(answer(429, body))
     with pytest.raises(ApiError) as error:
         client.get("/x")
     assert error.value.body["details"]["causes"][0]["message"] == "needs 2 healthy pods"
 
 
-@pytest.mark.parametrize(("code", "status"), [(401, "denied"), (403, "denied"), (404, "absent"), (504, "timeout"), (500, "error"), (409, "error")])
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (401, "denied"),
+        (403, "denied"),
+        (404, "absent"),
+        (504, "timeout"),
+        (500, "error"),
+        (409, "error"),
+    ],
+)
 def test_refusals_have_an_evidence_status(serve, code, status):
     client, _seen = serve(answer(code, {"kind": "Status", "message": "no \x1b[31mway"}))
     with pytest.raises(ApiError, match=r"HTTP \d+ no \[31mway") as error:
@@ -168,7 +209,9 @@ def test_a_body_that_always_ends_early_is_an_error(serve):
     assert len(seen) == 2
 
 
-@pytest.mark.parametrize("start", [b"", answer(200, b"{", Content_Length="400"), b"HTTP/1.1 200 OK\r\n"])
+@pytest.mark.parametrize(
+    "start", [b"", answer(200, b"{", Content_Length="400"), b"HTTP/1.1 200 OK\r\n"]
+)
 def test_slow_bytes_end_at_the_time_limit(serve, start):
     def write(peer):
         peer.sendall(start)
@@ -178,7 +221,8 @@ def test_slow_bytes_end_at_the_time_limit(serve, start):
     begun = time.monotonic()
     with pytest.raises(ApiError) as error:
         client.get("/x")
-    assert error.value.status == "timeout" and 0.6 <= time.monotonic() - begun < 60  # else for ever
+    assert error.value.status == "timeout"
+    assert 0.6 <= time.monotonic() - begun < 60
 
 
 def test_an_endless_body_is_cut_off(serve):
@@ -198,13 +242,22 @@ def test_a_server_that_is_not_there_is_an_error(tmp_path):
 
 
 def page(*names, token=None):
-    return answer(200, {"metadata": {"continue": token or ""}, "items": [{"name": name} for name in names]})
+    return answer(
+        200, {"metadata": {"continue": token or ""}, "items": [{"name": name} for name in names]}
+    )
 
 
 def test_lists_are_read_page_by_page(serve):
     client, seen = serve(page("a", "b", token="t/1"), page("c"))
-    assert [item["name"] for item in client.items("/x", {"labelSelector": "job-name"})] == ["a", "b", "c"]
-    assert seen == ["/x?labelSelector=job-name&limit=500", "/x?labelSelector=job-name&limit=500&continue=t%2F1"]
+    assert [item["name"] for item in client.items("/x", {"labelSelector": "job-name"})] == [
+        "a",
+        "b",
+        "c",
+    ]
+    assert seen == [
+        "/x?labelSelector=job-name&limit=500",
+        "/x?labelSelector=job-name&limit=500&continue=t%2F1",
+    ]
 
 
 def test_the_next_page_is_asked_for_before_the_present_one_is_taken(serve):
@@ -213,7 +266,8 @@ def test_the_next_page_is_asked_for_before_the_present_one_is_taken(serve):
     assert next(listed) == {"name": "a"}
     _until(lambda: len(seen) == 2)
     assert [item["name"] for item in listed] == ["b", "c"]
-    assert seen == ["/x?limit=500", "/x?limit=500&continue=t", "/x?limit=500&continue=u"] and client.requests == 3
+    assert seen == ["/x?limit=500", "/x?limit=500&continue=t", "/x?limit=500&continue=u"]
+    assert client.requests == 3
 
 
 def test_whoever_takes_objects_may_ask_for_others_in_between(serve):
@@ -230,7 +284,11 @@ def test_whoever_takes_objects_may_ask_for_others_in_between(serve):
 
 
 def test_a_page_that_did_not_come_is_asked_for_again(serve):
-    client, seen = serve(page("a", token="t"), lambda peer: peer.sendall(b"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n{"), page("b"))
+    client, seen = serve(
+        page("a", token="t"),
+        lambda peer: peer.sendall(b"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n{"),
+        page("b"),
+    )
     assert [item["name"] for item in client.items("/x")] == ["a", "b"]
     assert seen[1:] == ["/x?limit=500&continue=t"] * 2
 
@@ -238,7 +296,8 @@ def test_a_page_that_did_not_come_is_asked_for_again(serve):
 def test_whoever_wants_no_more_leaves_nothing_open(serve):
     client, _seen = serve(page("a", token="t"), drip(b"x"))
     listed = client.items("/x")
-    assert next(listed) == {"name": "a"} and client.ahead.open
+    assert next(listed) == {"name": "a"}
+    assert client.ahead.open
     listed.close()
     assert not client.ahead.open
 
@@ -247,12 +306,24 @@ def test_an_object_that_looks_like_a_head_ends_no_list(serve):
     """What was asked for by mistake is dropped: what the list itself says counts."""
     decoy = answer(200, b'{"fake": {"continue": "t"}, "items": [{"name": "a"}]}')
     client, _seen = serve(decoy, page("never"))
-    assert list(client.items("/x")) == [{"name": "a"}] and not client.ahead.open
+    assert list(client.items("/x")) == [{"name": "a"}]
+    assert not client.ahead.open
 
 
 def test_a_table_is_rows_by_their_columns(serve):
-    columns, rows = [{"name": "Name"}, {"name": "Node"}], [{"cells": ["a", "w1"], "object": None}, {"cells": "odd"}]
-    first = {"kind": "Table", "metadata": {"continue": "t"}, "columnDefinitions": columns, "rows": rows}
+    columns, rows = (
+        [{"name": "Name"}, {"name": "Node"}],
+        [
+            {"cells": ["a", "w1"], "object": None},
+            {"cells": "odd"},
+        ],
+    )
+    first = {
+        "kind": "Table",
+        "metadata": {"continue": "t"},
+        "columnDefinitions": columns,
+        "rows": rows,
+    }
     client, _seen = serve(answer(200, first), answer(200, {**first, "metadata": {}, "rows": None}))
     assert list(client.items("/x", accept=api.TABLE)) == [{"Name": "a", "Node": "w1"}]
 
@@ -282,7 +353,9 @@ def test_a_list_that_always_expires_ends(serve):
     assert error.value.code == 410
 
 
-@pytest.mark.parametrize("answered", [{}, {"items": {}}, {"items": "x"}, {"items": [None]}, {"items": [{}, 3]}])
+@pytest.mark.parametrize(
+    "answered", [{}, {"items": {}}, {"items": "x"}, {"items": [None]}, {"items": [{}, 3]}]
+)
 def test_what_is_no_list_of_objects_is_no_empty_list(serve, answered):
     """Else whoever asked would take it for the proof that there is nothing."""
     client, _seen = serve(answer(200, answered))
@@ -302,39 +375,90 @@ def test_one_line_is_printable_and_bounded():
 
 
 def managed(manager="kubectl", fields=None, **more):
-    """An object as an API server writes it: the notes of its fields are the last of its metadata."""
-    notes = [{"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "2026-11-21T09:45:38Z", "fieldsType": "FieldsV1", "fieldsV1": fields or {
-        "f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {'k:{"name":"web","ports":[1]}': {".": {}, "f:image": {}}, "f:list": {'v:["a"]': {}}}}}]
-    return {"metadata": {"name": "a", "labels": {"app": "web"}, "ownerReferences": [{"kind": "Job"}], "managedFields": notes * 2},
-            "spec": {"containers": [{"name": "web"}]}, **more}
+    """An object as an API server writes it.
+
+    The notes of its fields are the last of its metadata.
+    """
+    notes = [
+        {
+            "manager": manager,
+            "operation": "Update",
+            "apiVersion": "v1",
+            "time": "2026-11-21T09:45:38Z",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": (
+                fields
+                or {
+                    "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
+                    "f:spec": {
+                        'k:{"name":"web","ports":[1]}': {".": {}, "f:image": {}},
+                        "f:list": {'v:["a"]': {}},
+                    },
+                }
+            ),
+        }
+    ]
+    return {
+        "metadata": {
+            "name": "a",
+            "labels": {"app": "web"},
+            "ownerReferences": [{"kind": "Job"}],
+            "managedFields": notes * 2,
+        },
+        "spec": {"containers": [{"name": "web"}]},
+        **more,
+    }
 
 
-HOSTILE = (',"managedFields":[', ']},"spec":', '\\"]},"spec":{"x":[', '"managedFields":[]},"spec":{}', "\\", "]}")
+HOSTILE = (
+    ',"managedFields":[',
+    ']},"spec":',
+    '\\"]},"spec":{"x":[',
+    '"managedFields":[]},"spec":{}',
+    "\\",
+    "]}",
+)
 
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_notes_of_managers_are_left_out_and_nothing_else(word):
-    items = [managed(word), managed(fields={f"f:{word}": {}}), managed(status={"message": word}), {"metadata": {"name": word}, "spec": {"x": [word]}},
-             {"metadata": {"annotations": {word: json.dumps(managed(word), separators=(",", ":"))}}, "spec": {"x": []}}, managed(word)]
-    page = json.dumps({"metadata": {"resourceVersion": "1"}, "items": items}, separators=(",", ":")).encode()
+    items = [
+        managed(word),
+        managed(fields={f"f:{word}": {}}),
+        managed(status={"message": word}),
+        {"metadata": {"name": word}, "spec": {"x": [word]}},
+        {
+            "metadata": {"annotations": {word: json.dumps(managed(word), separators=(",", ":"))}},
+            "spec": {"x": []},
+        },
+        managed(word),
+    ]
+    page = json.dumps(
+        {"metadata": {"resourceVersion": "1"}, "items": items}, separators=(",", ":")
+    ).encode()
     for one in items:
         one["metadata"].pop("managedFields", None)
     assert json.loads(api._unmanaged(page))["items"] == items
 
 
 def test_of_objects_without_a_spec_they_stay():
-    items = [{"metadata": managed()["metadata"], "data": {"a": "b"}}, {"metadata": managed()["metadata"]}]
+    items = [
+        {"metadata": managed()["metadata"], "data": {"a": "b"}},
+        {"metadata": managed()["metadata"]},
+    ]
     page = json.dumps({"items": items}, separators=(",", ":")).encode()
     assert api._unmanaged(page) == page
     # nor does an object lose what stands between another's notes and its own
     mixed = json.dumps({"items": [*items, managed()]}, separators=(",", ":")).encode()
     kept = json.loads(api._unmanaged(mixed))["items"]
-    assert kept[:2] == items and "managedFields" not in kept[2]["metadata"]
+    assert kept[:2] == items
+    assert "managedFields" not in kept[2]["metadata"]
 
 
 def test_only_who_says_so_reads_without_them(serve):
     page = json.dumps({"metadata": {}, "items": [managed()]}, separators=(",", ":")).encode()
-    client, dummy = serve(answer(200, page), answer(200, page))
-    whole, = client.items("/x")
-    lean, = client.items("/x", unmanaged=True)
-    assert len(whole["metadata"].pop("managedFields")) == 2 and lean == whole
+    client, _dummy = serve(answer(200, page), answer(200, page))
+    (whole,) = client.items("/x")
+    (lean,) = client.items("/x", unmanaged=True)
+    assert len(whole["metadata"].pop("managedFields")) == 2
+    assert lean == whole

@@ -7,12 +7,16 @@ import json
 import os
 import shutil
 import time
-
 from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.logs import sources as log_sources, components as pod_logs
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    components as pod_logs,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    sources as log_sources,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import procfs
 from tests.unit.support.fake_logs import UID, Node, a_node, cri, texts, when
 from tests.unit.support.waiting import until
@@ -24,63 +28,129 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 
 def test_a_static_pod(node: Node) -> None:
-    path = node.log("0.log", cri(node.now - 200, "old") + cri(node.now - 50.5, "one") + cri(node.now - 40, "two"))
+    path = node.log(
+        "0.log",
+        cri(node.now - 200, "old") + cri(node.now - 50.5, "one") + cri(node.now - 40, "two"),
+    )
     found = node.read()
-    assert found["lines"] == [{"time": pytest.approx(node.now - 50.5, abs=2e-6), "component": "kube-scheduler", "source": str(path), "text": "one"},
-                              {"time": pytest.approx(node.now - 40, abs=2e-6), "component": "kube-scheduler", "source": str(path), "text": "two"}]
-    assert found["sources"] == [{"component": "kube-scheduler", "source": str(path), "status": "ok", "lines_seen": 2, "lines_kept": 2,
-                                 "truncated": False, "notes": []}]
+    assert found["lines"] == [
+        {
+            "time": pytest.approx(node.now - 50.5, abs=2e-6),
+            "component": "kube-scheduler",
+            "source": str(path),
+            "text": "one",
+        },
+        {
+            "time": pytest.approx(node.now - 40, abs=2e-6),
+            "component": "kube-scheduler",
+            "source": str(path),
+            "text": "two",
+        },
+    ]
+    assert found["sources"] == [
+        {
+            "component": "kube-scheduler",
+            "source": str(path),
+            "status": "ok",
+            "lines_seen": 2,
+            "lines_kept": 2,
+            "truncated": False,
+            "notes": [],
+        }
+    ]
     assert (found["status"], found["reason"], found["seconds_back"]) == ("ok", "", 100.0)
     assert node.now <= found["clock_begin"] <= found["clock"] <= time.time()
-    assert json.loads(pod_logs.collect({"components": ["kube-scheduler"], "seconds_back": 100.0}))["lines"] == found["lines"]
+    assert (
+        json.loads(pod_logs.collect({"components": ["kube-scheduler"], "seconds_back": 100.0}))[
+            "lines"
+        ]
+        == found["lines"]
+    )
 
 
 def test_since_when_everything_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """The youngest of a component's static pods; another cluster's is nobody's here."""
     groups = {7: "static", 8: "static", 9: "nested", 10: None}
-    monkeypatch.setattr(procfs, "of_interest", lambda: [(7, "kube-scheduler"), (8, "kube-scheduler"), (9, "kube-scheduler"), (10, "kubelet"), (11, "kubelet")])
+    monkeypatch.setattr(
+        procfs,
+        "of_interest",
+        lambda: [
+            (7, "kube-scheduler"),
+            (8, "kube-scheduler"),
+            (9, "kube-scheduler"),
+            (10, "kubelet"),
+            (11, "kubelet"),
+        ],
+    )
     monkeypatch.setattr(procfs, "argv", lambda pid: ["x"] if pid in groups else os.stat("/nowhere"))
     monkeypatch.setattr(procfs, "cgroup", lambda text: {"static": text == "static"})
     monkeypatch.setattr(pod_logs.files, "text", lambda path: groups[int(path.split("/")[2])] or "")
     monkeypatch.setattr(procfs, "started_at", lambda pid: 1000.0 + pid)
-    assert node.read(components=["kube-scheduler", "kubelet"])["started"] == {"host": 1001.0, "kube-scheduler": 1008.0, "kubelet": 1010.0}
+    assert node.read(components=["kube-scheduler", "kubelet"])["started"] == {
+        "host": 1001.0,
+        "kube-scheduler": 1008.0,
+        "kubelet": 1010.0,
+    }
     assert node.read(components=["kube-apiserver"])["started"] == {"host": 1001.0}
 
 
 def test_only_files_of_the_window_and_oldest_first(node: Node) -> None:
-    node.log("3.log.20260101-000000.gz", cri(node.now - 90, "a") + cri(node.now - 89, "b, its be", "P"))
-    node.log("3.log.20260102-000000", cri(node.now - 88, "ginning", "P") + cri(node.now - 87, " and end") + cri(node.now - 80, "c"))
+    node.log(
+        "3.log.20260101-000000.gz", cri(node.now - 90, "a") + cri(node.now - 89, "b, its be", "P")
+    )
+    node.log(
+        "3.log.20260102-000000",
+        cri(node.now - 88, "ginning", "P")
+        + cri(node.now - 87, " and end")
+        + cri(node.now - 80, "c"),
+    )
     node.log("3.log", cri(node.now - 70, "d") + cri(node.now - 60, "cut off", "P"))
     node.log("2.log", cri(node.now - 99, "of a file that did not change since"), age=150)
     node.log("3.log.20260102-000000.tmp", cri(node.now - 80, "c"))
     node.log("notes.txt", cri(node.now - 80, "no log"))
     found = node.read()
     assert texts(found) == ["a", "b, its beginning and end", "c", "d", "cut off"]
-    assert [source["source"].rpartition("/")[2] for source in found["sources"]] == ["3.log.20260101-000000.gz", "3.log.20260102-000000", "3.log"]
+    assert [source["source"].rpartition("/")[2] for source in found["sources"]] == [
+        "3.log.20260101-000000.gz",
+        "3.log.20260102-000000",
+        "3.log",
+    ]
     assert [source["lines_kept"] for source in found["sources"]] == [1, 2, 2]
 
 
 def test_docker_writes_elsewhere(node: Node) -> None:
     real = node.folder / "abc-json.log"
-    real.write_text("".join(json.dumps({"log": text, "stream": "stderr", "time": when(node.now - 10)}) + "\n" for text in ("one, ", "two\n", "three\n")))
+    real.write_text(
+        "".join(
+            json.dumps({"log": text, "stream": "stderr", "time": when(node.now - 10)}) + "\n"
+            for text in ("one, ", "two\n", "three\n")
+        )
+    )
     path = node.log("0.log", "")
     path.unlink()
     path.symlink_to(real)
     assert texts(node.read()) == ["one, two", "three"]
     real.unlink()
     found = node.read()
-    assert found["sources"][0]["status"] == "absent" and found["lines"] == []
+    assert found["sources"][0]["status"] == "absent"
+    assert found["lines"] == []
 
 
 def test_a_large_file_is_begun_near_the_window(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_sources, "BLOCK", 4096)
-    lines = [cri(node.now - 19999.5 + index, f"line {index} " + "x" * (index % 90)) for index in range(19990)]
+    lines = [
+        cri(node.now - 19999.5 + index, f"line {index} " + "x" * (index % 90))
+        for index in range(19990)
+    ]
     path = node.log("0.log", "".join(lines))
     with open(path, "rb") as file:
         start = log_sources.begin_of(file.fileno(), path.stat().st_size, node.now - 101)
     left = path.read_bytes()[start:].splitlines()
-    assert 90 < len(left) < 300 and int(left[0].split()[4]) <= 19898
-    assert [text.split(" ")[1] for text in texts(node.read())] == [str(index) for index in range(19900, 19990)]
+    assert 90 < len(left) < 300
+    assert int(left[0].split()[4]) <= 19898
+    assert [text.split(" ")[1] for text in texts(node.read())] == [
+        str(index) for index in range(19900, 19990)
+    ]
     with open(path, "rb") as file:
         assert log_sources.begin_of(file.fileno(), path.stat().st_size, 0) == 0
     path.write_bytes(b"no time at all\n" * 5000)
@@ -89,7 +159,10 @@ def test_a_large_file_is_begun_near_the_window(node: Node, monkeypatch: pytest.M
 
 
 def test_which_lines(node: Node) -> None:
-    node.log("0.log", "".join(cri(node.now - 10, text) for text in ("pod uid-1", "pod uid-2", "error 7", "else")))
+    node.log(
+        "0.log",
+        "".join(cri(node.now - 10, text) for text in ("pod uid-1", "pod uid-2", "error 7", "else")),
+    )
     assert texts(node.read(needles=["uid-1"])) == ["pod uid-1"]
     assert texts(node.read(match="error [0-9]")) == ["error 7"]
     both = node.read(needles=["uid-2"], match="^e")
@@ -98,56 +171,107 @@ def test_which_lines(node: Node) -> None:
 
 
 def test_secrets_stay(node: Node) -> None:
-    node.log("0.log", cri(node.now - 10, 'token="abc" Authorization: Bearer def') + cri(node.now - 10, "-----BEGIN PRIVATE KEY-----")
-             + cri(node.now - 10, "MIIabc") + cri(node.now - 10, "-----END PRIVATE KEY-----"))
-    assert texts(node.read()) == ['token="***" Authorization: Bearer ***', "-----BEGIN PRIVATE KEY-----", "******", "-----END PRIVATE KEY-----"]
-    assert texts(node.read(needles=["MIIabc"])) == ["******"], "the key's first line is not asked for, and counts nevertheless"
+    node.log(
+        "0.log",
+        cri(node.now - 10, 'token="abc" Authorization: Bearer def')
+        + cri(node.now - 10, "-----BEGIN PRIVATE KEY-----")
+        + cri(node.now - 10, "MIIabc")
+        + cri(node.now - 10, "-----END PRIVATE KEY-----"),
+    )
+    assert texts(node.read()) == [
+        'token="***" Authorization: Bearer ***',
+        "-----BEGIN PRIVATE KEY-----",
+        "******",
+        "-----END PRIVATE KEY-----",
+    ]
+    assert texts(node.read(needles=["MIIabc"])) == ["******"], (
+        "the key's first line is not asked for, and counts nevertheless"
+    )
 
 
 def test_a_secret_at_the_cut(node: Node) -> None:
     node.log("0.log", cri(node.now - 10, "x" * 95 + "https://user:" + "p" * 50 + "@proxy"))
-    assert texts(node.read(max_line=120)) == ["x" * 95 + "https://user:" + "*" * 12 + "… [44 more bytes]".replace("44", str(95 + 13 + 50 + 6 - 120))]
+    assert texts(node.read(max_line=120)) == [
+        "x" * 95
+        + "https://user:"
+        + "*" * 12
+        + "… [44 more bytes]".replace("44", str(95 + 13 + 50 + 6 - 120))
+    ]
 
 
-@pytest.mark.parametrize("params, sentence", [
-    ({"match": "("}, "match is no regular expression"), ({"components": ["etcd"]}, "There is no component etcd"), ({"seconds_back": 0.0}, "seconds_back"),
-    ({"seconds_back": float("nan")}, "seconds_back"), ({"needles": ["a", ""]}, "empty needle"), ({"max_bytes": 0}, "max_bytes must lie"),
-    ({"max_line": 1 << 20}, "max_line must lie"),
-])
-def test_refused_before_anything_is_read(node: Node, monkeypatch: pytest.MonkeyPatch, params: dict, sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"match": "("}, "match is no regular expression"),
+        ({"components": ["etcd"]}, "There is no component etcd"),
+        ({"seconds_back": 0.0}, "seconds_back"),
+        ({"seconds_back": float("nan")}, "seconds_back"),
+        ({"needles": ["a", ""]}, "empty needle"),
+        ({"max_bytes": 0}, "max_bytes must lie"),
+        ({"max_line": 1 << 20}, "max_line must lie"),
+    ],
+)
+def test_refused_before_anything_is_read(
+    node: Node, monkeypatch: pytest.MonkeyPatch, params: dict, sentence: str
+) -> None:
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("something was read"))
     found = pod_logs.read({"components": ["kube-scheduler"], **params})
-    assert found["status"] == "error" and sentence in found["reason"] and found["reason"].endswith(".") and found["sources"] == found["lines"] == []
+    assert found["status"] == "error"
+    assert sentence in found["reason"]
+    assert found["reason"].endswith(".")
+    assert found["sources"] == found["lines"] == []
 
 
 def test_max_bytes(node: Node) -> None:
-    node.log("0.log.20260101-000000", "".join(cri(node.now - 50 + index / 100, f"{index:03d} ü\"\\\x01") for index in range(500)))
+    node.log(
+        "0.log.20260101-000000",
+        "".join(cri(node.now - 50 + index / 100, f'{index:03d} ü"\\\x01') for index in range(500)),
+    )
     node.log("0.log", cri(node.now - 1, "last"))
     found = node.read(max_bytes=20000)
-    assert 50 < len(found["lines"]) < 400 and texts(found)[0].startswith("000") and "last" not in texts(found)
+    assert 50 < len(found["lines"]) < 400
+    assert texts(found)[0].startswith("000")
+    assert "last" not in texts(found)
     assert len(json.dumps(found["lines"])) <= 20000
-    assert [(source["truncated"], source["status"]) for source in found["sources"]] == [(True, "ok"), (True, "ok")]
+    assert [(source["truncated"], source["status"]) for source in found["sources"]] == [
+        (True, "ok"),
+        (True, "ok"),
+    ]
     assert "max_bytes is used up, the last line is of 2" in found["sources"][0]["notes"][-1]
     assert found["sources"][0]["lines_kept"] == len(found["lines"])
 
 
 def test_components_share_max_bytes(node: Node) -> None:
     for component in ("kube-scheduler", "kube-controller-manager"):
-        node.log("0.log", "".join(cri(node.now - 50 + index / 100, f"{index}") for index in range(500)), component)
+        node.log(
+            "0.log",
+            "".join(cri(node.now - 50 + index / 100, f"{index}") for index in range(500)),
+            component,
+        )
     node.log("0.log", cri(node.now - 30, "a little"), "kube-apiserver")
-    found = node.read("kube-scheduler", "kube-controller-manager", "kube-apiserver", max_bytes=40000)
+    found = node.read(
+        "kube-scheduler", "kube-controller-manager", "kube-apiserver", max_bytes=40000
+    )
     kept = {source["component"]: source["lines_kept"] for source in found["sources"]}
-    assert kept["kube-apiserver"] == 1 and 40 < kept["kube-scheduler"] < 300
-    assert abs(kept["kube-scheduler"] - kept["kube-controller-manager"]) < 15, "the longer name costs a little more"
-    assert sum(kept.values()) == len(found["lines"]) and len(json.dumps(found["lines"])) <= 40000
-    assert all(source["truncated"] == (source["component"] != "kube-apiserver") for source in found["sources"])
+    assert kept["kube-apiserver"] == 1
+    assert 40 < kept["kube-scheduler"] < 300
+    assert abs(kept["kube-scheduler"] - kept["kube-controller-manager"]) < 15, (
+        "the longer name costs a little more"
+    )
+    assert sum(kept.values()) == len(found["lines"])
+    assert len(json.dumps(found["lines"])) <= 40000
+    assert all(
+        source["truncated"] == (source["component"] != "kube-apiserver")
+        for source in found["sources"]
+    )
     assert found["lines"] == sorted(found["lines"], key=lambda line: line["time"])
 
 
 def test_a_file_that_is_no_log(node: Node) -> None:
     node.log("0.log", "root:x:0:0:root:/root:/bin/sh\n" + cri(node.now - 1, "a line"))
     found = node.read()
-    assert texts(found) == ["a line"] and "1 lines have no format that is known" in found["sources"][0]["notes"]
+    assert texts(found) == ["a line"]
+    assert "1 lines have no format that is known" in found["sources"][0]["notes"]
 
 
 def test_a_pipe_does_not_block(node: Node) -> None:
@@ -155,19 +279,27 @@ def test_a_pipe_does_not_block(node: Node) -> None:
     path.unlink()
     os.mkfifo(path)
     found = node.read()
-    assert found["sources"][0]["status"] == "error" and "no regular file" in found["sources"][0]["notes"][0]
+    assert found["sources"][0]["status"] == "error"
+    assert "no regular file" in found["sources"][0]["notes"][0]
 
 
 def test_a_packed_file_that_was_cut(node: Node) -> None:
-    path = node.log("0.log.20260101-000000.gz", "".join(cri(node.now - 50, f"{index} {os.urandom(20).hex()}") for index in range(20000)))
+    path = node.log(
+        "0.log.20260101-000000.gz",
+        "".join(cri(node.now - 50, f"{index} {os.urandom(20).hex()}") for index in range(20000)),
+    )
     path.write_bytes(path.read_bytes()[:-1000])
     node.log("0.log", cri(node.now - 1, "after it"))
     found = node.read(match="^(9|after)", max_bytes=4000000)
-    assert found["sources"][0]["status"] == "error" and found["sources"][0]["lines_kept"] > 5
-    assert found["sources"][1]["status"] == "ok" and texts(found)[-1] == "after it"
+    assert found["sources"][0]["status"] == "error"
+    assert found["sources"][0]["lines_kept"] > 5
+    assert found["sources"][1]["status"] == "ok"
+    assert texts(found)[-1] == "after it"
 
 
-def test_a_file_that_is_rotated_between_listing_and_reading(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_rotated_between_listing_and_reading(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = node.log("0.log", cri(node.now - 10, "before"))
     listed = log_sources.log_files
 
@@ -184,9 +316,14 @@ def test_a_file_that_is_rotated_between_listing_and_reading(node: Node, monkeypa
 
 def test_no_static_pod(node: Node) -> None:
     node.log("0.log", cri(node.now - 10, "x"), "kube-apiserver")
-    shutil.copytree(node.pods / f"kube-system_kube-apiserver-m1_{UID}", node.pods / f"kube-system_kube-scheduler-check-m1_{UID}")
+    shutil.copytree(
+        node.pods / f"kube-system_kube-apiserver-m1_{UID}",
+        node.pods / f"kube-system_kube-scheduler-check-m1_{UID}",
+    )
     found = node.read()
-    assert [(source["status"], source["notes"]) for source in found["sources"]] == [("absent", ["no static pod of this name has logged here"])]
+    assert [(source["status"], source["notes"]) for source in found["sources"]] == [
+        ("absent", ["no static pod of this name has logged here"])
+    ]
     shutil.rmtree(node.pods)
     assert node.read()["sources"][0]["status"] == "absent"
 
@@ -194,7 +331,10 @@ def test_no_static_pod(node: Node) -> None:
 def test_nothing_within_the_window(node: Node) -> None:
     node.log("0.log", cri(node.now - 500, "x"), age=490)
     source = node.read()["sources"][0]
-    assert (source["status"], source["notes"]) == ("ok", ["nothing was written here within the window"])
+    assert (source["status"], source["notes"]) == (
+        "ok",
+        ["nothing was written here within the window"],
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
@@ -207,13 +347,21 @@ def test_denied(node: Node, what: str) -> None:
         found = node.read()
     finally:
         os.seteuid(0)
-    assert [source["status"] for source in found["sources"]] == ["denied"] and found["lines"] == []
+    assert [source["status"] for source in found["sources"]] == ["denied"]
+    assert found["lines"] == []
 
 
-@pytest.mark.parametrize("first, started, restart, expected", [
-    (None, None, 0, None), (50.0, 10.0, 0, None), (200.0, 10.0, 0, "rotation took it"), (200.0, 195.0, 0, "begins at 1970-01-01T00:03:20.000000Z, within"),
-    (200.0, None, 3, "what the 3 containers before it logged is gone"), (200.0, None, 0, "within the window"),
-])
+@pytest.mark.parametrize(
+    ("first", "started", "restart", "expected"),
+    [
+        (None, None, 0, None),
+        (50.0, 10.0, 0, None),
+        (200.0, 10.0, 0, "rotation took it"),
+        (200.0, 195.0, 0, "begins at 1970-01-01T00:03:20.000000Z, within"),
+        (200.0, None, 3, "what the 3 containers before it logged is gone"),
+        (200.0, None, 0, "within the window"),
+    ],
+)
 def test_where_a_log_begins(first, started, restart, expected) -> None:
     said = log_sources.beginning(first, 100.0, started, restart)
     assert said is None if expected is None else expected in said
@@ -227,35 +375,56 @@ def test_rotation_that_lost_the_beginning(node: Node, monkeypatch: pytest.Monkey
     monkeypatch.setattr(procfs, "started_at", lambda pid: node.now - 5000)
     assert "rotation took it" in node.read()["sources"][0]["notes"][0]
     monkeypatch.setattr(procfs, "cgroup", lambda text: {"pod_uid": "f" * 32, "unit": None})
-    assert "within the window" in node.read()["sources"][0]["notes"][0], "another pod's process says nothing of this log"
+    assert "within the window" in node.read()["sources"][0]["notes"][0], (
+        "another pod's process says nothing of this log"
+    )
 
 
 def test_a_read_that_never_returns(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.log("0.log.20260101-000000", cri(node.now - 10, "x"))
     path = node.log("0.log", cri(node.now - 9, "y"))
     opened = log_sources.files.opened
-    monkeypatch.setattr(log_sources.files, "opened", lambda name: time.sleep(6000) if name == str(path) else opened(name))
+    monkeypatch.setattr(
+        log_sources.files,
+        "opened",
+        lambda name: time.sleep(6000) if name == str(path) else opened(name),
+    )
     begin = time.monotonic()
     found = node.read(timeout=6)
-    assert time.monotonic() - begin < 100 and texts(found) == ["x"]
-    assert [(source["status"], source["source"]) for source in found["sources"]] == [("ok", f"{path}.20260101-000000"), ("timeout", str(path))]
+    assert time.monotonic() - begin < 100
+    assert texts(found) == ["x"]
+    assert [(source["status"], source["source"]) for source in found["sources"]] == [
+        ("ok", f"{path}.20260101-000000"),
+        ("timeout", str(path)),
+    ]
     ended: list[int] = []
     # other tests may have left children too
-    assert until(lambda: ended.append(os.waitpid(-1, os.WNOHANG)[1]) or 9 in ended), "the reader does not live on"
+    assert until(lambda: ended.append(os.waitpid(-1, os.WNOHANG)[1]) or 9 in ended), (
+        "the reader does not live on"
+    )
 
 
 def test_a_reader_that_breaks(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_sources, "pods", lambda *arguments: 1 / 0)
     found = node.read()
-    assert [(source["status"], source["notes"]) for source in found["sources"]] == [("error", ["its reader ended without an answer"])]
+    assert [(source["status"], source["notes"]) for source in found["sources"]] == [
+        ("error", ["its reader ended without an answer"])
+    ]
 
 
 def test_the_kubelet_says_where(node: Node) -> None:
-    """podLogsDir of KubeletConfiguration, since 1.29; a drop-in wins."""
+    """PodLogsDir of KubeletConfiguration, since 1.29; a drop-in wins."""
     node.log("0.log", cri(node.now - 10, "elsewhere"))
-    (node.folder / "config.yaml").write_text("kind: KubeletConfiguration\npodLogsDir: /var/log/none\n")
-    start = f"ExecStart={{ path=/usr/bin/kubelet ; argv[]=/usr/bin/kubelet --config={node.folder}/config.yaml --config-dir={node.folder}/d ; }}\n"
-    (node.folder / "units").write_text("Id=kubelet.service\nLoadState=loaded\nActiveState=inactive\nMainPID=0\n" + start)
+    (node.folder / "config.yaml").write_text(
+        "kind: KubeletConfiguration\npodLogsDir: /var/log/none\n"
+    )
+    start = (
+        "ExecStart={ path=/usr/bin/kubelet ; argv[]=/usr/bin/kubelet"
+        f" --config={node.folder}/config.yaml --config-dir={node.folder}/d ; }}\n"
+    )
+    (node.folder / "units").write_text(
+        "Id=kubelet.service\nLoadState=loaded\nActiveState=inactive\nMainPID=0\n" + start
+    )
     assert node.read()["sources"][0]["notes"] == ["there is no /var/log/none"]
     (node.folder / "d").mkdir()
     (node.folder / "d" / "10.conf").write_text(f"podLogsDir: {node.pods}\n")

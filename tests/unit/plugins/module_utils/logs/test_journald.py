@@ -4,12 +4,13 @@
 """The kubelet's logs: journald by a stand-in for journalctl."""
 
 import time
-
 from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.logs import journald as log_journal
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    journald as log_journal,
+)
 from tests.unit.support.fake_logs import Node, a_node, cri, texts
 
 
@@ -19,30 +20,51 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 
 def test_journald(node: Node) -> None:
-    node.journal("window", (node.now - 95, "one"), (node.now - 101, "too old"), (node.now - 5, [116, 119, 111, 255]))
+    node.journal(
+        "window",
+        (node.now - 95, "one"),
+        (node.now - 101, "too old"),
+        (node.now - 5, [116, 119, 111, 255]),
+    )
     node.journal("oldest", (node.now - 9000, "x"))
     found = node.read("kubelet")
-    assert texts(found) == ["one", "two\ufffd"] and {line["source"] for line in found["lines"]} == {"kubelet.service"}
-    assert found["sources"] == [{"component": "kubelet", "source": "kubelet.service", "status": "ok", "lines_seen": 2, "lines_kept": 2,
-                                 "truncated": False, "notes": []}]
+    assert texts(found) == ["one", "two\ufffd"]
+    assert {line["source"] for line in found["lines"]} == {"kubelet.service"}
+    assert found["sources"] == [
+        {
+            "component": "kubelet",
+            "source": "kubelet.service",
+            "status": "ok",
+            "lines_seen": 2,
+            "lines_kept": 2,
+            "truncated": False,
+            "notes": [],
+        }
+    ]
     asked = (node.folder / "asked").read_text().splitlines()
     assert asked[0].startswith("--output=json --all --no-pager --unit=kubelet.service --since=@")
 
 
 def test_rate_limit(node: Node) -> None:
     node.journal("window", (node.now - 9, "one"))
-    node.journal("dropped", (node.now - 8, "Suppressed 120 messages from kubelet.service"),
-                 (node.now - 7, "Suppressed 3 messages from /system.slice/kubelet.service"),
-                 (node.now - 7, "Suppressed 7 messages from containerd.service"),
-                 (node.now - 7000, "Suppressed 9 messages from kubelet.service"))
-    assert node.read("kubelet")["sources"][0]["notes"] == ["journald suppressed 123 messages of kubelet.service, by its rate limit"]
+    node.journal(
+        "dropped",
+        (node.now - 8, "Suppressed 120 messages from kubelet.service"),
+        (node.now - 7, "Suppressed 3 messages from /system.slice/kubelet.service"),
+        (node.now - 7, "Suppressed 7 messages from containerd.service"),
+        (node.now - 7000, "Suppressed 9 messages from kubelet.service"),
+    )
+    assert node.read("kubelet")["sources"][0]["notes"] == [
+        "journald suppressed 123 messages of kubelet.service, by its rate limit"
+    ]
 
 
 def test_all_of_it_was_suppressed(node: Node) -> None:
     node.journal("any", (node.now - 9000, "long ago"))
     node.journal("dropped", (node.now - 8, "Suppressed 120 messages from kubelet.service"))
     source = node.read("kubelet")["sources"][0]
-    assert source["status"] == "ok" and "suppressed 120 messages" in source["notes"][1]
+    assert source["status"] == "ok"
+    assert "suppressed 120 messages" in source["notes"][1]
 
 
 def test_journald_begins_after_the_kubelet(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,29 +72,52 @@ def test_journald_begins_after_the_kubelet(node: Node, monkeypatch: pytest.Monke
     node.journal("oldest", (node.now - 50, "x"))
     here = log_journal.kubelet.here
     for started, count in ((node.now - 70, 1), (node.now - 50, 0)):
-        monkeypatch.setattr(log_journal.kubelet, "here", lambda processes, started=started: ({"started_at": started},) + here(processes)[1:])
+        monkeypatch.setattr(
+            log_journal.kubelet,
+            "here",
+            lambda processes, started=started: ({"started_at": started}, *here(processes)[1:]),
+        )
         notes = node.read("kubelet")["sources"][0]["notes"]
-        assert len(notes) == count and all("journald holds nothing before" in note for note in notes)
+        assert len(notes) == count
+        assert all("journald holds nothing before" in note for note in notes)
 
 
-@pytest.mark.parametrize("files, code, status, note", [
-    ({}, 0, "absent", "journald holds nothing of kubelet.service"),
-    ({"any": '{"__REALTIME_TIMESTAMP":"1","MESSAGE":"x"}'}, 0, "ok", "nothing was written within the window"),
-    ({"complaint": "No journal files were opened due to insufficient permissions."}, 1, "denied", "shows this user nothing"),
-    ({"complaint": "Failed to open the journal"}, 1, "error", "Failed to open the journal"), ({}, 127, "absent", "there is no journalctl"),
-])
-def test_journald_without_an_entry(node: Node, files: dict, code: int, status: str, note: str) -> None:
+@pytest.mark.parametrize(
+    ("files", "code", "status", "note"),
+    [
+        ({}, 0, "absent", "journald holds nothing of kubelet.service"),
+        (
+            {"any": '{"__REALTIME_TIMESTAMP":"1","MESSAGE":"x"}'},
+            0,
+            "ok",
+            "nothing was written within the window",
+        ),
+        (
+            {"complaint": "No journal files were opened due to insufficient permissions."},
+            1,
+            "denied",
+            "shows this user nothing",
+        ),
+        ({"complaint": "Failed to open the journal"}, 1, "error", "Failed to open the journal"),
+        ({}, 127, "absent", "there is no journalctl"),
+    ],
+)
+def test_journald_without_an_entry(
+    node: Node, files: dict, code: int, status: str, note: str
+) -> None:
     for name, text in files.items():
         (node.folder / name).write_text(text + "\n")
     (node.folder / "code").write_text(str(code))
     source = node.read("kubelet")["sources"][0]
-    assert source["status"] == status and note in source["notes"][0]
+    assert source["status"] == status
+    assert note in source["notes"][0]
 
 
 def test_no_unit(node: Node) -> None:
     node.units("not-found")
     source = node.read("kubelet")["sources"][0]
-    assert (source["status"], source["source"]) == ("absent", "journald") and not (node.folder / "asked").exists()
+    assert (source["status"], source["source"]) == ("absent", "journald")
+    assert not (node.folder / "asked").exists()
 
 
 def test_journalctl_that_hangs_costs_only_itself(node: Node) -> None:
@@ -81,6 +126,10 @@ def test_journalctl_that_hangs_costs_only_itself(node: Node) -> None:
     node.log("0.log", cri(node.now - 10, "x"))
     begin = time.monotonic()
     found = node.read("kubelet", "kube-scheduler", timeout=8)
-    assert time.monotonic() - begin < 100 and texts(found) == ["x", "one"]
-    assert [(source["status"], source["lines_kept"]) for source in found["sources"]] == [("timeout", 1), ("ok", 1)]
+    assert time.monotonic() - begin < 100
+    assert texts(found) == ["x", "one"]
+    assert [(source["status"], source["lines_kept"]) for source in found["sources"]] == [
+        ("timeout", 1),
+        ("ok", 1),
+    ]
     assert "the time ended" in found["sources"][0]["notes"][0]

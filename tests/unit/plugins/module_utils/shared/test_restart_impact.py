@@ -7,53 +7,123 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import restart_impact as pending
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import runtime_tool as runtime
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    restart_impact as pending,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    runtime_tool as runtime,
+)
 
-PROCESS = {"component": "kube-scheduler", "started_at": 1000.0, "argv": ["kube-scheduler", "--leader-elect=false", "--v", "2"],
-           "exe": "/usr/bin/kube-scheduler"}
+PROCESS = {
+    "component": "kube-scheduler",
+    "started_at": 1000.0,
+    "argv": ["kube-scheduler", "--leader-elect=false", "--v", "2"],
+    "exe": "/usr/bin/kube-scheduler",
+}
 
 
 def _file(path: str, mtime: Any, replaced: bool = False) -> dict[str, object]:
     return {"path": path, "mtime": mtime, "replaced": replaced}
 
 
-@pytest.mark.parametrize("more, files, words, expected", [
-    ({}, [_file("/a", 999.0), _file("/b", 1000.5), _file("/c", None)], None, []),
-    ({}, [_file("/a", 1002.0)], None, ["/a is newer than the process"]), ({}, [_file("/ours", 2000.0)], None, []),
-    ({}, [_file("/a", 1.0, True)], None, ["/a was replaced after the process started"]),
-    ({"exe": "/x (deleted)"}, [], None, ["its program /x was replaced"]),
-    ({}, [], ["kube-scheduler", "--v=2", "--leader_elect=true"], []),
-    ({}, [], ["kube-scheduler", "--v=4", "--bind-address=::"], [
-        "--bind-address is '::' in the manifest and not set in the process", "--v is '4' in the manifest and '2' in the process"]),
-    ({}, [], ["kube-scheduler", "--v=2", "--profiling"], ["--profiling is set without a value in the manifest and not set in the process"]),
-    ({"started_at": None}, [_file("/a", 9e9)], None, []),
-])
-def test_pending(more: dict[str, object], files: list[dict[str, object]], words: Any, expected: list[str]) -> None:
-    assert pending.changes({**PROCESS, **more}, files, words, ["leader-elect"], ["/ours"]) == expected
+@pytest.mark.parametrize(
+    ("more", "files", "words", "expected"),
+    [
+        ({}, [_file("/a", 999.0), _file("/b", 1000.5), _file("/c", None)], None, []),
+        ({}, [_file("/a", 1002.0)], None, ["/a is newer than the process"]),
+        ({}, [_file("/ours", 2000.0)], None, []),
+        ({}, [_file("/a", 1.0, True)], None, ["/a was replaced after the process started"]),
+        ({"exe": "/x (deleted)"}, [], None, ["its program /x was replaced"]),
+        ({}, [], ["kube-scheduler", "--v=2", "--leader_elect=true"], []),
+        (
+            {},
+            [],
+            ["kube-scheduler", "--v=4", "--bind-address=::"],
+            [
+                "--bind-address is '::' in the manifest and not set in the process",
+                "--v is '4' in the manifest and '2' in the process",
+            ],
+        ),
+        (
+            {},
+            [],
+            ["kube-scheduler", "--v=2", "--profiling"],
+            ["--profiling is set without a value in the manifest and not set in the process"],
+        ),
+        ({"started_at": None}, [_file("/a", 9e9)], None, []),
+    ],
+)
+def test_pending(
+    more: dict[str, object], files: list[dict[str, object]], words: Any, expected: list[str]
+) -> None:
+    assert (
+        pending.changes({**PROCESS, **more}, files, words, ["leader-elect"], ["/ours"]) == expected
+    )
 
 
 def test_the_sentence() -> None:
     said = pending.sentence("m2", "kube-scheduler", ["/a is newer than the process", "x"])
-    assert said == ("a restart of kube-scheduler on m2 would also load changes of somebody else: /a is newer than the process; x; look at them, "
-                    "then allow it with kubemend_allow: [pending_changes]")
+    assert (
+        said
+        == "a restart of kube-scheduler on m2 would also load changes of somebody else: /a is newer"
+        " than the process; x; look at them, then allow it with kubemend_allow:"
+        " [pending_changes]"
+    )
 
 
-@pytest.mark.parametrize("image, name", [
-    ("nginx", "docker.io/library/nginx:latest"), ("me/app:1", "docker.io/me/app:1"), ("localhost:5000/a", "localhost:5000/a:latest"),
-    ("registry.k8s.io/kube-scheduler:v1.36.3", "registry.k8s.io/kube-scheduler:v1.36.3"), ("k8s.gcr.io/a:v1@sha256:ab", "k8s.gcr.io/a@sha256:ab"),
-])
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("nginx", "docker.io/library/nginx:latest"),
+        ("me/app:1", "docker.io/me/app:1"),
+        ("localhost:5000/a", "localhost:5000/a:latest"),
+        ("registry.k8s.io/kube-scheduler:v1.36.3", "registry.k8s.io/kube-scheduler:v1.36.3"),
+        ("k8s.gcr.io/a:v1@sha256:ab", "k8s.gcr.io/a@sha256:ab"),
+    ],
+)
 def test_an_image_s_full_name(image: str, name: str) -> None:
     assert runtime.normalised(image) == name
 
 
-@pytest.mark.parametrize("kubelet, tools, socket, tool", [
-    ({"argv": ["kubelet", "--container-runtime-endpoint=unix:///run/x/containerd.sock"]}, ["crictl", "ctr"], "/run/x/containerd.sock", "crictl"),
-    ({"argv": ["kubelet", "--container-runtime-endpoint", "/run/containerd/c.sock"]}, ["ctr", "docker"], "/run/containerd/c.sock", "ctr"),
-    ({"argv": [], "config": {"text": "containerRuntimeEndpoint: unix:///run/crio/crio.sock\n"}}, ["ctr"], "/run/crio/crio.sock", None),
-    ({"argv": [], "config": None, "config_dropins": []}, ["ctr", "docker"], "/var/run/dockershim.sock", "docker"),
-])
-def test_the_runtime_of_a_kubelet(monkeypatch: pytest.MonkeyPatch, kubelet: dict[str, object], tools: list[str], socket: str, tool: Any) -> None:
+@pytest.mark.parametrize(
+    ("kubelet", "tools", "socket", "tool"),
+    [
+        (
+            {"argv": ["kubelet", "--container-runtime-endpoint=unix:///run/x/containerd.sock"]},
+            ["crictl", "ctr"],
+            "/run/x/containerd.sock",
+            "crictl",
+        ),
+        (
+            {"argv": ["kubelet", "--container-runtime-endpoint", "/run/containerd/c.sock"]},
+            ["ctr", "docker"],
+            "/run/containerd/c.sock",
+            "ctr",
+        ),
+        (
+            {
+                "argv": [],
+                "config": {"text": "containerRuntimeEndpoint: unix:///run/crio/crio.sock\n"},
+            },
+            ["ctr"],
+            "/run/crio/crio.sock",
+            None,
+        ),
+        (
+            {"argv": [], "config": None, "config_dropins": []},
+            ["ctr", "docker"],
+            "/var/run/dockershim.sock",
+            "docker",
+        ),
+    ],
+)
+def test_the_runtime_of_a_kubelet(
+    monkeypatch: pytest.MonkeyPatch,
+    kubelet: dict[str, object],
+    tools: list[str],
+    socket: str,
+    tool: Any,
+) -> None:
     monkeypatch.setattr(runtime, "_program", lambda name: "/bin/" + name if name in tools else None)
     monkeypatch.setattr(runtime, "_is_socket", lambda path: True)
     found = runtime.find(kubelet)

@@ -4,33 +4,82 @@
 """Why systemd does not start a unit, and whether it would now: systemd 219 to 257."""
 
 import pytest
-
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import systemd_results as unit_steps
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared.start_refusal import refusals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-PROFILE = settings(deadline=None, database=None, derandomize=True, max_examples=150, suppress_health_check=list(HealthCheck))
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    systemd_results as unit_steps,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared.start_refusal import (
+    refusals,
+)
+
+PROFILE = settings(
+    deadline=None,
+    database=None,
+    derandomize=True,
+    max_examples=150,
+    suppress_health_check=list(HealthCheck),
+)
 NAME = "kubelet.service"
-IDLE = {"name": NAME, "load_state": "loaded", "active_state": "inactive", "sub_state": "dead", "result": "success", "exec_main_status": 0}
+IDLE = {
+    "name": NAME,
+    "load_state": "loaded",
+    "active_state": "inactive",
+    "sub_state": "dead",
+    "result": "success",
+    "exec_main_status": 0,
+}
 AT = "2026-11-25T13:02:11+0000 w1 "
-MISSING = {"setting": "WorkingDirectory", "name": "/var/lib/kubelet", "state": "missing", "path": "/etc/systemd/system/kubelet.service", "line": 9}
+MISSING = {
+    "setting": "WorkingDirectory",
+    "name": "/var/lib/kubelet",
+    "state": "missing",
+    "path": "/etc/systemd/system/kubelet.service",
+    "line": 9,
+}
 # rootsongjc/kubernetes-handbook#31, systemd 219
-OLD_CHDIR = [AT + "systemd[4711]: Failed at step CHDIR spawning /usr/local/bin/kubelet: No such file or directory",
-             AT + "systemd[1]: kubelet.service: main process exited, code=exited, status=200/CHDIR",
-             AT + "systemd[1]: Unit kubelet.service entered failed state."]
+OLD_CHDIR = [
+    AT + "systemd[4711]: Failed at step CHDIR spawning /usr/local/bin/kubelet: No such file or"
+    " directory",
+    AT + "systemd[1]: kubelet.service: main process exited, code=exited, status=200/CHDIR",
+    AT + "systemd[1]: Unit kubelet.service entered failed state.",
+]
 # systemd 255
-NEW_CHDIR = [AT + "(kubelet)[4711]: kubelet.service: Changing to the requested working directory failed: No such file or directory",
-             AT + "(kubelet)[4711]: kubelet.service: Failed at step CHDIR spawning /usr/local/bin/kubelet: No such file or directory"]
+NEW_CHDIR = [
+    AT + "(kubelet)[4711]: kubelet.service: Changing to the requested working directory failed: No"
+    " such file or directory",
+    AT
+    + "(kubelet)[4711]: kubelet.service: Failed at step CHDIR spawning /usr/local/bin/kubelet: No"
+    " such file or directory",
+]
 
 
 def failed(status, result="exit-code", **more):
-    return dict(IDLE, active_state="failed", sub_state="failed", result=result, exec_main_status=status, **more)
+    return dict(
+        IDLE,
+        active_state="failed",
+        sub_state="failed",
+        result=result,
+        exec_main_status=status,
+        **more,
+    )
 
 
 def check(text="ConditionPathExists=/x", met=False, last=False, **more):
-    return dict({"text": text, "assert": text.startswith("Assert"), "trigger": False, "met": met, "last": last,
-                 "seen": "/x is missing", "path": "/etc/a.conf", "line": 2}, **more)
+    return dict(
+        {
+            "text": text,
+            "assert": text.startswith("Assert"),
+            "trigger": False,
+            "met": met,
+            "last": last,
+            "seen": "/x is missing",
+            "path": "/etc/a.conf",
+            "line": 2,
+        },
+        **more,
+    )
 
 
 def only(facts, record=None):
@@ -41,20 +90,32 @@ def only(facts, record=None):
 @pytest.mark.parametrize("said", [OLD_CHDIR, NEW_CHDIR, []])
 def test_a_working_directory_that_is_missing_is_named(said):
     found = only(failed(200, paths=[MISSING], said=said))
-    assert found.what == "systemd cannot enter the working directory (200/CHDIR): /var/lib/kubelet is missing"
-    assert (found.now, found.past) == (True, True) and "/var/lib/kubelet" in found.cure
-    assert found.place == ("/etc/systemd/system/kubelet.service", 9, "WorkingDirectory=/var/lib/kubelet")
+    assert (
+        found.what
+        == "systemd cannot enter the working directory (200/CHDIR): /var/lib/kubelet is missing"
+    )
+    assert (found.now, found.past) == (True, True)
+    assert "/var/lib/kubelet" in found.cure
+    assert found.place == (
+        "/etc/systemd/system/kubelet.service",
+        9,
+        "WorkingDirectory=/var/lib/kubelet",
+    )
     assert ("CHDIR" in found.line or "working directory" in found.line) is bool(said)
 
 
 @pytest.mark.parametrize("said", [OLD_CHDIR, NEW_CHDIR, []])
 def test_one_that_was_made_again_is_no_reason_against_a_start(said):
     found = only(failed(200, paths=[dict(MISSING, state="ok")], said=said))
-    assert (found.now, found.past) == (False, True) and "200/CHDIR" in found.what
+    assert (found.now, found.past) == (False, True)
+    assert "200/CHDIR" in found.what
 
 
 def test_a_directory_that_is_there_and_may_not_be_entered_stays_a_reason():
-    said = [AT + "(kubelet)[7]: kubelet.service: Changing to the requested working directory failed: Permission denied"]
+    said = [
+        AT + "(kubelet)[7]: kubelet.service: Changing to the requested working directory failed:"
+        " Permission denied"
+    ]
     assert only(failed(200, paths=[dict(MISSING, state="ok")], said=said)).now is True
 
 
@@ -63,7 +124,9 @@ def test_a_directory_that_is_there_and_may_not_be_entered_stays_a_reason():
 def test_each_status_of_systemds_own_is_named(status, result):
     found = only(failed(status, result))
     name = unit_steps.STEPS.get(status, ("",))[0]
-    assert str(status) in found.what and name in found.what and (found.now, found.past) == (True, True)
+    assert str(status) in found.what
+    assert name in found.what
+    assert (found.now, found.past) == (True, True)
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 126, 199, 246, 255])
@@ -72,30 +135,50 @@ def test_a_status_of_the_program_is_no_refusal(status):
 
 
 def test_a_status_that_is_not_in_the_table_has_the_name_of_its_line():
-    said = [AT + "systemd[1]: kubelet.service: Main process exited, code=exited, status=244/NEWSTEP"]
+    said = [
+        AT + "systemd[1]: kubelet.service: Main process exited, code=exited, status=244/NEWSTEP"
+    ]
     assert "(244/NEWSTEP)" in only(failed(244, said=said)).what
 
 
 def test_the_line_with_a_path_comes_before_the_one_without():
-    said = [AT + "(kubelet)[9]: kubelet.service: Failed to set up mount namespacing: /run/systemd/unit-root/nope: No such file or directory",
-            AT + "(kubelet)[9]: kubelet.service: Failed at step NAMESPACE spawning /usr/bin/kubelet: No such file or directory",
-            AT + "systemd[1]: kubelet.service: Main process exited, code=exited, status=226/NAMESPACE"]
+    said = [
+        AT + "(kubelet)[9]: kubelet.service: Failed to set up mount namespacing:"
+        " /run/systemd/unit-root/nope: No such file or directory",
+        AT + "(kubelet)[9]: kubelet.service: Failed at step NAMESPACE spawning /usr/bin/kubelet: No"
+        " such file or directory",
+        AT + "systemd[1]: kubelet.service: Main process exited, code=exited, status=226/NAMESPACE",
+    ]
     assert "/run/systemd/unit-root/nope" in only(failed(226, said=said)).what
 
 
 @pytest.mark.parametrize(("changed", "again"), [(99.0, True), (101.0, False), (None, True)])
 def test_a_program_that_was_installed_since_is_no_reason_against_a_start(changed, again):
-    program = {"setting": "ExecStart", "name": "/usr/bin/kubelet", "state": "ok", "changed_at": changed}
+    program = {
+        "setting": "ExecStart",
+        "name": "/usr/bin/kubelet",
+        "state": "ok",
+        "changed_at": changed,
+    }
     assert only(failed(203, paths=[program], ended_at=100.0)).now is again
 
 
-@pytest.mark.parametrize(("setting", "state", "status", "word"), [
-    ("ExecStart", "missing", 203, "/x is missing"), ("ExecStart", "not_executable", 203, "not an executable file"),
-    ("ExecStartPre", "missing", 203, "ExecStartPre="), ("User", "missing", 217, "User=/x"), ("Group", "missing", 216, "Group=/x"),
-    ("WorkingDirectory", "no_directory", 200, "not a directory")])
+@pytest.mark.parametrize(
+    ("setting", "state", "status", "word"),
+    [
+        ("ExecStart", "missing", 203, "/x is missing"),
+        ("ExecStart", "not_executable", 203, "not an executable file"),
+        ("ExecStartPre", "missing", 203, "ExecStartPre="),
+        ("User", "missing", 217, "User=/x"),
+        ("Group", "missing", 216, "Group=/x"),
+        ("WorkingDirectory", "no_directory", 200, "not a directory"),
+    ],
+)
 def test_what_its_start_needs_is_named(setting, state, status, word):
     found = only(failed(status, paths=[{"setting": setting, "name": "/x", "state": state}]))
-    assert word in found.what and str(status) in found.what and (found.now, found.past) == (True, True)
+    assert word in found.what
+    assert str(status) in found.what
+    assert (found.now, found.past) == (True, True)
 
 
 @pytest.mark.parametrize("state", ["ok", "denied", "Input/output error", None, 7])
@@ -103,53 +186,101 @@ def test_a_path_that_is_well_or_that_may_not_be_seen_is_no_reason(state):
     assert refusals(IDLE, {"paths": [dict(MISSING, state=state)]}) == []
 
 
-# -- files of EnvironmentFile= -------------------------------------------------------------------------------------------------------------------
+# -- files of EnvironmentFile=
+# -------------------------------------------------------------------------------------------------------------------
 
 GONE = {"setting": "EnvironmentFile", "name": "/etc/default/kubelet", "state": "missing"}
 
 
 def test_an_environment_file_that_is_missing_is_named():
     found = only(failed(0, "resources", paths=[GONE]))
-    assert "EnvironmentFile=/etc/default/kubelet" in found.what and (found.now, found.past) == (True, True)
+    assert "EnvironmentFile=/etc/default/kubelet" in found.what
+    assert (found.now, found.past) == (
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize(("changed", "again"), [(99.0, True), (101.0, False)])
 def test_one_that_was_written_since_is_no_reason_against_a_start(changed, again):
-    said = [AT + "systemd[1]: kubelet.service: Failed to run 'start' task: No such file or directory"]
-    found = only(failed(0, "resources", paths=[dict(GONE, state="ok", changed_at=changed)], ended_at=100.0, said=said))
-    assert found.now is again and "No such file or directory" in found.what
+    said = [
+        AT + "systemd[1]: kubelet.service: Failed to run 'start' task: No such file or directory"
+    ]
+    found = only(
+        failed(
+            0,
+            "resources",
+            paths=[dict(GONE, state="ok", changed_at=changed)],
+            ended_at=100.0,
+            said=said,
+        )
+    )
+    assert found.now is again
+    assert "No such file or directory" in found.what
 
 
 def test_resources_that_are_no_files_stay_a_reason():
     said = [AT + "systemd[1]: kubelet.service: Failed to run 'start' task: Cannot allocate memory"]
     found = only(failed(0, "resources", said=said))
-    assert "Cannot allocate memory" in found.what and (found.now, found.past) == (True, True)
+    assert "Cannot allocate memory" in found.what
+    assert (found.now, found.past) == (True, True)
     assert only(failed(0, "resources")).now is True
 
 
-# -- conditions and asserts ----------------------------------------------------------------------------------------------------------------------
+# -- conditions and asserts
+# ----------------------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("text", "word", "verb"), [("ConditionPathExists=/x", "condition", "skips"), ("AssertPathExists=/x", "assert", "refuses")])
+
+@pytest.mark.parametrize(
+    ("text", "word", "verb"),
+    [
+        ("ConditionPathExists=/x", "condition", "skips"),
+        ("AssertPathExists=/x", "assert", "refuses"),
+    ],
+)
 def test_a_check_that_is_not_met_is_named(text, word, verb):
-    found = only(dict(IDLE, checks=[check(text), check("Condition" + "User=root", True)], **{word + "_result": False}))
-    assert verb in found.what and text in found.what and "/x is missing" in found.what and (found.now, found.past) == (True, True)
-    assert found.place == ("/etc/a.conf", 2, text) and "ConditionUser" not in found.what
+    found = only(
+        dict(
+            IDLE,
+            checks=[check(text), check("Condition" + "User=root", True)],
+            **{word + "_result": False},
+        )
+    )
+    assert verb in found.what
+    assert text in found.what
+    assert "/x is missing" in found.what
+    assert (found.now, found.past) == (True, True)
+    assert found.place == ("/etc/a.conf", 2, text)
+    assert "ConditionUser" not in found.what
 
 
 def test_one_that_is_met_now_is_no_reason_against_a_start():
     found = only(dict(IDLE, checks=[check(met=True)], condition_result=False, condition_at="Wed"))
-    assert (found.now, found.past) == (False, True) and "ConditionPathExists=/x" in found.what and "Wed" in found.what
+    assert (found.now, found.past) == (False, True)
+    assert "ConditionPathExists=/x" in found.what
+    assert "Wed" in found.what
 
 
 def test_one_of_which_a_reload_made_systemd_forget_the_result_is_named_where_it_is_the_only_one():
     one = check(met=True, last=None)
     assert "ConditionPathExists=/x" in only(dict(IDLE, checks=[one], condition_result=False)).what
-    assert "ConditionPathExists=/x" not in only(dict(IDLE, checks=[one, one], condition_result=False)).what
+    assert (
+        "ConditionPathExists=/x"
+        not in only(dict(IDLE, checks=[one, one], condition_result=False)).what
+    )
 
 
 def test_one_that_is_not_known_at_all_may_be_why():
-    found = only(dict(IDLE, checks=[check(met=True, last=None), check("ConditionHost=x", None, None)], condition_result=False))
-    assert found.now is True and "ConditionHost=x may not be met" in found.what and "ConditionPathExists" not in found.what
+    found = only(
+        dict(
+            IDLE,
+            checks=[check(met=True, last=None), check("ConditionHost=x", None, None)],
+            condition_result=False,
+        )
+    )
+    assert found.now is True
+    assert "ConditionHost=x may not be met" in found.what
+    assert "ConditionPathExists" not in found.what
 
 
 def test_one_that_would_not_be_met_now_did_not_refuse_the_last_start():
@@ -157,9 +288,17 @@ def test_one_that_would_not_be_met_now_did_not_refuse_the_last_start():
     assert (found.now, found.past) == (True, False)
 
 
-@pytest.mark.parametrize(("result", "last", "again"), [(False, False, True), (False, True, False), (True, False, None), (None, None, None)])
+@pytest.mark.parametrize(
+    ("result", "last", "again"),
+    [(False, False, True), (False, True, False), (True, False, None), (None, None, None)],
+)
 def test_one_that_cannot_be_looked_at_is_as_systemd_found_it(result, last, again):
-    found = refusals({}, dict(IDLE, checks=[check("ConditionVirtualization=vm", None, last)], condition_result=result))
+    found = refusals(
+        {},
+        dict(
+            IDLE, checks=[check("ConditionVirtualization=vm", None, last)], condition_result=result
+        ),
+    )
     assert [one.now for one in found] == ([] if again is None else [again])
 
 
@@ -168,66 +307,126 @@ def test_a_refusal_whose_condition_could_not_be_read_stays_one():
     assert (found.now, found.past) == (True, True)
 
 
-@pytest.mark.parametrize(("mets", "refused"), [((False, False), True), ((False, True), False), ((True, True), False), ((False, None), False)])
+@pytest.mark.parametrize(
+    ("mets", "refused"),
+    [((False, False), True), ((False, True), False), ((True, True), False), ((False, None), False)],
+)
 def test_of_triggers_one_is_enough(mets, refused):
-    checks = [check("ConditionPathExists=|/%d" % index, met, None, trigger=True) for index, met in enumerate(mets)]
+    checks = [
+        check("ConditionPathExists=|/%d" % index, met, None, trigger=True)
+        for index, met in enumerate(mets)
+    ]
     assert bool(refusals({}, dict(IDLE, checks=checks, condition_result=True))) is refused
 
 
 def test_an_exec_condition_is_named():
     found = only(dict(IDLE, result="exec-condition", checks=[], condition_result=False))
-    assert "ExecCondition=" in found.what and (found.now, found.past) == (True, True)
+    assert "ExecCondition=" in found.what
+    assert (found.now, found.past) == (True, True)
 
 
-# -- its file ---------------------------------------------------------------------------------------------------------------------------------------
+# -- its file
+# ---------------------------------------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("state", ["bad-setting", "error"])
 def test_a_unit_that_cannot_be_loaded(state):
-    found = only(dict(IDLE, load_state=state, load_error="Unit kubelet.service has a bad unit file setting."))
-    assert state in found.what and "bad unit file setting" in found.what and found.now
+    found = only(
+        dict(IDLE, load_state=state, load_error="Unit kubelet.service has a bad unit file setting.")
+    )
+    assert state in found.what
+    assert "bad unit file setting" in found.what
+    assert found.now
 
 
 def test_one_that_only_another_unit_may_start():
     assert "RefuseManualStart" in only(dict(IDLE, manual_start=False)).what
 
 
-# -- units that it needs ----------------------------------------------------------------------------------------------------------------------------
+# -- units that it needs
+# ----------------------------------------------------------------------------------------------------------------------------
+
 
 def needed(how="Requires", ordered=True, **more):
     return dict(IDLE, how=how, ordered=ordered, name="mounts.service", **more)
 
 
-LOST = {"active_state": "failed", "sub_state": "failed", "result": "exit-code", "exec_main_status": 1}
+LOST = {
+    "active_state": "failed",
+    "sub_state": "failed",
+    "result": "exit-code",
+    "exec_main_status": 1,
+}
 UNMET = {"checks": [check()], "condition_result": False}
 
 
-@pytest.mark.parametrize(("one", "word"), [
-    (needed(**LOST), "result exit-code, status 1"), (needed("BindsTo", False, **LOST), "status 1"),
-    (needed(active_state="activating", sub_state="auto-restart", result="exit-code", exec_main_status=203), "203/EXEC"),
-    (needed(paths=[{"setting": "ExecStart", "name": "/bin/false", "state": "ok", "ended": 1}], **LOST), "ExecStart=/bin/false ended with 1"),
-    (needed(ordered=False, load_state="not-found"), "is not there"), (needed(load_state="masked"), "is masked"),
-    (needed(load_state="bad-setting", load_error="why"), "why"), (needed("Requisite"), "is not active"),
-    (needed("BindsTo", **UNMET), "ConditionPathExists=/x"), (needed(paths=[MISSING]), "/var/lib/kubelet is missing"),
-    (needed(needs=[dict(IDLE, how="Requires", ordered=True, name="dev-x.device")]), "dev-x.device")])
+@pytest.mark.parametrize(
+    ("one", "word"),
+    [
+        (needed(**LOST), "result exit-code, status 1"),
+        (needed("BindsTo", False, **LOST), "status 1"),
+        (
+            needed(
+                active_state="activating",
+                sub_state="auto-restart",
+                result="exit-code",
+                exec_main_status=203,
+            ),
+            "203/EXEC",
+        ),
+        (
+            needed(
+                paths=[{"setting": "ExecStart", "name": "/bin/false", "state": "ok", "ended": 1}],
+                **LOST,
+            ),
+            "ExecStart=/bin/false ended with 1",
+        ),
+        (needed(ordered=False, load_state="not-found"), "is not there"),
+        (needed(load_state="masked"), "is masked"),
+        (needed(load_state="bad-setting", load_error="why"), "why"),
+        (needed("Requisite"), "is not active"),
+        (needed("BindsTo", **UNMET), "ConditionPathExists=/x"),
+        (needed(paths=[MISSING]), "/var/lib/kubelet is missing"),
+        (
+            needed(needs=[dict(IDLE, how="Requires", ordered=True, name="dev-x.device")]),
+            "dev-x.device",
+        ),
+    ],
+)
 def test_a_unit_that_it_needs_is_named_with_how_it_failed(one, word):
-    found = only(dict(IDLE, needs=[one], said=[AT + "systemd[1]: Dependency failed for kubelet.service."]))
-    assert "%s=mounts.service" % one["how"] in found.what and word in found.what and (found.now, found.past) == (True, True)
+    found = only(
+        dict(IDLE, needs=[one], said=[AT + "systemd[1]: Dependency failed for kubelet.service."])
+    )
+    assert "{}=mounts.service".format(one["how"]) in found.what
+    assert word in found.what
+    assert (found.now, found.past) == (True, True)
     assert "systemctl start mounts.service" in found.cure
 
 
-@pytest.mark.parametrize("one", [needed(), needed("BindsTo"), needed(ordered=False, **LOST), needed(**UNMET), needed(active_state="activating")])
+@pytest.mark.parametrize(
+    "one",
+    [
+        needed(),
+        needed("BindsTo"),
+        needed(ordered=False, **LOST),
+        needed(**UNMET),
+        needed(active_state="activating"),
+    ],
+)
 def test_a_unit_that_systemd_starts_first_is_no_reason(one):
     assert refusals({}, dict(IDLE, needs=[one])) == []
 
 
 def test_a_dependency_refused_the_last_start_where_its_journal_says_so_or_it_was_never_tried():
     tried = dict(IDLE, needs=[needed(**LOST)], condition_result=True)
-    assert only(tried).past is False and only(dict(tried, condition_result=None)).past is True
+    assert only(tried).past is False
+    assert only(dict(tried, condition_result=None)).past is True
 
 
 def test_the_line_that_makes_it_needed_is_shown():
     found = only(dict(IDLE, needs=[needed(path="/a.conf", line=3, **LOST)]))
-    assert found.place == ("/a.conf", 3, "Requires=mounts.service") and "/a.conf, line 3" in found.cure
+    assert found.place == ("/a.conf", 3, "Requires=mounts.service")
+    assert "/a.conf, line 3" in found.cure
 
 
 def test_units_that_need_each_other_end():
@@ -239,17 +438,27 @@ def test_units_that_need_each_other_end():
 
 @pytest.mark.parametrize(("ended", "said"), [(1, True), (0, False), (None, False), ("1", False)])
 def test_a_program_before_its_own_that_ended_badly_is_named(ended, said):
-    found = refusals(failed(0), {"paths": [{"setting": "ExecStartPre", "name": "/bin/false", "state": "ok", "ended": ended}]})
+    found = refusals(
+        failed(0),
+        {
+            "paths": [
+                {"setting": "ExecStartPre", "name": "/bin/false", "state": "ok", "ended": ended}
+            ]
+        },
+    )
     assert [(one.now, one.past) for one in found] == ([(False, True)] if said else [])
-    assert not said or "ExecStartPre=/bin/false" in found[0].what and "status 1" in found[0].what
+    assert not said or ("ExecStartPre=/bin/false" in found[0].what and "status 1" in found[0].what)
 
 
-# -- the rest ---------------------------------------------------------------------------------------------------------------------------------------
+# -- the rest
+# ---------------------------------------------------------------------------------------------------------------------------------------
+
 
 def test_the_limit_of_starts_is_named_and_no_reason_against_a_start():
     said = [AT + "systemd[1]: kubelet.service: Start request repeated too quickly."]
     found = only(failed(1, said=said))
-    assert "limit of starts" in found.what and (found.now, found.past) == (False, True)
+    assert "limit of starts" in found.what
+    assert (found.now, found.past) == (False, True)
 
 
 @pytest.mark.parametrize("state", ["active", "reloading"])
@@ -258,26 +467,75 @@ def test_a_unit_that_runs_has_none(state):
 
 
 def test_old_evidence_has_the_record_alone():
-    assert refusals(IDLE) == [] and only(None, failed(226)).now is True and only({}, dict(IDLE, load_state="bad-setting")).now is True
+    assert refusals(IDLE) == []
+    assert only(None, failed(226)).now is True
+    assert only({}, dict(IDLE, load_state="bad-setting")).now is True
 
 
-ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["failed", "missing", "not-found", "resources"]),
-                        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-                            ["name", "state", "setting", "how", "checks", "paths", "needs", "said", "met", "last", "load_state", "result"]), inner, max_size=4))
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from(["failed", "missing", "not-found", "resources"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "name",
+                    "state",
+                    "setting",
+                    "how",
+                    "checks",
+                    "paths",
+                    "needs",
+                    "said",
+                    "met",
+                    "last",
+                    "load_state",
+                    "result",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+)
 
 
 @PROFILE
-@given(ANYTHING, st.dictionaries(st.sampled_from(sorted({*IDLE, "checks", "paths", "needs", "said", "ended_at", "condition_result", "manual_start"})),
-                                 ANYTHING))
+@given(
+    ANYTHING,
+    st.dictionaries(
+        st.sampled_from(
+            sorted(
+                {
+                    *IDLE,
+                    "checks",
+                    "paths",
+                    "needs",
+                    "said",
+                    "ended_at",
+                    "condition_result",
+                    "manual_start",
+                }
+            )
+        ),
+        ANYTHING,
+    ),
+)
 def test_no_type_of_evidence_raises(record, facts):
     swapped = refusals(*reversed((record, facts)))
     for one in refusals(record, facts) + swapped:
-        assert all(isinstance(text, str) and text.isprintable() for text in (one.what, one.cure, one.line))
+        assert all(
+            isinstance(text, str) and text.isprintable() for text in (one.what, one.cure, one.line)
+        )
 
 
 @pytest.mark.parametrize(("source", "blocked"), [("busctl", False), ("files", True), (None, True)])
 def test_a_condition_that_was_taken_out_blocks_no_start(source, blocked):
-    """systemd keeps the last result over a daemon-reload; busctl lists what it would check now."""
+    """Systemd keeps the last result over a daemon-reload; busctl lists what it would check now."""
     facts = dict(IDLE, condition_result=False, checks=[], checks_from=source)
     found = only(facts)
     assert (found.now, found.past) == (blocked, True)

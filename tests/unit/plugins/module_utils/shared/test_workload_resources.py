@@ -1,13 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A workload's resources given, proven by its rollout, and back where that does not end; the API server is a stand-in."""
+"""A workload's resources given, proven by its rollout, and back where that does not end.
+
+The API server is a stand-in.
+"""
 
 import copy
 import json
 import threading
 import time
-
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -15,24 +17,68 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import api_steps as apply_api
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import files as revert
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import workload_resources as workload
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    workload_resources as workload,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    api_steps as apply_api,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    files as revert,
+)
 from tests.unit.support.fake_api import UID, Api, made
 from tests.unit.support.fake_file_change import NEXT, RUN
 
 PATH = "/apis/apps/v1/namespaces/shop/deployments/db"
-APP = {"name": "app", "image": "x", "resources": {"limits": {"cpu": "2", "memory": "1Gi", "example.com/gpu": "1"}, "requests": {"cpu": "2"}}}
+APP = {
+    "name": "app",
+    "image": "x",
+    "resources": {
+        "limits": {"cpu": "2", "memory": "1Gi", "example.com/gpu": "1"},
+        "requests": {"cpu": "2"},
+    },
+}
 ITEM: "dict[str, Any]" = {
     "metadata": {"name": "db", "generation": 4},
-    "spec": {"replicas": 2, "template": {"spec": {"initContainers": [{"name": "prepare", "env": [{"name": "A", "value": "b"}]}], "containers": [APP]}}},
-    "status": {"observedGeneration": 4, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2}}
-WANTED = {"initContainers": {"prepare": {"cpu": "2", "memory": "1Gi"}}, "containers": {"app": {"memory": "1Gi"}}}
-AFTER = [["containers", "app", {"limits": {"cpu": "2", "memory": "1Gi", "example.com/gpu": "1"}, "requests": {"cpu": "2", "memory": "1Gi"}}],
-         ["initContainers", "prepare", {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "2", "memory": "1Gi"}}]]
+    "spec": {
+        "replicas": 2,
+        "template": {
+            "spec": {
+                "initContainers": [{"name": "prepare", "env": [{"name": "A", "value": "b"}]}],
+                "containers": [APP],
+            }
+        },
+    },
+    "status": {"observedGeneration": 4, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2},
+}
+WANTED = {
+    "initContainers": {"prepare": {"cpu": "2", "memory": "1Gi"}},
+    "containers": {"app": {"memory": "1Gi"}},
+}
+AFTER = [
+    [
+        "containers",
+        "app",
+        {
+            "limits": {"cpu": "2", "memory": "1Gi", "example.com/gpu": "1"},
+            "requests": {"cpu": "2", "memory": "1Gi"},
+        },
+    ],
+    [
+        "initContainers",
+        "prepare",
+        {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "2", "memory": "1Gi"}},
+    ],
+]
 
 
 @pytest.fixture
@@ -43,11 +89,37 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Api]":
         yield api
 
 
-def run(tmp_path: Path, run_id: str = RUN, remedy: str = "patch_workload", **more: Any) -> "dict[str, Any]":
-    change = dict({"kind": "patch_workload", "path": "Deployment shop/db", "real": journal.WORKLOAD + PATH, "resources": WANTED, "cluster_uid": UID,
-                   "sha256": sha256(workload.text_of(ITEM).encode()).hexdigest()}, **more)
-    step = {"id": "01-patch", "host": "m1", "code": ["KM313"], "remedy": remedy, "target": "Deployment shop/db", "change": change}
-    return apply_step.work({"run_id": run_id, "step": step, "lock": None, "check": False, "root": str(tmp_path / "kubemend")})
+def run(
+    tmp_path: Path, run_id: str = RUN, remedy: str = "patch_workload", **more: Any
+) -> "dict[str, Any]":
+    change = dict(
+        {
+            "kind": "patch_workload",
+            "path": "Deployment shop/db",
+            "real": journal.WORKLOAD + PATH,
+            "resources": WANTED,
+            "cluster_uid": UID,
+            "sha256": sha256(workload.text_of(ITEM).encode()).hexdigest(),
+        },
+        **more,
+    )
+    step = {
+        "id": "01-patch",
+        "host": "m1",
+        "code": ["KM313"],
+        "remedy": remedy,
+        "target": "Deployment shop/db",
+        "change": change,
+    }
+    return apply_step.work(
+        {
+            "run_id": run_id,
+            "step": step,
+            "lock": None,
+            "check": False,
+            "root": str(tmp_path / "kubemend"),
+        }
+    )
 
 
 def held(fake: Api) -> "list[Any]":
@@ -56,30 +128,40 @@ def held(fake: Api) -> "list[Any]":
 
 def test_given_and_proven_by_the_rollout(tmp_path: Path, fake: Api) -> None:
     answer = run(tmp_path)
-    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True) and held(fake) == AFTER
+    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
+    assert held(fake) == AFTER
     now = copy.deepcopy(fake.objects[PATH])
     workload.put(now, workload.text_of(ITEM))
     now["metadata"].pop("resourceVersion")
     assert now == ITEM  # nothing else of it changed
-    assert run(tmp_path, NEXT)["state"] == "refused" and proof.unproven(str(tmp_path / "kubemend")) == []
+    assert run(tmp_path, NEXT)["state"] == "refused"
+    assert proof.unproven(str(tmp_path / "kubemend")) == []
 
 
 def test_a_revert_takes_it_back(tmp_path: Path, fake: Api) -> None:
     run(tmp_path)
     root = str(tmp_path / "kubemend")
     assert [one["state"] for one in revert.plan_revert(RUN, root)] == ["restore"]
-    assert [one["result"] for one in revert.revert(RUN, journal.Step(NEXT, "revert", "revert", "asked for", root))] == ["restored"]
+    assert [
+        one["result"]
+        for one in revert.revert(RUN, journal.Step(NEXT, "revert", "revert", "asked for", root))
+    ] == ["restored"]
     assert workload.text_of(fake.objects[PATH]) == workload.text_of(ITEM)
 
 
 def test_a_rollout_that_does_not_end_is_taken_back(tmp_path: Path, fake: Api) -> None:
     fake.put(PATH, dict(ITEM, status=dict(ITEM["status"], updatedReplicas=1)))
     answer = run(tmp_path)
-    assert answer["state"] == "rolled_back" and "1 of 2 pods are made anew" in answer["reason"] and "it has its former resources again" in answer["reason"]
-    assert workload.text_of(fake.objects[PATH]) == workload.text_of(ITEM) and proof.unproven(str(tmp_path / "kubemend")) == []
+    assert answer["state"] == "rolled_back"
+    assert "1 of 2 pods are made anew" in answer["reason"]
+    assert "it has its former resources again" in answer["reason"]
+    assert workload.text_of(fake.objects[PATH]) == workload.text_of(ITEM)
+    assert proof.unproven(str(tmp_path / "kubemend")) == []
 
 
-def test_a_rollout_that_takes_its_time(tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rollout_that_takes_its_time(
+    tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(apply_api, "ROLLOUT_SECONDS", 120)
     fake.put(PATH, dict(ITEM, status=dict(ITEM["status"], readyReplicas=1)))
 
@@ -88,23 +170,37 @@ def test_a_rollout_that_takes_its_time(tmp_path: Path, fake: Api, monkeypatch: p
 
     threading.Timer(1.5, ready).start()
     begin = time.monotonic()
-    assert run(tmp_path)["state"] == "done" and time.monotonic() - begin > 1
+    assert run(tmp_path)["state"] == "done"
+    assert time.monotonic() - begin > 1
 
 
-@pytest.mark.parametrize("more, said", [
-    ({"sha256": "0" * 64}, "no longer what evidence said"), ({"resources": {"containers": {"gone": {"cpu": "1"}}}}, "it has no container gone"),
-    ({"real": journal.WORKLOAD + PATH + "x"}, "it is gone"), ({"cluster_uid": "another"}, "another cluster"),
-])
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"sha256": "0" * 64}, "no longer what evidence said"),
+        ({"resources": {"containers": {"gone": {"cpu": "1"}}}}, "it has no container gone"),
+        ({"real": journal.WORKLOAD + PATH + "x"}, "it is gone"),
+        ({"cluster_uid": "another"}, "another cluster"),
+    ],
+)
 def test_refused(tmp_path: Path, fake: Api, more: "dict[str, Any]", said: str) -> None:
     answer = run(tmp_path, **more)
-    assert answer["state"] == "refused" and said in answer["reason"] and workload.text_of(fake.objects[PATH]) == workload.text_of(ITEM), answer
+    assert (
+        answer["state"] == "refused"
+        and said in answer["reason"]
+        and workload.text_of(fake.objects[PATH]) == workload.text_of(ITEM)
+    ), answer
 
 
-CRON = {"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}}}}
+CRON = {
+    "kind": "CronJob",
+    "spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}}},
+}
 
 
 def test_a_cronjobs_template_lies_deeper() -> None:
-    assert json.loads(workload.text_of(CRON)) == [["containers", "a", {}]] and workload.rolled_out(CRON) is None
+    assert json.loads(workload.text_of(CRON)) == [["containers", "a", {}]]
+    assert workload.rolled_out(CRON) is None
     text = workload.given(workload.text_of(CRON), {"containers": {"a": {"cpu": "1"}}})
     assert workload.text_of(workload.put(copy.deepcopy(CRON), text)) == text
     with pytest.raises(ValueError, match="no longer those"):
@@ -113,21 +209,55 @@ def test_a_cronjobs_template_lies_deeper() -> None:
 
 def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]":
     """A StatefulSet of three, of which the first `partition` ones are not to be made anew."""
-    return {"spec": {"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}},
-            "status": {"replicas": 3, "updatedReplicas": updated, "readyReplicas": ready}}
+    return {
+        "spec": {
+            "replicas": 3,
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
+        },
+        "status": {"replicas": 3, "updatedReplicas": updated, "readyReplicas": ready},
+    }
 
 
-@pytest.mark.parametrize("item, why", [
-    (ITEM, None), ({**ITEM, "metadata": {"generation": 5}}, "has not seen the change yet"),
-    ({**ITEM, "status": {**ITEM["status"], "replicas": 3}}, "1 of its former pods"),
-    ({**ITEM, "spec": {"replicas": 0}, "status": {"observedGeneration": 4}}, None),
-    ({**ITEM, "spec": {"paused": True}, "status": {}}, None), ({"spec": {"updateStrategy": {"type": "OnDelete"}}}, None),
-    ({"spec": {}, "status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 1, "numberAvailable": 2}}, "1 of 2 pods are made anew"),
-    ({"spec": {}, "status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 2}}, None),
-    ({"spec": {}, "status": {}}, "0 of 1 pods"),
-    (partitioned(2, 1), None), (partitioned(2, 0), "0 of 1 pods are made anew, 3 of 3 are ready"), (partitioned(3, 0), None), (partitioned(5, 0), None),
-    (partitioned(2, 1, ready=2), "1 of 1 pods are made anew, 2 of 3 are ready"), (partitioned(0, 2), "2 of 3 pods are made anew"),
-])
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [
+        (ITEM, None),
+        ({**ITEM, "metadata": {"generation": 5}}, "has not seen the change yet"),
+        ({**ITEM, "status": {**ITEM["status"], "replicas": 3}}, "1 of its former pods"),
+        ({**ITEM, "spec": {"replicas": 0}, "status": {"observedGeneration": 4}}, None),
+        ({**ITEM, "spec": {"paused": True}, "status": {}}, None),
+        ({"spec": {"updateStrategy": {"type": "OnDelete"}}}, None),
+        (
+            {
+                "spec": {},
+                "status": {
+                    "desiredNumberScheduled": 2,
+                    "updatedNumberScheduled": 1,
+                    "numberAvailable": 2,
+                },
+            },
+            "1 of 2 pods are made anew",
+        ),
+        (
+            {
+                "spec": {},
+                "status": {
+                    "desiredNumberScheduled": 2,
+                    "updatedNumberScheduled": 2,
+                    "numberAvailable": 2,
+                },
+            },
+            None,
+        ),
+        ({"spec": {}, "status": {}}, "0 of 1 pods"),
+        (partitioned(2, 1), None),
+        (partitioned(2, 0), "0 of 1 pods are made anew, 3 of 3 are ready"),
+        (partitioned(3, 0), None),
+        (partitioned(5, 0), None),
+        (partitioned(2, 1, ready=2), "1 of 1 pods are made anew, 2 of 3 are ready"),
+        (partitioned(0, 2), "2 of 3 pods are made anew"),
+    ],
+)
 def test_when_a_rollout_has_ended(item: "dict[str, Any]", why: Any) -> None:
     found = workload.rolled_out(item)
     assert found is None if why is None else why in found

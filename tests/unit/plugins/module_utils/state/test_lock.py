@@ -7,13 +7,17 @@ import errno
 import json
 import multiprocessing
 import os
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, lock
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
 
 RUN, OTHER, THIRD = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
 US = {"machine_id": "c1", "boot_id": "b1", "pid": 42, "started": 1234, "more": "not kept"}
@@ -43,21 +47,32 @@ def root(tmp_path: Path) -> str:
 
 
 def test_nobody_holds_a_new_node(root: str) -> None:
-    assert lock.read(root) is None and lock.release(RUN, root) is False and not os.path.exists(root)
+    assert lock.read(root) is None
+    assert lock.release(RUN, root) is False
+    assert not os.path.exists(root)
 
 
 def test_the_real_clock_goes(root: str) -> None:
     boot, uptime = durable.clock()
-    assert len(boot) == 36 and uptime > 0
+    assert len(boot) == 36
+    assert uptime > 0
     assert 59 < lock.acquire(RUN, US, 60, root=root)["remaining"] <= 60
     assert lock.read(root)["remaining"] <= 60
 
 
 def test_held_until_it_has_run_out(root: str, clock: Clock) -> None:
     mine = lock.acquire(RUN, US, 100, root=root)
-    assert mine["controller"] == {"machine_id": "c1", "host": None, "boot_id": "b1", "pid": 42, "started": 1234} and mine["taken_from"] is None
+    assert mine["controller"] == {
+        "machine_id": "c1",
+        "host": None,
+        "boot_id": "b1",
+        "pid": 42,
+        "started": 1234,
+    }
+    assert mine["taken_from"] is None
     clock.uptime += 99
-    assert lock.read(root)["held"] and lock.read(root)["remaining"] == 1.0
+    assert lock.read(root)["held"]
+    assert lock.read(root)["remaining"] == 1.0
     with pytest.raises(lock.LockHeld) as error:
         lock.acquire(OTHER, US, 100, root=root)
     assert error.value.lock["run_id"] == RUN
@@ -71,7 +86,8 @@ def test_held_until_it_has_run_out(root: str, clock: Clock) -> None:
 def test_a_step_sets_its_own_limit(root: str, clock: Clock) -> None:
     lock.acquire(RUN, US, 1000, root=root)
     clock.uptime += 10
-    assert lock.renew(RUN, 50, root)["remaining"] == 50 and lock.read(root)["controller"]["pid"] == 42
+    assert lock.renew(RUN, 50, root)["remaining"] == 50
+    assert lock.read(root)["controller"]["pid"] == 42
     clock.uptime += 60
     assert not lock.read(root)["held"]
     assert lock.renew(RUN, 50, root)["held"]  # nobody took it meanwhile
@@ -79,7 +95,8 @@ def test_a_step_sets_its_own_limit(root: str, clock: Clock) -> None:
     lock.acquire(OTHER, US, 100, root=root)
     with pytest.raises(lock.LockHeld):
         lock.renew(RUN, 50, root)
-    assert lock.release(RUN, root) is False and lock.release(OTHER, root) is True
+    assert lock.release(RUN, root) is False
+    assert lock.release(OTHER, root) is True
     with pytest.raises(durable.ChangeError, match="somebody released it"):
         lock.renew(RUN, 50, root)
 
@@ -103,7 +120,8 @@ def test_taking_names_the_run(root: str, clock: Clock) -> None:
 def test_a_reboot_may_hold_it_too_long_but_never_too_short(root: str, clock: Clock) -> None:
     lock.acquire(RUN, US, 100, root=root)
     clock.boot, clock.uptime = "boot-2", 20.0
-    assert lock.read(root)["held"] and lock.read(root)["remaining"] == 80
+    assert lock.read(root)["held"]
+    assert lock.read(root)["remaining"] == 80
     with pytest.raises(lock.LockHeld):
         lock.acquire(OTHER, US, 100, root=root)
     clock.uptime = 100.0
@@ -124,7 +142,9 @@ def test_limits(root: str, seconds: float) -> None:
     assert not os.path.exists(root)
 
 
-def test_the_longest_lock_is_granted_and_renewing_obeys_the_same_limits(root: str, clock: Clock) -> None:
+def test_the_longest_lock_is_granted_and_renewing_obeys_the_same_limits(
+    root: str, clock: Clock
+) -> None:
     assert lock.acquire(RUN, US, lock.MAX_SECONDS, root=root)["remaining"] == lock.MAX_SECONDS
     lock.renew(RUN, 60, root)
     for seconds in (0, -1, float("nan"), lock.MAX_SECONDS + 1):
@@ -135,13 +155,17 @@ def test_the_longest_lock_is_granted_and_renewing_obeys_the_same_limits(root: st
 
 @pytest.mark.parametrize("run_id", [None, 5, "", "x", "../" + RUN, RUN + "\n", RUN + "0"])
 def test_only_a_run_holds_a_node(root: str, run_id: Any) -> None:
-    """What else was written as its holder would be no lock that anybody can read, and block the node."""
+    """What else was written as its holder would be no lock that anybody can read, and block the
+    node.
+    """
     with pytest.raises(durable.ChangeError, match="is no run id"):
         lock.acquire(run_id, US, 60, root=root)
     assert not os.path.exists(root)
 
 
-def test_a_full_disk_leaves_the_lock_as_it_was(root: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_lock_as_it_was(
+    root: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lock.acquire(RUN, US, 60, root=root)
 
     def full(*dummy: Any) -> None:
@@ -160,13 +184,29 @@ def test_a_full_disk_leaves_the_lock_as_it_was(root: str, clock: Clock, monkeypa
 WHOLE = {"run_id": RUN, "controller": {}, "boot_id": "boot-1", "granted_uptime": 1.0, "seconds": 60}
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"run_id": "x", "controller": {}}', '{"run_id": 5}', "\0", "9" * 5000,
-                                  json.dumps({**WHOLE, "run_id": "x"}), json.dumps({**WHOLE, "controller": []})])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"run_id": "x", "controller": {}}',
+        '{"run_id": 5}',
+        "\0",
+        "9" * 5000,
+        json.dumps({**WHOLE, "run_id": "x"}),
+        json.dumps({**WHOLE, "controller": []}),
+    ],
+)
 def test_a_lock_that_is_none_blocks_and_says_how_to_go_on(root: str, text: str) -> None:
     os.mkdir(root, 0o700)
     Path(root, "lock").write_text(text)
-    actions: list[Any] = [lambda: lock.acquire(RUN, US, 60, root=root), lambda: lock.renew(RUN, 60, root), lambda: lock.release(RUN, root),
-                          lambda: lock.read(root)]
+    actions: list[Any] = [
+        lambda: lock.acquire(RUN, US, 60, root=root),
+        lambda: lock.renew(RUN, 60, root),
+        lambda: lock.release(RUN, root),
+        lambda: lock.read(root),
+    ]
     for action in actions:
         with pytest.raises(durable.ChangeError, match="remove it and run again"):
             action()
@@ -190,7 +230,8 @@ def test_of_many_at_once_one_gets_it(root: str) -> None:
     won = [one for one in (results.get(timeout=120) for dummy in runs) if one]
     for process in processes:
         process.join(120)
-    assert len(won) == 1 and lock.read(root)["run_id"] == won[0]
+    assert len(won) == 1
+    assert lock.read(root)["run_id"] == won[0]
 
 
 def demanded(run_id: str, root: str, **more: Any) -> None:
@@ -200,7 +241,9 @@ def demanded(run_id: str, root: str, **more: Any) -> None:
 
 def test_who_may_change_the_node(root: str, clock: Clock) -> None:
     demanded(RUN, root)  # nobody holds it, and nobody has to
-    with pytest.raises(durable.ChangeError, match=f"run {RUN} does not hold the lock of this node any more"):
+    with pytest.raises(
+        durable.ChangeError, match=f"run {RUN} does not hold the lock of this node any more"
+    ):
         demanded(RUN, root, required=True)
     lock.acquire(RUN, US, 100, root=root)
     demanded(RUN, root)
@@ -209,10 +252,15 @@ def test_who_may_change_the_node(root: str, clock: Clock) -> None:
         demanded(OTHER, root)
 
 
-def test_a_lock_whose_time_is_over_allows_nothing_and_forbids_it_still(root: str, clock: Clock) -> None:
+def test_a_lock_whose_time_is_over_allows_nothing_and_forbids_it_still(
+    root: str, clock: Clock
+) -> None:
     lock.acquire(RUN, US, 100, root=root)
     clock.uptime += 100
-    with pytest.raises(durable.ChangeError, match=f"the lock of run {RUN} on this node has run out; renew it or run again"):
+    with pytest.raises(
+        durable.ChangeError,
+        match=f"the lock of run {RUN} on this node has run out; renew it or run again",
+    ):
         demanded(RUN, root)
     with pytest.raises(lock.LockHeld, match="although its time is over"):
         demanded(OTHER, root)

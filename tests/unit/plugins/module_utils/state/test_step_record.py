@@ -1,20 +1,32 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a step's proof: begun once, by whom, how it ended, and which step a later run has to prove or undo."""
+"""The record of a step's proof.
+
+Begun once, by whom, how it ended, and which step a later run has to prove or undo.
+"""
 
 import errno
 import os
 import subprocess
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import file_change as change
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, lock, step_record as proof
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    file_change as change,
+)
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, sha
 
 FACTS = {"component": "kube-scheduler", "host": "m1"}
@@ -44,17 +56,29 @@ def state(node: Node, run_id: str = RUN, name: str = "01-x") -> Any:
 def test_a_step_is_begun_once(node: Node) -> None:
     assert claim(node) is None
     record = proof.read(RUN, "01-x", root(node))
-    assert (record["state"], record["run_id"], record["step"], record["component"]) == ("awaited", RUN, "01-x", "kube-scheduler")
-    assert (record["by"]["pid"], record["by"]["ticks"]) == (os.getpid(), proof.ticks(os.getpid())) and len(record["by"]["boot_id"]) == 36
+    assert (record["state"], record["run_id"], record["step"], record["component"]) == (
+        "awaited",
+        RUN,
+        "01-x",
+        "kube-scheduler",
+    )
+    assert (record["by"]["pid"], record["by"]["ticks"]) == (
+        os.getpid(),
+        proof.ticks(os.getpid()),
+    )
+    assert len(record["by"]["boot_id"]) == 36
     again = claim(node, component="another")
-    assert again == record and proof.read(RUN, "01-x", root(node)) == record
+    assert again == record
+    assert proof.read(RUN, "01-x", root(node)) == record
 
 
 def test_one_that_ended_is_not_begun_again(node: Node) -> None:
     claim(node)
     proof.end(RUN, "01-x", proof.FAILED, "why", root(node), seen={"pid": 7})
     record = claim(node)
-    assert (record["state"], record["reason"], record["seen"]) == ("failed", "why", {"pid": 7}) and record["ended"] and record["component"] == "kube-scheduler"
+    assert (record["state"], record["reason"], record["seen"]) == ("failed", "why", {"pid": 7})
+    assert record["ended"]
+    assert record["component"] == "kube-scheduler"
 
 
 def test_in_check_mode_nothing_is_begun(node: Node) -> None:
@@ -76,12 +100,26 @@ def test_a_record_that_cannot_be_read_is_no_leave_to_begin(node: Node) -> None:
     """Nor is it over: it stays open until somebody has looked."""
     claim(node)
     path(node).write_text("{")
-    with pytest.raises(durable.ChangeError, match="nothing was changed: the proof of step 01-x cannot be read"):
+    with pytest.raises(
+        durable.ChangeError, match="nothing was changed: the proof of step 01-x cannot be read"
+    ):
         claim(node)
     record = proof.read(RUN, "01-x", root(node))
-    assert (record["state"], record["by"], record["run_id"], record["step"]) == ("awaited", {}, RUN, "01-x") and record["error"]
-    found, = proof.unproven(root(node))
-    assert (found["run_id"], found["step"], found["running"], found["entry"]) == (RUN, "01-x", False, None) and found["error"]
+    assert (record["state"], record["by"], record["run_id"], record["step"]) == (
+        "awaited",
+        {},
+        RUN,
+        "01-x",
+    )
+    assert record["error"]
+    (found,) = proof.unproven(root(node))
+    assert (found["run_id"], found["step"], found["running"], found["entry"]) == (
+        RUN,
+        "01-x",
+        False,
+        None,
+    )
+    assert found["error"]
 
 
 def test_without_a_record_nothing_is_begun(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,12 +128,17 @@ def test_without_a_record_nothing_is_begun(node: Node, monkeypatch: pytest.Monke
 
     with monkeypatch.context() as patch:
         patch.setattr(durable, "put", full)
-        with pytest.raises(durable.ChangeError, match="nothing was changed, because the journal in"):
+        with pytest.raises(
+            durable.ChangeError, match="nothing was changed, because the journal in"
+        ):
             claim(node)
-    assert proof.read(RUN, "01-x", root(node)) is None and claim(node) is None
+    assert proof.read(RUN, "01-x", root(node)) is None
+    assert claim(node) is None
 
 
-def test_an_end_that_cannot_be_recorded_is_told_and_left_to_the_next_run(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_that_cannot_be_recorded_is_told_and_left_to_the_next_run(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     claim(node)
     step = node.step().also(step="01-x")
 
@@ -107,27 +150,44 @@ def test_an_end_that_cannot_be_recorded_is_told_and_left_to_the_next_run(node: N
         with pytest.raises(durable.ChangeError, match="how step 01-x ended was not recorded"):
             proof.end(RUN, "01-x", proof.PROVEN, root=root(node))
         found, why, seen = proof.ended(step, proof.ROLLED_BACK, "it crashed", {"pid": 7})
-        assert (found, seen) == ("rolled_back", {"pid": 7}) and why.startswith("it crashed; how step 01-x ended") and "KM902" in why
+        assert (found, seen) == ("rolled_back", {"pid": 7})
+        assert why.startswith("it crashed; how step 01-x ended")
+        assert "KM902" in why
         assert proof.ended(step, proof.PROVEN, None)[1].startswith("how step 01-x ended")
     assert state(node) == "awaited"
-    assert proof.ended(step, proof.ROLLED_BACK, "it crashed", {"pid": 7}) == ("rolled_back", "it crashed", {"pid": 7})
+    assert proof.ended(step, proof.ROLLED_BACK, "it crashed", {"pid": 7}) == (
+        "rolled_back",
+        "it crashed",
+        {"pid": 7},
+    )
     record = proof.read(RUN, "01-x", root(node))
-    assert (record["state"], record["reason"], record["ended_by"], record["seen"]) == ("rolled_back", "it crashed", RUN, {"pid": 7})
+    assert (record["state"], record["reason"], record["ended_by"], record["seen"]) == (
+        "rolled_back",
+        "it crashed",
+        RUN,
+        {"pid": 7},
+    )
 
 
-def test_an_end_behind_a_busy_flock_does_not_say_that_nothing_was_changed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_behind_a_busy_flock_does_not_say_that_nothing_was_changed(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     claim(node)
     monkeypatch.setattr(durable.exclusive.__wrapped__, "__defaults__", (0.1, "nothing was changed"))
     with durable.exclusive(root(node)):
-        found, why, dummy = proof.ended(node.step().also(step="01-x"), proof.PROVEN, None)
+        found, why, _dummy = proof.ended(node.step().also(step="01-x"), proof.PROVEN, None)
     assert found == "proven" and "nothing was changed" not in why and "KM902" in why, why
-    assert why.startswith("how step 01-x ended was not recorded: another process changes this node"), why
+    assert why.startswith(
+        "how step 01-x ended was not recorded: another process changes this node"
+    ), why
     assert state(node) == "awaited"
 
 
 def test_who_never_began_has_no_end(node: Node) -> None:
     proof.end(RUN, "01-x", proof.PROVEN, root=root(node))
-    assert proof.read(RUN, "01-x", root(node)) is None and proof.unproven(root(node)) == [] and proof.of_run(RUN, root(node)) == []
+    assert proof.read(RUN, "01-x", root(node)) is None
+    assert proof.unproven(root(node)) == []
+    assert proof.of_run(RUN, root(node)) == []
     proof.tell(RUN, "01-x", "halfway", root(node))
     claim(node)
     with pytest.raises(durable.ChangeError, match="was not recorded"):
@@ -140,9 +200,14 @@ def test_how_far_it_is(node: Node) -> None:
     proof.tell(RUN, "01-x", "halfway", root(node))
     proof.tell(RUN, "01-x", "a pod is left", root(node), name="ended_so")
     record = proof.read(RUN, "01-x", root(node))
-    assert (record["progress"], record["ended_so"], record["state"]) == ("halfway", "a pod is left", "awaited")
+    assert (record["progress"], record["ended_so"], record["state"]) == (
+        "halfway",
+        "a pod is left",
+        "awaited",
+    )
     path(node).write_text("[")
-    proof.tell(RUN, "01-x", "further", root(node))  # what cannot be written is not told, and stops nobody
+    # what cannot be written is not told, and stops nobody
+    proof.tell(RUN, "01-x", "further", root(node))
     assert path(node).read_text() == "["
 
 
@@ -150,21 +215,41 @@ def test_whether_its_program_is_still_at_work(child: "subprocess.Popen[bytes]") 
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     by = {"boot_id": boot, "pid": child.pid, "ticks": proof.ticks(child.pid)}
     assert proof.alive({"by": by})
-    for other in ({"boot_id": "another"}, {"ticks": by["ticks"] - 1}, {"ticks": None}, {"pid": None}, {"pid": os.getpid(), "ticks": proof.ticks(os.getpid())}):
+    for other in (
+        {"boot_id": "another"},
+        {"ticks": by["ticks"] - 1},
+        {"ticks": None},
+        {"pid": None},
+        {"pid": os.getpid(), "ticks": proof.ticks(os.getpid())},
+    ):
         assert not proof.alive({"by": {**by, **other}}), other
-    assert not proof.alive({}) and not proof.alive({"by": None})
+    assert not proof.alive({})
+    assert not proof.alive({"by": None})
     child.kill()
     child.wait()
-    assert not proof.alive({"by": by}) and not proof.alive({"by": {**by, "ticks": None}})
+    assert not proof.alive({"by": by})
+    assert not proof.alive({"by": {**by, "ticks": None}})
 
 
 def test_open_is_what_was_begun_and_has_no_end(node: Node) -> None:
-    for run_id, name, ends in ((NEXT, "01-x", None), (RUN, "01-x", proof.PROVEN), (RUN, "02-y", None), (RUN, "03-z", proof.FAILED)):
+    for run_id, name, ends in (
+        (NEXT, "01-x", None),
+        (RUN, "01-x", proof.PROVEN),
+        (RUN, "02-y", None),
+        (RUN, "03-z", proof.FAILED),
+    ):
         claim(node, run_id, name)
         if ends:
             proof.end(run_id, name, ends, root=root(node))
-    assert [(one["run_id"], one["step"], one["running"]) for one in proof.unproven(root(node))] == [(RUN, "02-y", False), (NEXT, "01-x", False)]
-    assert [(one["step"], one["state"]) for one in proof.of_run(RUN, root(node))] == [("01-x", "proven"), ("02-y", "awaited"), ("03-z", "failed")]
+    assert [(one["run_id"], one["step"], one["running"]) for one in proof.unproven(root(node))] == [
+        (RUN, "02-y", False),
+        (NEXT, "01-x", False),
+    ]
+    assert [(one["step"], one["state"]) for one in proof.of_run(RUN, root(node))] == [
+        ("01-x", "proven"),
+        ("02-y", "awaited"),
+        ("03-z", "failed"),
+    ]
 
 
 def test_an_open_step_comes_with_its_own_change(node: Node) -> None:
@@ -174,18 +259,25 @@ def test_an_open_step_comes_with_its_own_change(node: Node) -> None:
     entry = node.swap()["entry"]
     change.replace(str(node.file), sha(AFTER), BEFORE, node.step().also(reverts=entry))
     change.replace(str(node.file), sha(BEFORE), b"x", node.step().also(step="02-y"))
-    found, = proof.unproven(root(node))
+    (found,) = proof.unproven(root(node))
     assert f"{RUN}/{found['entry']['entry']}" == entry
     change.replace(str(node.file), sha(b"x"), b"y", node.step())
     assert proof.unproven(root(node))[0]["entry"]["intent"]["sha256_after"] == sha(b"y")
 
 
 def test_a_component_failed_where_its_newest_step_did(node: Node) -> None:
-    for run_id, name, component, ends in ((RUN, "01-x", "kube-scheduler", proof.FAILED), (RUN, "02-y", "etcd", proof.FAILED), (RUN, "03-z", None, proof.FAILED),
-                                          (NEXT, "01-x", "kube-scheduler", proof.PROVEN), (NEXT, "02-y", "kubelet", proof.ROLLED_BACK)):
+    for run_id, name, component, ends in (
+        (RUN, "01-x", "kube-scheduler", proof.FAILED),
+        (RUN, "02-y", "etcd", proof.FAILED),
+        (RUN, "03-z", None, proof.FAILED),
+        (NEXT, "01-x", "kube-scheduler", proof.PROVEN),
+        (NEXT, "02-y", "kubelet", proof.ROLLED_BACK),
+    ):
         claim(node, run_id, name, component=component)
         proof.end(run_id, name, ends, root=root(node))
-    assert {name: record["run_id"] for name, record in proof.failures(root(node)).items()} == {"etcd": RUN}
+    assert {name: record["run_id"] for name, record in proof.failures(root(node)).items()} == {
+        "etcd": RUN
+    }
 
 
 def test_only_records_of_proofs_are_read(node: Node) -> None:
@@ -197,8 +289,11 @@ def test_only_records_of_proofs_are_read(node: Node) -> None:
 
 def test_a_step_of_any_name_has_its_record(node: Node) -> None:
     for name in ("a/../b", "x" * 300, "\u00e9", "001"):
-        assert claim(node, name=name) is None and state(node, name=name) == "awaited"
-        assert proof.name_of(name).startswith("proof-") and proof.name_of(name).endswith(".json") and "/" not in proof.name_of(name)
+        assert claim(node, name=name) is None
+        assert state(node, name=name) == "awaited"
+        assert proof.name_of(name).startswith("proof-")
+        assert proof.name_of(name).endswith(".json")
+        assert "/" not in proof.name_of(name)
 
 
 def test_a_run_that_is_at_work_keeps_its_node_busy_for_an_end(node: Node) -> None:
@@ -216,4 +311,5 @@ def test_a_run_that_is_at_work_keeps_its_node_busy_for_an_end(node: Node) -> Non
         proof.tell(RUN, "01-x", "halfway", root(node))
         proof.end(RUN, "01-x", proof.PROVEN, root=root(node))
         claim(node, name="02-y")
-    assert held == [True, True, True] and journal.run_ids(root(node)) == [RUN]
+    assert held == [True, True, True]
+    assert journal.run_ids(root(node)) == [RUN]

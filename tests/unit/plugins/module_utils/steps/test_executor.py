@@ -1,21 +1,33 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A step of a repair on a node of real processes: done, rolled back, refused, failed, interrupted."""
+"""A step of a repair on a node of real processes.
+
+Done, rolled back, refused, failed, interrupted.
+"""
 
 import os
 import signal
 import time
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, health_probe as prove
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, lock, step_record as proof
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    health_probe as prove,
+)
 from tests.unit.support.fake_step import NEXT, RUN, Node, made
 from tests.unit.support.waiting import until
 
@@ -29,7 +41,11 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 
 def _records(node: Node) -> list[str]:
-    return [record["state"] for record in [proof.read(RUN, "01-m2-kube-scheduler-edit", str(node.root))] if record]
+    return [
+        record["state"]
+        for record in [proof.read(RUN, "01-m2-kube-scheduler-edit", str(node.root))]
+        if record
+    ]
 
 
 def test_done(node: Node) -> None:
@@ -38,37 +54,62 @@ def test_done(node: Node) -> None:
     answer = node.run()
     assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
     assert node.manifest.read_bytes() == former.replace(WRONG, RIGHT)
-    one, = node.running()
-    assert one.identity != before.identity and "--leader-elect=true" in one.argv
+    (one,) = node.running()
+    assert one.identity != before.identity
+    assert "--leader-elect=true" in one.argv
     seen = answer["seen"]
-    assert (seen["pid"], seen["elect"], seen["healthz"], seen["configz"]) == (one.pid, True, 200, 200)
+    assert (seen["pid"], seen["elect"], seen["healthz"], seen["configz"]) == (
+        one.pid,
+        True,
+        200,
+        200,
+    )
     assert 0 < seen["proof_seconds"] < answer["seconds"] - 0.4
     assert answer["journal"] == f"{RUN}/001-01-m2-kube-scheduler-edit"
-    item, = journal.read_run(RUN, str(node.root))
-    assert item["end"]["result"] == "committed" and item["intent"]["why"] == "KM101"
-    assert _records(node) == ["proven"] and proof.unproven(str(node.root)) == []
+    (item,) = journal.read_run(RUN, str(node.root))
+    assert item["end"]["result"] == "committed"
+    assert item["intent"]["why"] == "KM101"
+    assert _records(node) == ["proven"]
+    assert proof.unproven(str(node.root)) == []
 
 
 def test_begun_twice_is_done_once(node: Node) -> None:
     """A connection that is made anew sends the program again."""
     step = node.step()
     first, again = node.run(step), node.run(step)
-    assert again["state"] == "done" and again["journal"] == first["journal"] and again["seen"]["pid"] == first["seen"]["pid"]
+    assert again["state"] == "done"
+    assert again["journal"] == first["journal"]
+    assert again["seen"]["pid"] == first["seen"]["pid"]
     assert len(journal.read_run(RUN, str(node.root))) == 1
 
 
-@pytest.mark.parametrize("state, said, restarted", [
-    ("stuck", "the former process", False), ("crash", "the new process ended again", True),
-    ("refuse", "the new process ended again", True), ("ignore", "leader election is off", True)])
-def test_not_proven_is_rolled_back(node: Node, monkeypatch: pytest.MonkeyPatch, state: str, said: str, restarted: bool) -> None:
+@pytest.mark.parametrize(
+    ("state", "said", "restarted"),
+    [
+        ("stuck", "the former process", False),
+        ("crash", "the new process ended again", True),
+        ("refuse", "the new process ended again", True),
+        ("ignore", "leader election is off", True),
+    ],
+)
+def test_not_proven_is_rolled_back(
+    node: Node, monkeypatch: pytest.MonkeyPatch, state: str, said: str, restarted: bool
+) -> None:
     former, before = node.manifest.read_bytes(), node.running()[0]
     (node.state / state).touch()
     answer = node.run(node.step(limit=120 if restarted else 1.5))
-    assert answer["state"] == "rolled_back" and said in answer["reason"] and "runs as before" in answer["reason"], answer
+    assert (
+        answer["state"] == "rolled_back"
+        and said in answer["reason"]
+        and "runs as before" in answer["reason"]
+    ), answer
     assert node.manifest.read_bytes() == former
-    one, = node.running()
-    assert "--leader-elect=false" in one.argv and (one.identity != before.identity) is restarted
-    assert [item["intent"]["reverts"] is None for item in journal.read_run(RUN, str(node.root))] == [True, False]
+    (one,) = node.running()
+    assert "--leader-elect=false" in one.argv
+    assert (one.identity != before.identity) is restarted
+    assert [
+        item["intent"]["reverts"] is None for item in journal.read_run(RUN, str(node.root))
+    ] == [True, False]
     assert _records(node) == ["rolled_back"]
 
 
@@ -76,8 +117,14 @@ def test_component_down(node: Node) -> None:
     former = node.manifest.read_bytes()
     (node.state / "vanish").touch()
     answer = node.run(node.step(limit=1.5))
-    assert answer["state"] == "failed" and answer["reason"].startswith("component down: ") and "/var/log/pods" in answer["reason"], answer
-    assert node.manifest.read_bytes() == former and node.running() == [] and _records(node) == ["failed"]
+    assert (
+        answer["state"] == "failed"
+        and answer["reason"].startswith("component down: ")
+        and "/var/log/pods" in answer["reason"]
+    ), answer
+    assert node.manifest.read_bytes() == former
+    assert node.running() == []
+    assert _records(node) == ["failed"]
     assert proof.failures(str(node.root))["kube-scheduler"]["reason"].startswith("component down: ")
 
 
@@ -98,7 +145,9 @@ def test_somebody_else_writes_meanwhile(node: Node, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(prove, "wait", meanwhile)
     answer = node.run(node.step(limit=1.5))
-    assert answer["state"] == "failed" and "former bytes were not put back" in answer["reason"] and "no longer what" in answer["reason"]
+    assert answer["state"] == "failed"
+    assert "former bytes were not put back" in answer["reason"]
+    assert "no longer what" in answer["reason"]
     assert node.manifest.read_bytes().endswith(b"# mine\n")
 
 
@@ -137,7 +186,13 @@ def _edited(node: Node, step: dict[str, Any]) -> None:
 
 
 def _words(node: Node, step: dict[str, Any]) -> None:
-    step["expect"]["words"] = ["kube-scheduler", f"--port={node.port}", "--secure-port=0", "--leader-elect=false", "--v=9"]
+    step["expect"]["words"] = [
+        "kube-scheduler",
+        f"--port={node.port}",
+        "--secure-port=0",
+        "--leader-elect=false",
+        "--v=9",
+    ]
 
 
 def _etcd(node: Node, step: dict[str, Any]) -> None:
@@ -148,32 +203,52 @@ def _foreign(node: Node, step: dict[str, Any]) -> None:
     step["remedy"] = "reboot"
 
 
-@pytest.mark.parametrize("broken, said", [
-    (_gone, "is gone from the runtime of m2"), (_mute, "container runtime of m2 does not answer"), (_sick, "kubelet of m2 is not healthy"),
-    (_other, "kube-scheduler.yaml.bak on m2 may hold"), (_silent, "no API server answers from m2"),
-    (_edited, "no longer what evidence said"), (_words, "--v is '9' in the manifest and not set"),
-    (_etcd, "etcd of m2 is not edited"), (_foreign, "is not done on a node"),
-])
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (_gone, "is gone from the runtime of m2"),
+        (_mute, "container runtime of m2 does not answer"),
+        (_sick, "kubelet of m2 is not healthy"),
+        (_other, "kube-scheduler.yaml.bak on m2 may hold"),
+        (_silent, "no API server answers from m2"),
+        (_edited, "no longer what evidence said"),
+        (_words, "--v is '9' in the manifest and not set"),
+        (_etcd, "etcd of m2 is not edited"),
+        (_foreign, "is not done on a node"),
+    ],
+)
 def test_refused_before_the_write(node: Node, broken: Any, said: str) -> None:
     former, step = node.manifest.read_bytes(), node.step()
     broken(node, step)
     answer = node.run(step)
-    assert answer["state"] == "refused" and said in answer["reason"] and answer["changed"] is False, answer
-    assert node.manifest.read_bytes() == former and journal.read_run(RUN, str(node.root)) == [] and proof.unproven(str(node.root)) == []
+    assert (
+        answer["state"] == "refused" and said in answer["reason"] and answer["changed"] is False
+    ), answer
+    assert node.manifest.read_bytes() == former
+    assert journal.read_run(RUN, str(node.root)) == []
+    assert proof.unproven(str(node.root)) == []
 
 
 @pytest.mark.parametrize("meanwhile", [_restarted, _reused])
 def test_another_process_than_that_of_the_plan(node: Node, meanwhile: Any) -> None:
-    """It is not restarted by a signal; where the kubelet does it from the manifest, what runs now, or nothing, is what is replaced."""
+    """It is not restarted by a signal.
+
+    Where the kubelet does it from the manifest, what runs now, or nothing, is what is replaced.
+    """
     config, former = node.config_step(), node.config.read_bytes()
     edit = node.step()
     meanwhile(node, config)
     answer = node.run(config)
-    assert answer["state"] == "refused" and "the evidence is old" in answer["reason"] and node.config.read_bytes() == former, answer
+    assert (
+        answer["state"] == "refused"
+        and "the evidence is old" in answer["reason"]
+        and node.config.read_bytes() == former
+    ), answer
     meanwhile(node, edit)
     assert node.run(edit)["state"] == "done"
     (now,) = node.running()
-    assert "--leader-elect=true" in now.argv and now.pid != edit["expect"]["pid"]
+    assert "--leader-elect=true" in now.argv
+    assert now.pid != edit["expect"]["pid"]
 
 
 def test_no_kubelet(node: Node) -> None:
@@ -181,13 +256,16 @@ def test_no_kubelet(node: Node) -> None:
     os.kill(node._kubelet.pid, signal.SIGKILL)
     node._kubelet.wait()
     answer = node.run(step)
-    assert answer["state"] == "refused" and "kubelet" in answer["reason"] and "mend it first" in answer["reason"]
+    assert answer["state"] == "refused"
+    assert "kubelet" in answer["reason"]
+    assert "mend it first" in answer["reason"]
 
 
 def test_check_mode_leaves_nothing(node: Node) -> None:
     former = node.manifest.read_bytes()
     assert node.run(check=True)["state"] == "skipped"
-    assert node.manifest.read_bytes() == former and not node.root.exists()
+    assert node.manifest.read_bytes() == former
+    assert not node.root.exists()
 
 
 def test_pending_changes_are_refused_or_allowed(node: Node) -> None:
@@ -202,12 +280,14 @@ def test_the_lock_must_be_ours(node: Node) -> None:
     assert "does not hold the lock" in node.run(lock={"seconds": 5})["reason"]
     lock.acquire(NEXT, who, 60, root=str(node.root))
     answer = node.run(lock={"seconds": 5})
-    assert answer["state"] == "refused" and NEXT in answer["reason"]
+    assert answer["state"] == "refused"
+    assert NEXT in answer["reason"]
     assert NEXT in node.run()["reason"]  # nor without one
     lock.acquire(RUN, who, 5, NEXT, str(node.root))
     step = node.step()
     assert node.run(step, lock={"seconds": 5})["state"] == "done"
-    assert lock.read(str(node.root))["seconds"] == apply_step.budget(step)  # as long as the step may last
+    # as long as the step may last
+    assert lock.read(str(node.root))["seconds"] == apply_step.budget(step)
 
 
 def _with_config(node: Node) -> None:
@@ -219,7 +299,8 @@ def test_a_configuration_file_and_a_signal(node: Node) -> None:
     before = node.running()[0]
     answer = node.run(node.config_step())
     assert answer["state"] == "done" and b"leaderElect: true" in node.config.read_bytes(), answer
-    assert node.running()[0].identity != before.identity and answer["seen"]["elect"] is True
+    assert node.running()[0].identity != before.identity
+    assert answer["seen"]["elect"] is True
 
 
 def test_a_configuration_that_crashes_is_rolled_back_and_loaded_again(node: Node) -> None:
@@ -236,55 +317,95 @@ def test_a_configuration_that_is_newer_than_the_process(node: Node) -> None:
     later = time.time() + 5
     os.utime(node.config, (later, later))
     answer = node.run(node.config_step())
-    assert answer["state"] == "refused" and f"{node.config} is newer than the process" in answer["reason"]
-    step = node.config_step(remedy="restart", change=None)  # that very change is what a restart is for
+    assert answer["state"] == "refused"
+    assert f"{node.config} is newer than the process" in answer["reason"]
+    # that very change is what a restart is for
+    step = node.config_step(remedy="restart", change=None)
     step["expect"]["elect"] = False
     before = node.running()[0]
     answer = node.run(step)
-    assert answer["state"] == "done" and answer["changed"] and node.running()[0].identity != before.identity, answer
+    assert (
+        answer["state"] == "done"
+        and answer["changed"]
+        and node.running()[0].identity != before.identity
+    ), answer
 
 
 def test_a_stray_manifest_is_moved_out(node: Node) -> None:
     stray, before = node.folder / "kube-scheduler.yaml.bak", node.running()[0]
     stray.write_bytes(node.manifest.read_bytes())
     step = node.step(remedy="move_out", target=str(stray))
-    step["change"] = {"kind": "move_out", "path": str(stray), "sha256": step["change"]["sha256"], "splices": []}
+    step["change"] = {
+        "kind": "move_out",
+        "path": str(stray),
+        "sha256": step["change"]["sha256"],
+        "splices": [],
+    }
     step["expect"].update(restart=None, elect=False, flags={})
     answer = node.run(step)
-    assert answer["state"] == "done" and not stray.exists() and node.running()[0].identity == before.identity, answer
+    assert (
+        answer["state"] == "done"
+        and not stray.exists()
+        and node.running()[0].identity == before.identity
+    ), answer
 
 
 def _begin(node: Node, step: dict[str, Any]) -> int:
-    """The step in a process of its own that the test ends; back as soon as the file is changed, and the journal says so."""
+    """The step in a process of its own that the test ends.
+
+    Back as soon as the file is changed, and the journal says so.
+    """
     child = os.fork()
     if child == 0:
         with open(os.devnull, "w", encoding="ascii") as null:
             os.dup2(null.fileno(), 2)
         apply_step.work(node.params(step))
         os._exit(0)
-    assert until(lambda: RIGHT in node.manifest.read_bytes() and any(one["end"] for one in journal.read_run(RUN, str(node.root))))
+    assert until(
+        lambda: (
+            RIGHT in node.manifest.read_bytes()
+            and any(one["end"] for one in journal.read_run(RUN, str(node.root)))
+        )
+    )
     return child
 
 
-@pytest.mark.parametrize("state, after, ends", [(None, "done", RIGHT), ("ignore", "rolled_back", WRONG)])
+@pytest.mark.parametrize(
+    ("state", "after", "ends"), [(None, "done", RIGHT), ("ignore", "rolled_back", WRONG)]
+)
 def test_killed_between_write_and_proof(node: Node, state: Any, after: str, ends: bytes) -> None:
     (node.state / "stuck").touch()
     child = _begin(node, node.step())
     assert [one["running"] for one in proof.unproven(str(node.root))] == [True]
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    record, = proof.unproven(str(node.root))
-    assert (record["running"], record["component"], record["path"]) == (False, "kube-scheduler", str(node.manifest))
+    (record,) = proof.unproven(str(node.root))
+    assert (record["running"], record["component"], record["path"]) == (
+        False,
+        "kube-scheduler",
+        str(node.manifest),
+    )
     assert record["entry"]["end"]["result"] == "committed"
     (node.state / "stuck").unlink()
     if state:
         (node.state / state).touch()
-    recovery = {"id": "01-m2-recover", "host": "m2", "remedy": "recover", "code": "KM902", "change": None, "expect": None}
+    recovery = {
+        "id": "01-m2-recover",
+        "host": "m2",
+        "remedy": "recover",
+        "code": "KM902",
+        "change": None,
+        "expect": None,
+    }
     answer = node.run(recovery, run_id=NEXT)
     assert answer["state"] == "done" and f"of {RUN}: {after}" in answer["reason"], answer
-    assert ends in node.manifest.read_bytes() and proof.unproven(str(node.root)) == []
+    assert ends in node.manifest.read_bytes()
+    assert proof.unproven(str(node.root)) == []
     assert ends.decode() in node.running()[0].argv
-    assert node.run({**recovery, "id": "02-m2-recover"}, run_id=NEXT)["reason"] == "nothing was interrupted"
+    assert (
+        node.run({**recovery, "id": "02-m2-recover"}, run_id=NEXT)["reason"]
+        == "nothing was interrupted"
+    )
 
 
 def test_the_work_outlives_whoever_asked_for_it(node: Node) -> None:
@@ -300,26 +421,46 @@ def test_the_work_outlives_whoever_asked_for_it(node: Node) -> None:
     assert node.run(step)["state"] == "done"  # who asks again is told
 
 
-@pytest.mark.parametrize("text, holds", [
-    ("  - command:\n    - kube-scheduler\n", True), ("    - /usr/local/bin/kube-scheduler  # x\n", True), ('{"command":["kube-scheduler","--v=2"]}', True),
-    ("metadata:\n  name: kube-scheduler\n", True), ('{"metadata": {"name": "kube-scheduler"}}', True), ("command: [ '/kube-scheduler', x]", True),
-    ("# the kube-scheduler lives elsewhere\n", False), ("    - --user=system:kube-scheduler\n", False), ("    - kube-scheduler-extra\n", False),
-    ("name: kube-scheduler\r\n", True), ("path: /etc/kube-scheduler\n", False),
-])
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("  - command:\n    - kube-scheduler\n", True),
+        ("    - /usr/local/bin/kube-scheduler  # x\n", True),
+        ('{"command":["kube-scheduler","--v=2"]}', True),
+        ("metadata:\n  name: kube-scheduler\n", True),
+        ('{"metadata": {"name": "kube-scheduler"}}', True),
+        ("command: [ '/kube-scheduler', x]", True),
+        ("# the kube-scheduler lives elsewhere\n", False),
+        ("    - --user=system:kube-scheduler\n", False),
+        ("    - kube-scheduler-extra\n", False),
+        ("name: kube-scheduler\r\n", True),
+        ("path: /etc/kube-scheduler\n", False),
+    ],
+)
 def test_whether_a_file_speaks_of_a_component(tmp_path: Path, text: str, holds: bool) -> None:
-    from ansible_collections.kubemend.remediation.plugins.module_utils.steps import preconditions as guard
+    from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+        preconditions as guard,
+    )
+
     path = tmp_path / "x.yaml"
     path.write_bytes(text.encode())
     assert guard.speaks_of(str(path), "kube-scheduler") is holds
 
 
 def test_what_is_wanted() -> None:
-    instance = prove.Instance(7, 1, ["kube-scheduler", "--leader_elect=false", "--leader-elect"], {"pod_uid": None})
+    instance = prove.Instance(
+        7, 1, ["kube-scheduler", "--leader_elect=false", "--leader-elect"], {"pod_uid": None}
+    )
     assert prove.Want("kube-scheduler", {"leader-elect": "true"}).misfit(instance) is None
-    assert "runs with --leader-elect" in (prove.Want("kube-scheduler", {"leader-elect": "false"}).misfit(instance) or "")
-    assert "former process" in (prove.Want("kube-scheduler", not_identity=(7, 1)).misfit(instance) or "")
+    assert "runs with --leader-elect" in (
+        prove.Want("kube-scheduler", {"leader-elect": "false"}).misfit(instance) or ""
+    )
+    assert "former process" in (
+        prove.Want("kube-scheduler", not_identity=(7, 1)).misfit(instance) or ""
+    )
     want = prove.Want("kube-scheduler", elect=True)
     answer = {"healthz": 200, "check": True, "elect": None, "configz": 403, "error": None}
-    assert "refuses us" in (want.lacking(answer, 1) or "") and want.lacking(answer, 60) is None
+    assert "refuses us" in (want.lacking(answer, 1) or "")
+    assert want.lacking(answer, 60) is None
     assert "configz says" in (want.lacking({**answer, "elect": False, "configz": 200}, 60) or "")
     assert "neither" in (want.lacking({**answer, "check": None}, 60) or "")

@@ -1,17 +1,20 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What counts as a proof that a component runs as it should, second by second, with a clock and processes that are made up."""
+"""What counts as a proof that a component runs as it should, second by second, with a clock and
+processes that are made up.
+"""
 
 import os
 import signal
-
 from types import SimpleNamespace
 
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import health_probe as prove
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    health_probe as prove,
+)
 
 NAME = "kube-scheduler"
 WELL = {"healthz": 200, "check": True, "elect": True, "configz": 200, "error": None}
@@ -27,8 +30,18 @@ class Story:
     """What runs, what it says and which logs there are, each from a second on: [(since, what)]."""
 
     def __init__(self, monkeypatch):
-        self.now, self.runs, self.says, self.logs, self.asked = 0.0, [(0, [one(7)])], [(0, WELL)], [(0, ())], []
-        monkeypatch.setattr(prove, "time", SimpleNamespace(monotonic=lambda: round(1000 + self.now, 3), sleep=self.sleep))
+        self.now, self.runs, self.says, self.logs, self.asked = (
+            0.0,
+            [(0, [one(7)])],
+            [(0, WELL)],
+            [(0, ())],
+            [],
+        )
+        monkeypatch.setattr(
+            prove,
+            "time",
+            SimpleNamespace(monotonic=lambda: round(1000 + self.now, 3), sleep=self.sleep),
+        )
         monkeypatch.setattr(prove, "instances", lambda dummy: self.at(self.runs))
         monkeypatch.setattr(prove, "starts", lambda dummy: set(self.at(self.logs)))
         monkeypatch.setattr(prove, "ask", self.ask)
@@ -54,96 +67,144 @@ def story(monkeypatch):
 
 
 def test_it_is_proven_once_it_was_well_for_two_seconds(story):
-    assert story.wait() == (True, None) and 2 <= story.now < 2.3
+    assert story.wait() == (True, None)
+    assert 2 <= story.now < 2.3
     assert len(story.asked) == 3, "not asked at every look"
 
 
 @pytest.mark.parametrize("stable", [0.5, 5])
 def test_how_long_is_the_callers_choice(story, stable):
-    assert story.wait(stable=stable)[0] and stable <= story.now < stable + 0.3
+    assert story.wait(stable=stable)[0]
+    assert stable <= story.now < stable + 0.3
 
 
 def test_one_that_ends_within_the_two_seconds_proves_nothing(story):
     story.runs = [(0, [one(7)]), (1.5, []), (3, [one(8)])]
-    assert story.wait() == (True, None) and 5 <= story.now < 5.3 and story.asked[-1][1] == 8
+    assert story.wait() == (True, None)
+    assert 5 <= story.now < 5.3
+    assert story.asked[-1][1] == 8
 
 
 def test_nor_does_its_successor_inherit_what_it_showed(story):
     story.runs = [(0, [one(7)]), (1.5, [one(8)])]
-    assert story.wait()[0] and 3.5 <= story.now < 3.8
+    assert story.wait()[0]
+    assert 3.5 <= story.now < 3.8
 
 
 def test_one_that_is_not_well_any_more_when_it_is_asked_again(story):
     story.says = [(0, WELL), (0.5, SICK), (4, WELL)]
-    assert story.wait()[0] and 6 <= story.now < 6.3
+    assert story.wait()[0]
+    assert 6 <= story.now < 6.3
 
 
 def test_the_right_process_alone_is_no_proof(story):
     story.says = [(0, SICK)]
-    assert story.wait(end=5) == (False, "its healthz answers not (refused)") and 5 <= story.now < 5.3
+    assert story.wait(end=5) == (False, "its healthz answers not (refused)")
+    assert 5 <= story.now < 5.3
 
 
 def test_nothing_that_runs_is_none_either(story):
     story.runs = [(0, [])]
-    assert story.wait(end=5) == (False, "no process of kube-scheduler runs") and story.asked == []
+    assert story.wait(end=5) == (False, "no process of kube-scheduler runs")
+    assert story.asked == []
 
 
 def test_the_former_process_is_not_the_one(story):
-    assert story.wait(prove.Want(NAME, not_identity=(7, 70)), end=5) == (False, "the former process (pid 7) still runs") and story.asked == []
+    assert story.wait(prove.Want(NAME, not_identity=(7, 70)), end=5) == (
+        False,
+        "the former process (pid 7) still runs",
+    )
+    assert story.asked == []
 
 
 def test_what_is_wrong_for_five_seconds_stays_wrong(story):
     story.says = [(0, OFF)]
-    assert story.wait() == (False, "its healthz says that leader election is off") and 5 <= story.now < 5.3
+    assert story.wait() == (False, "its healthz says that leader election is off")
+    assert 5 <= story.now < 5.3
 
 
 def test_what_is_wrong_for_a_moment_is_not(story):
     story.says = [(0, OFF), (4, WELL), (4.5, OFF), (8, WELL)]
-    assert story.wait()[0] and story.now < 10.5
+    assert story.wait()[0]
+    assert story.now < 10.5
 
 
 def test_who_is_not_to_give_up_waits_to_the_end(story):
     story.says = [(0, OFF)]
-    assert story.wait(end=20, hopeless=False)[0] is False and story.now >= 20
-    story.now, story.says, story.runs = 0.0, [(0, SICK)], [(0, [one(7)]), (1, [one(8)]), (2, [one(9)]), (3, [])]
-    assert story.wait(end=20, hopeless=False)[0] is False and story.now >= 20
+    assert story.wait(end=20, hopeless=False)[0] is False
+    assert story.now >= 20
+    story.now, story.says, story.runs = (
+        0.0,
+        [(0, SICK)],
+        [(0, [one(7)]), (1, [one(8)]), (2, [one(9)]), (3, [])],
+    )
+    assert story.wait(end=20, hopeless=False)[0] is False
+    assert story.now >= 20
 
 
 def test_one_that_is_well_just_before_the_end_gets_its_two_seconds(story):
     story.says = [(0, SICK), (4.5, WELL)]
-    assert story.wait(end=5) == (True, None) and 6.5 <= story.now < 6.8
+    assert story.wait(end=5) == (True, None)
+    assert 6.5 <= story.now < 6.8
 
 
 def test_three_that_ended_are_enough(story):
     story.says = [(0, SICK)]
     story.runs = [(0, [one(7)]), (1, []), (2, [one(8)]), (3, []), (4, [one(9)]), (5, [])]
-    assert story.wait() == (False, "the new process ended again 3 times") and 5 <= story.now < 5.3
+    assert story.wait() == (False, "the new process ended again 3 times")
+    assert 5 <= story.now < 5.3
 
 
 def test_two_that_ended_are_told_at_the_end(story):
     story.says, story.runs = [(0, SICK)], [(0, [one(7)]), (1, [one(8)]), (2, [])]
-    assert story.wait(end=9) == (False, "no process of kube-scheduler runs (the new process ended again 2 times)")
+    assert story.wait(end=9) == (
+        False,
+        "no process of kube-scheduler runs (the new process ended again 2 times)",
+    )
 
 
 def test_those_that_left_only_a_log_ended_too(story):
-    """Seen between two looks or not at all; the logs of the beginning are of earlier ones, and one is of the process that runs."""
-    story.runs, story.logs = [(0, [])], [(0, ("0.log",)), (2, ("0.log", "1.log")), (4, ("1.log", "2.log")), (6, ("2.log", "3.log"))]
-    assert story.wait() == (False, "the new process ended again 3 times") and 6 <= story.now < 7.2
+    """Seen between two looks or not at all.
+
+    The logs of the beginning are of earlier ones, and one is of the process that runs.
+    """
+    story.runs, story.logs = (
+        [(0, [])],
+        [
+            (0, ("0.log",)),
+            (2, ("0.log", "1.log")),
+            (4, ("1.log", "2.log")),
+            (6, ("2.log", "3.log")),
+        ],
+    )
+    assert story.wait() == (False, "the new process ended again 3 times")
+    assert 6 <= story.now < 7.2
     story.now, story.runs, story.says = 0.0, [(0, [one(7)])], [(0, SICK)]
-    assert story.wait(end=12)[1] == "its healthz answers not (refused) (the new process ended again 2 times)"
+    assert (
+        story.wait(end=12)[1]
+        == "its healthz answers not (refused) (the new process ended again 2 times)"
+    )
 
 
 def test_beside_another_one_nobody_knows_who_answered(story):
     story.runs = [(0, [one(8), one(7)])]
-    assert story.wait(end=5) == (False, "another process (pid 7) still runs") and story.asked == []
+    assert story.wait(end=5) == (False, "another process (pid 7) still runs")
+    assert story.asked == []
 
 
 def test_another_one_that_comes_within_the_two_seconds(story):
-    """A second manifest that the kubelet takes for it: what was shown before it came is not what is there now."""
+    """A second manifest that the kubelet takes for it.
+
+    What was shown before it came is not what is there now.
+    """
     story.runs = [(0, [one(7)]), (1, [one(8), one(7)])]
-    assert story.wait(prove.Want(NAME, not_identity=(8, 80)), end=5) == (False, "another process (pid 8) still runs")
+    assert story.wait(prove.Want(NAME, not_identity=(8, 80)), end=5) == (
+        False,
+        "another process (pid 8) still runs",
+    )
     story.now, story.runs = 0.0, [(0, [one(7)]), (1, [one(8), one(7)]), (4, [one(7)])]
-    assert story.wait(prove.Want(NAME, not_identity=(8, 80)))[0] and story.now >= 4
+    assert story.wait(prove.Want(NAME, not_identity=(8, 80)))[0]
+    assert story.now >= 4
 
 
 def test_the_kubelets_back_off_is_asked_for_once(story):
@@ -152,99 +213,180 @@ def test_the_kubelets_back_off_is_asked_for_once(story):
     def later():
         asked.append(story.now)
         return 1000 + 10
+
     story.runs = [(0, []), (8, [one(7)])]
-    assert story.wait(end=5, later=later) == (True, None) and len(asked) == 1 and 5 <= asked[0] < 5.3
+    assert story.wait(end=5, later=later) == (True, None)
+    assert len(asked) == 1
+    assert 5 <= asked[0] < 5.3
     story.now, story.runs = 0.0, [(0, [])]
-    assert story.wait(end=5, later=later)[0] is False and len(asked) == 2 and 10 <= story.now < 10.3
+    assert story.wait(end=5, later=later)[0] is False
+    assert len(asked) == 2
+    assert 10 <= story.now < 10.3
 
 
 @pytest.mark.parametrize("runs", [[(0, [one(7)])], [(0, [one(7)]), (2, [])]])
 def test_no_back_off_for_what_runs_or_ended(story, runs):
     story.runs, story.says = runs, [(0, SICK)]
-    assert story.wait(end=5, later=lambda: 1000 + 60)[0] is False and story.now < 5.3
+    assert story.wait(end=5, later=lambda: 1000 + 60)[0] is False
+    assert story.now < 5.3
 
 
 def test_where_only_its_process_counts_it_is_not_asked(story):
-    assert story.wait(prove.Want(NAME, healthy=False))[0] and story.asked == [] and 2 <= story.now < 2.3
+    assert story.wait(prove.Want(NAME, healthy=False))[0]
+    assert story.asked == []
+    assert 2 <= story.now < 2.3
 
 
-@pytest.mark.parametrize("want, said", [
-    ({"argv": [NAME, "--v=2", "--x", "--y=T"]}, None), ({"argv": [NAME]}, "former command line"), ({"argv": [NAME, "--v=2"]}, "former command line"),
-    ({"flags": {"v": "2"}}, None), ({"flags": {"v": "3"}}, "runs with --v = 2, not = 3"), ({"flags": {"v": None}}, "runs with --v = 2, not not set"),
-    ({"flags": {"w": None}}, None), ({"flags": {"w": "true"}}, "runs with --w not set, not = true"), ({"flags": {"a": None, "v": "9"}}, "--v"),
-    ({"flags": {"x": "true"}}, None), ({"flags": {"y": "true"}}, None), ({"flags": {"v": "true"}}, "runs with --v"), ({"flags": {"x": "1"}}, "runs with --x"),
-])
+@pytest.mark.parametrize(
+    ("want", "said"),
+    [
+        ({"argv": [NAME, "--v=2", "--x", "--y=T"]}, None),
+        ({"argv": [NAME]}, "former command line"),
+        ({"argv": [NAME, "--v=2"]}, "former command line"),
+        ({"flags": {"v": "2"}}, None),
+        ({"flags": {"v": "3"}}, "runs with --v = 2, not = 3"),
+        ({"flags": {"v": None}}, "runs with --v = 2, not not set"),
+        ({"flags": {"w": None}}, None),
+        ({"flags": {"w": "true"}}, "runs with --w not set, not = true"),
+        ({"flags": {"a": None, "v": "9"}}, "--v"),
+        ({"flags": {"x": "true"}}, None),
+        ({"flags": {"y": "true"}}, None),
+        ({"flags": {"v": "true"}}, "runs with --v"),
+        ({"flags": {"x": "1"}}, "runs with --x"),
+    ],
+)
 def test_the_command_line_that_is_wanted(want, said):
     told = prove.Want(NAME, **want).misfit(one(7, "--v=2", "--x", "--y=T"))
     assert said in told if said else told is None
 
 
-@pytest.mark.parametrize("told, elect, said", [
-    (WELL, True, None), (WELL, False, "says that leader election is on"), (OFF, True, "says that leader election is off"), (OFF, False, None),
-    (dict(WELL, check=None), True, None),
-    (dict(WELL, check=None, elect=False), True, "its configz says"), (dict(WELL, check=False, elect=None), True, "its healthz says"),
-    (dict(WELL, healthz=500), True, "its healthz answers 500"), (dict(WELL, healthz=500), None, "its healthz answers 500"), (OFF, None, None),
-    (dict(WELL, elect=None, check=None), True, "neither its healthz nor its configz"), (dict(WELL, elect=None, check=None), None, None),
-])
+@pytest.mark.parametrize(
+    ("told", "elect", "said"),
+    [
+        (WELL, True, None),
+        (WELL, False, "says that leader election is on"),
+        (OFF, True, "says that leader election is off"),
+        (OFF, False, None),
+        (dict(WELL, check=None), True, None),
+        (dict(WELL, check=None, elect=False), True, "its configz says"),
+        (dict(WELL, check=False, elect=None), True, "its healthz says"),
+        (dict(WELL, healthz=500), True, "its healthz answers 500"),
+        (dict(WELL, healthz=500), None, "its healthz answers 500"),
+        (OFF, None, None),
+        (dict(WELL, elect=None, check=None), True, "neither its healthz nor its configz"),
+        (dict(WELL, elect=None, check=None), None, None),
+    ],
+)
 def test_what_it_must_have_shown(told, elect, said):
     lacks = prove.Want(NAME, elect=elect).lacking(told, 60)
     assert said in lacks if said else lacks is None
 
 
-@pytest.mark.parametrize("told, elect", [(WELL, None), (OFF, None), (dict(OFF, healthz=500), True), (SICK, True), (dict(WELL, elect=None, check=None), True)])
+@pytest.mark.parametrize(
+    ("told", "elect"),
+    [
+        (WELL, None),
+        (OFF, None),
+        (dict(OFF, healthz=500), True),
+        (SICK, True),
+        (dict(WELL, elect=None, check=None), True),
+    ],
+)
 def test_what_is_no_contradiction(told, elect):
-    """Where it does not matter, or one that is not well says anything at all: there is time left for it."""
+    """Where it does not matter, or one that is not well says anything at all.
+
+    There is time left for it.
+    """
     assert prove.Want(NAME, elect=elect).contrary(told) is None
 
 
-@pytest.mark.parametrize("age, code, refuses", [(24, 403, True), (24, 401, True), (26, 403, False), (24, 404, False)])
+@pytest.mark.parametrize(
+    ("age", "code", "refuses"),
+    [(24, 403, True), (24, 401, True), (26, 403, False), (24, 404, False)],
+)
 def test_a_young_one_may_still_refuse_everybody(age, code, refuses):
     lacks = prove.Want(NAME, elect=True).lacking(dict(WELL, configz=code, elect=None), age)
-    assert (lacks == "its configz refuses us (HTTP %d)" % code) is refuses and (refuses or lacks is None)
+    assert (lacks == "its configz refuses us (HTTP %d)" % code) is refuses
+    assert refuses or lacks is None
 
 
 @pytest.mark.parametrize("descriptors", [True, False])
 def test_a_signal_goes_to_that_very_process_only(monkeypatch, child, descriptors):
-    """A later process of its number is left alone, on a Python that has descriptors of processes and on one that has none."""
+    """A later process of its number is left alone, on a Python that has descriptors of processes
+    and on one that has none.
+    """
     if not descriptors:
         monkeypatch.delattr(os, "pidfd_open", raising=False)
     ticks = proof.ticks(child.pid)
     other = prove.Instance(child.pid, ticks - 1, [], {"pod_uid": None})
-    assert prove.gone(other) and prove.send(other, signal.SIGKILL) is False and child.poll() is None
+    assert prove.gone(other)
+    assert prove.send(other, signal.SIGKILL) is False
+    assert child.poll() is None
     mine = prove.Instance(child.pid, ticks, [], {"pod_uid": None})
-    assert not prove.gone(mine) and prove.send(mine, signal.SIGTERM) is True and child.wait(10) == -signal.SIGTERM
-    assert prove.gone(mine) and prove.send(mine, signal.SIGTERM) is False
+    assert not prove.gone(mine)
+    assert prove.send(mine, signal.SIGTERM) is True
+    assert child.wait(10) == -signal.SIGTERM
+    assert prove.gone(mine)
+    assert prove.send(mine, signal.SIGTERM) is False
 
 
 def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
-    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone, and two that are another component."""
-    argvs = {1: [NAME], 2: [NAME], 3: [NAME], 4: ["kube-apiserver"], 5: None, 6: [], 7: [NAME], 8: ["kube-apiserver"]}
-    monkeypatch.setattr(prove.procfs, "of_interest", lambda: [(pid, NAME) for pid in (1, 2, 3, 5, 6, 7, 8)] + [(4, "kube-apiserver")])
+    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone,
+    and two that are another component.
+    """
+    argvs = {
+        1: [NAME],
+        2: [NAME],
+        3: [NAME],
+        4: ["kube-apiserver"],
+        5: None,
+        6: [],
+        7: [NAME],
+        8: ["kube-apiserver"],
+    }
+    monkeypatch.setattr(
+        prove.procfs,
+        "of_interest",
+        lambda: [(pid, NAME) for pid in (1, 2, 3, 5, 6, 7, 8)] + [(4, "kube-apiserver")],
+    )
 
     def argv(pid):
         if argvs[pid] is None:
             raise OSError
         return argvs[pid]
+
     monkeypatch.setattr(prove.procfs, "argv", argv)
     monkeypatch.setattr(prove.procfs, "component", lambda comm, words: words[0])
-    monkeypatch.setattr(prove.procfs, "cgroup", lambda text: {"static": text != "/proc/3/cgroup", "pod_uid": "u"})
+    monkeypatch.setattr(
+        prove.procfs, "cgroup", lambda text: {"static": text != "/proc/3/cgroup", "pod_uid": "u"}
+    )
     monkeypatch.setattr(prove.files, "text", lambda path: path)
-    monkeypatch.setattr(proof, "ticks", lambda pid: {1: 50, 2: 90}.get(pid, None if pid == 7 else 10))
+    monkeypatch.setattr(
+        proof, "ticks", lambda pid: {1: 50, 2: 90}.get(pid, None if pid == 7 else 10)
+    )
     assert [(found.pid, found.ticks) for found in prove.instances(NAME)] == [(2, 90), (1, 50)]
 
 
 def test_when_it_was_started_and_which_starts_left_a_log(monkeypatch, tmp_path):
     mine = prove.Instance(os.getpid(), proof.ticks(os.getpid()), [], {"pod_uid": None})
-    assert abs(mine.started_at - prove.procfs.started_at(os.getpid())) < 1 and mine.started_at > 0
+    assert abs(mine.started_at - prove.procfs.started_at(os.getpid())) < 1
+    assert mine.started_at > 0
     monkeypatch.setattr(prove, "PODS", str(tmp_path))
-    for name in ("kube-system_kube-scheduler-m2_u/kube-scheduler/0.log", "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log",
-                 "kube-system_etcd-m2_u/etcd/0.log", "kube-system_kube-scheduler-m2_u/kube-scheduler/note.txt",
-                 "clusters-a_kube-scheduler-6d5f_v/kube-scheduler/0.log", "kube-system_kube-scheduler-m2_u/sidecar/0.log",
-                 "kube-system_kube-scheduler-extender-m2_w/kube-scheduler-extender/0.log"):
+    for name in (
+        "kube-system_kube-scheduler-m2_u/kube-scheduler/0.log",
+        "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log",
+        "kube-system_etcd-m2_u/etcd/0.log",
+        "kube-system_kube-scheduler-m2_u/kube-scheduler/note.txt",
+        "clusters-a_kube-scheduler-6d5f_v/kube-scheduler/0.log",
+        "kube-system_kube-scheduler-m2_u/sidecar/0.log",
+        "kube-system_kube-scheduler-extender-m2_w/kube-scheduler-extender/0.log",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert sorted(os.path.relpath(path, tmp_path) for path in prove.starts(NAME)) == [
-        "kube-system_kube-scheduler-m2_u/kube-scheduler/0.log", "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log"]
+        "kube-system_kube-scheduler-m2_u/kube-scheduler/0.log",
+        "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log",
+    ]
 
 
 class Served:
@@ -253,8 +395,13 @@ class Served:
     def __init__(self, monkeypatch, doors, healthz, configz):
         self.asked, self.configz, self.closed = [], configz, 0
         monkeypatch.setattr(prove.component_http, "doors", lambda component, argv: doors)
-        monkeypatch.setattr(prove, "healthz", lambda address, port, pairs, seconds, secure: self.asked.append(
-            ("healthz", port, list(pairs), secure)) or healthz[port])
+        monkeypatch.setattr(
+            prove,
+            "healthz",
+            lambda address, port, pairs, seconds, secure: (
+                self.asked.append(("healthz", port, list(pairs), secure)) or healthz[port]
+            ),
+        )
         monkeypatch.setattr(prove.tls, "context", lambda certificate, key: (certificate, key))
         monkeypatch.setattr(prove.web, "Connection", self.connect)
         monkeypatch.setattr(prove.component_http, "configz", lambda answer: answer)
@@ -270,6 +417,7 @@ class Served:
 
         def close():
             self.closed += 1
+
         return SimpleNamespace(request=request, close=close)
 
 
@@ -293,66 +441,125 @@ def test_what_it_says_of_itself(monkeypatch):
 
 def test_the_door_that_answers(monkeypatch):
     """Over plain HTTP nobody is asked who they are."""
-    served = Served(monkeypatch, [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)], {10259: NONE, 10251: OK}, {None: ON})
-    assert said(served) == (10251, 200, True, True, 200) and served.asked[-1] == ("configz", 10251, None)
+    served = Served(
+        monkeypatch,
+        [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)],
+        {10259: NONE, 10251: OK},
+        {None: ON},
+    )
+    assert said(served) == (10251, 200, True, True, 200)
+    assert served.asked[-1] == (
+        "configz",
+        10251,
+        None,
+    )
     assert prove.ask(NAME, one(7), [])["configz"] == 200
-    served = Served(monkeypatch, [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)], {10259: OK, 10251: NONE}, {"cert-a": ON})
+    served = Served(
+        monkeypatch,
+        [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)],
+        {10259: OK, 10251: NONE},
+        {"cert-a": ON},
+    )
     assert said(served)[0] == 10259
 
 
 def test_no_door_answers_or_there_is_none(monkeypatch):
     served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: NONE}, {})
-    assert said(served) == (10259, None, None, None, None) and prove.ask(NAME, one(7), PAIRS)["error"] == "refused"
-    assert said(Served(monkeypatch, [], {}, {})) == (None, None, None, None, None) and prove.ask(NAME, one(7), PAIRS)["error"] == "it serves on no port"
+    assert said(served) == (10259, None, None, None, None)
+    assert prove.ask(NAME, one(7), PAIRS)["error"] == "refused"
+    assert said(Served(monkeypatch, [], {}, {})) == (None, None, None, None, None)
+    assert prove.ask(NAME, one(7), PAIRS)["error"] == "it serves on no port"
 
 
-@pytest.mark.parametrize("status, check", [(500, True), (401, None), (403, None), (404, None)])
+@pytest.mark.parametrize(("status", "check"), [(500, True), (401, None), (403, None), (404, None)])
 def test_who_is_not_well_is_not_asked_further(monkeypatch, status, check):
     """A healthz that fails names its checks all the same; a refusal names none."""
     served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: dict(OK, status=status)}, {})
     assert said(served) == (10259, status, check, None, None)
 
 
-@pytest.mark.parametrize("first, elect, code", [
-    ({"status": 403}, True, 200), ({"status": 401}, True, 200), ("no such file", True, 200), ({"status": 404}, None, 404),
-    ({"status": 200, "leader_election": {"leaderElect": False}}, False, 200),
-    ({"status": 200, "leader_election": {"leaseDuration": 1}}, None, 200)])
+@pytest.mark.parametrize(
+    ("first", "elect", "code"),
+    [
+        ({"status": 403}, True, 200),
+        ({"status": 401}, True, 200),
+        ("no such file", True, 200),
+        ({"status": 404}, None, 404),
+        ({"status": 200, "leader_election": {"leaderElect": False}}, False, 200),
+        ({"status": 200, "leader_election": {"leaseDuration": 1}}, None, 200),
+    ],
+)
 def test_the_next_certificate_is_tried_where_one_is_refused(monkeypatch, first, elect, code):
-    served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: OK}, {"cert-a": first, "cert-b": ON})
+    served = Served(
+        monkeypatch, [("127.0.0.1", 10259, True)], {10259: OK}, {"cert-a": first, "cert-b": ON}
+    )
     assert said(served) == (10259, 200, True, elect, code)
 
 
 def test_where_every_certificate_is_refused(monkeypatch):
-    served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: OK}, {"cert-a": {"status": 403}, "cert-b": {"status": 403}})
+    served = Served(
+        monkeypatch,
+        [("127.0.0.1", 10259, True)],
+        {10259: OK},
+        {"cert-a": {"status": 403}, "cert-b": {"status": 403}},
+    )
     assert said(served) == (10259, 200, True, None, 403)
 
 
 def test_only_an_api_server_is_shown_certificates_for_its_healthz(monkeypatch):
-    served = Served(monkeypatch, [("10.0.0.1", 6443, True)], {6443: OK}, {"cert-a": {"status": 404}})
+    served = Served(
+        monkeypatch, [("10.0.0.1", 6443, True)], {6443: OK}, {"cert-a": {"status": 404}}
+    )
     said(served, "kube-apiserver")
     assert served.asked[0] == ("healthz", 6443, PAIRS, True)
 
 
 def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
     """The next one may be."""
+
     def context(*pair):
         if pair == ("cert-a", "key-a"):
             raise prove.web.HttpError("no such file")
         return pair
+
     monkeypatch.setattr(prove.tls, "context", context)
-    monkeypatch.setattr(prove.web, "get", lambda address, port, path, seconds, pair: {
-        "status": 400 if pair is None else 200 if pair == ("cert-b", "key-b") else 401, "error": None})
+    monkeypatch.setattr(
+        prove.web,
+        "get",
+        lambda address, port, path, seconds, pair: {
+            "status": 400 if pair is None else 200 if pair == ("cert-b", "key-b") else 401,
+            "error": None,
+        },
+    )
     assert prove.healthz("10.0.0.1", 6443, PAIRS)["status"] == 200
     assert prove.healthz("10.0.0.1", 6443, PAIRS[:1]) == {"status": 401, "error": "no such file"}
-    monkeypatch.setattr(prove.web, "get", lambda address, port, path, seconds, pair: {"status": 401, "error": pair})
+    monkeypatch.setattr(
+        prove.web, "get", lambda address, port, path, seconds, pair: {"status": 401, "error": pair}
+    )
     assert prove.healthz("127.0.0.1", 10251, PAIRS, secure=False) == {"status": 401, "error": None}
 
 
-@pytest.mark.parametrize("told, elect", [
-    (WELL, True), (dict(WELL, elect=None), True), (dict(WELL, elect=False), False), (dict(WELL, elect=None, check=None), None)])
+@pytest.mark.parametrize(
+    ("told", "elect"),
+    [
+        (WELL, True),
+        (dict(WELL, elect=None), True),
+        (dict(WELL, elect=False), False),
+        (dict(WELL, elect=None, check=None), None),
+    ],
+)
 def test_what_a_step_tells_of_its_proof(told, elect):
     """By its configz where that says it, else by its healthz."""
     found = prove.Proof()
-    assert (found.ok, found.seen()) == (False, {"pid": None, "started_at": None, "elect": None, "healthz": None, "configz": None})
+    assert (found.ok, found.seen()) == (
+        False,
+        {"pid": None, "started_at": None, "elect": None, "healthz": None, "configz": None},
+    )
     found.told, found.instance = told, SimpleNamespace(pid=7, started_at=5.0)
-    assert found.seen() == {"pid": 7, "started_at": 5.0, "elect": elect, "healthz": 200, "configz": 200}
+    assert found.seen() == {
+        "pid": 7,
+        "started_at": 5.0,
+        "elect": elect,
+        "healthz": 200,
+        "configz": 200,
+    }

@@ -1,18 +1,21 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small file of ours: what is no file, or cannot be read, is never taken for one that is not there."""
+"""A small file of ours: what is no file, or cannot be read, is never taken for one that is not
+there.
+"""
 
 import os
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import managed_file as own_file
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    managed_file as own_file,
+)
 
 RUN = "20261121T090000Z-1a2b3c"
 
@@ -28,24 +31,39 @@ def step(tmp_path: Path) -> journal.Step:
 
 def test_it_is_made_added_to_and_put_back(tmp_path: Path, step: journal.Step) -> None:
     path = tmp_path / "made.d" / "ours"
-    assert own_file.write(str(path), added, step) is None and path.read_bytes() == b"ours\n" and own_file.says(str(path), added)
+    assert own_file.write(str(path), added, step) is None
+    assert path.read_bytes() == b"ours\n"
+    assert own_file.says(str(path), added)
     own_file.put_back(str(path), None, step)
-    assert not path.exists() and not own_file.says(str(path), added)
+    assert not path.exists()
+    assert not own_file.says(str(path), added)
     path.write_bytes(b"theirs\n")
-    assert own_file.write(str(path), added, step) == b"theirs\n" and path.read_bytes() == b"theirs\nours\n"
+    assert own_file.write(str(path), added, step) == b"theirs\n"
+    assert path.read_bytes() == b"theirs\nours\n"
     assert own_file.write(str(path), added, step) == b"theirs\nours\n"
     own_file.put_back(str(path), b"theirs\n", step)
     assert path.read_bytes() == b"theirs\n"
 
 
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink(path, path)], ids=["a folder", "a pipe", "a loop"])
-def test_what_is_no_file_is_not_one_that_is_missing(tmp_path: Path, step: journal.Step, make: Any) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [os.mkdir, os.mkfifo, lambda path: os.symlink(path, path)],
+    ids=["a folder", "a pipe", "a loop"],
+)
+def test_what_is_no_file_is_not_one_that_is_missing(
+    tmp_path: Path, step: journal.Step, make: Any
+) -> None:
     path = str(tmp_path / "ours")
     make(path)
-    for act in (lambda: own_file.read(path), lambda: own_file.write(path, added, step), lambda: own_file.put_back(path, None, step)):
+    for act in (
+        lambda: own_file.read(path),
+        lambda: own_file.write(path, added, step),
+        lambda: own_file.put_back(path, None, step),
+    ):
         with pytest.raises((OSError, ChangeError)):
             act()
-    assert own_file.says(path, added) is False and os.path.lexists(path)
+    assert own_file.says(path, added) is False
+    assert os.path.lexists(path)
 
 
 def test_one_that_somebody_took_away_is_not_made_again(tmp_path: Path, step: journal.Step) -> None:

@@ -1,15 +1,29 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold immediately before a write, each by itself; an API server goes away only while another one is well."""
+"""What must hold immediately before a write, each by itself.
+
+An API server goes away only while another one is well.
+"""
 
 from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import preconditions as guard, health_probe as prove
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    health_probe as prove,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    preconditions as guard,
+)
 
-MINE = [{"component": "kube-apiserver", "host_network": True, "argv": ["kube-apiserver", "--advertise-address=10.0.0.2"]}]
+MINE = [
+    {
+        "component": "kube-apiserver",
+        "host_network": True,
+        "argv": ["kube-apiserver", "--advertise-address=10.0.0.2"],
+    }
+]
 SERVERS = {"api_servers": ["10.0.0.2:6443", "10.0.0.1:6443", "10.0.0.3:6443", "nonsense"]}
 
 
@@ -31,22 +45,44 @@ def test_another_one_that_is_well_is_enough(monkeypatch):
     assert asked == [("10.0.0.1", 6443, ["pair"], True), ("10.0.0.3", 6443, ["pair"], True)]
 
 
-@pytest.mark.parametrize("servers, answers, word", [
-    (SERVERS, {"10.0.0.2": 200, "10.0.0.1": 500}, "10.0.0.1:6443: HTTP 500; 10.0.0.3:6443: timed out"),
-    ({"api_servers": ["10.0.0.2:6443"]}, {"10.0.0.2": 200}, "none is known"), ({}, {}, "none is known"), (None, {}, "none is known"),
-])
+@pytest.mark.parametrize(
+    ("servers", "answers", "word"),
+    [
+        (
+            SERVERS,
+            {"10.0.0.2": 200, "10.0.0.1": 500},
+            "10.0.0.1:6443: HTTP 500; 10.0.0.3:6443: timed out",
+        ),
+        ({"api_servers": ["10.0.0.2:6443"]}, {"10.0.0.2": 200}, "none is known"),
+        ({}, {}, "none is known"),
+        (None, {}, "none is known"),
+    ],
+)
 def test_its_own_answer_does_not_count(monkeypatch, servers, answers, word):
     healthz(monkeypatch, answers)
     with pytest.raises(guard.Refused) as refused:
         guard.another(servers, MINE, [], "m2")
-    assert word in str(refused.value) and "no API server but the one of m2 is well" in str(refused.value)
+    assert word in str(refused.value)
+    assert "no API server but the one of m2 is well" in str(refused.value)
 
 
-@pytest.mark.parametrize("first, second, wanted", [
-    (200, None, 200), (401, 200, 200), (403, 200, 200), (403, 403, 403), (404, 200, 404), (None, 200, None), (500, 200, 500)])
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"),
+    [
+        (200, None, 200),
+        (401, 200, 200),
+        (403, 200, 200),
+        (403, 403, 403),
+        (404, 200, 404),
+        (None, 200, None),
+        (500, 200, 500),
+    ],
+)
 def test_who_may_ask_a_server_that_lets_nobody_ask(monkeypatch, first, second, wanted):
     given = iter([first, second])
-    monkeypatch.setattr(prove.web, "get", lambda *dummy: {"status": next(given), "body": "", "error": None})
+    monkeypatch.setattr(
+        prove.web, "get", lambda *dummy: {"status": next(given), "body": "", "error": None}
+    )
     monkeypatch.setattr(prove.tls, "context", lambda *pair: pair)
     assert prove.healthz("10.0.0.1", 6443, [("path", "certificate", "key")])["status"] == wanted
 
@@ -55,17 +91,28 @@ PROCESS = {"pid": 7, "started_at": 1000.0}
 
 
 def kubelet(monkeypatch, process=tuple(PROCESS.items()), status=200, error=None):
-    known = {"process": process and dict(process), "healthz": {"status": status, "url": "http://127.0.0.1:10248/healthz", "error": error}}
+    known = {
+        "process": process and dict(process),
+        "healthz": {"status": status, "url": "http://127.0.0.1:10248/healthz", "error": error},
+    }
     monkeypatch.setattr(guard.kubelet, "collect", lambda context: known)
     monkeypatch.setattr(guard.procfs, "of_interest", list)
     return known
 
 
-@pytest.mark.parametrize("process, status, error, word", [
-    (None, None, None, "no kubelet runs on m2"), (PROCESS, None, "refused", "is not healthy (http://127.0.0.1:10248/healthz: refused)"),
-    (PROCESS, 500, None, "HTTP 500"), (PROCESS, 401, None, "HTTP 401"), (PROCESS, 204, None, "HTTP 204"),
-])
-def test_only_a_kubelet_that_is_well_brings_a_component_back(monkeypatch, process, status, error, word):
+@pytest.mark.parametrize(
+    ("process", "status", "error", "word"),
+    [
+        (None, None, None, "no kubelet runs on m2"),
+        (PROCESS, None, "refused", "is not healthy (http://127.0.0.1:10248/healthz: refused)"),
+        (PROCESS, 500, None, "HTTP 500"),
+        (PROCESS, 401, None, "HTTP 401"),
+        (PROCESS, 204, None, "HTTP 204"),
+    ],
+)
+def test_only_a_kubelet_that_is_well_brings_a_component_back(
+    monkeypatch, process, status, error, word
+):
     kubelet(monkeypatch, process, status, error)
     with pytest.raises(guard.Refused) as refused:
         guard._kubelet("m2")
@@ -80,38 +127,75 @@ def test_a_kubelet_that_is_well_or_cannot_be_looked_at(monkeypatch):
         guard._kubelet("m2")
 
 
-@pytest.mark.parametrize("expect, running, found", [
-    ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(7, 1001.5)], 7), ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(7, 1002.5)], None),
-    ({"pid": 7, "started_at": 1000.0}, [(7, 990.0)], None), ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(8, 1000.0)], None),
-    ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [], None), ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(8, 1000.0), (7, 1000.0)], 7),
-    ({"pid": 7, "started_at": None, "restart": "signal"}, [(7, 5.0)], 7), ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(7, None)], 7),
-    ({"pid": 7, "started_at": 1000.0, "restart": "kubelet"}, [(9, 2000.0)], 9), ({"pid": None}, [(9, 2000.0), (8, 1000.0)], 9),
-])
+@pytest.mark.parametrize(
+    ("expect", "running", "found"),
+    [
+        ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(7, 1001.5)], 7),
+        ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(7, 1002.5)], None),
+        ({"pid": 7, "started_at": 1000.0}, [(7, 990.0)], None),
+        ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(8, 1000.0)], None),
+        ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [], None),
+        ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(8, 1000.0), (7, 1000.0)], 7),
+        ({"pid": 7, "started_at": None, "restart": "signal"}, [(7, 5.0)], 7),
+        ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(7, None)], 7),
+        ({"pid": 7, "started_at": 1000.0, "restart": "kubelet"}, [(9, 2000.0)], 9),
+        ({"pid": None}, [(9, 2000.0), (8, 1000.0)], 9),
+    ],
+)
 def test_the_process_of_the_plan_and_no_other_is_ended(monkeypatch, expect, running, found):
-    """A number that another process got since is not the process; what the kubelet restarts by a manifest may be another."""
-    monkeypatch.setattr(prove, "instances", lambda component: [SimpleNamespace(pid=pid, started_at=started) for pid, started in running])
+    """A number that another process got since is not the process.
+
+    What the kubelet restarts by a manifest may be another.
+    """
+    monkeypatch.setattr(
+        prove,
+        "instances",
+        lambda component: [
+            SimpleNamespace(pid=pid, started_at=started) for pid, started in running
+        ],
+    )
     if found:
         assert guard._process(expect, "kube-scheduler", "m2").pid == found
         return
-    with pytest.raises(guard.Refused, match="the evidence is old: kube-scheduler on m2 is no longer the process 7"):
+    with pytest.raises(
+        guard.Refused, match="the evidence is old: kube-scheduler on m2 is no longer the process 7"
+    ):
         guard._process(expect, "kube-scheduler", "m2")
 
 
-@pytest.mark.parametrize("files, change, mine, word", [
-    (["a.yaml"], {"path": "a.yaml"}, None, None), (["a.yaml", "a.yaml.bak"], {"path": "a.yaml"}, None, "a.yaml.bak on m2 may hold manifests"),
-    (["b.yaml"], {"path": "a.yaml"}, None, "b.yaml on m2 may hold manifests"), (["b.yaml"], {"path": "/etc/scheduler.conf"}, "a.yaml", "b.yaml on m2"),
-    (["a.yaml"], {"path": "/etc/scheduler.conf"}, "a.yaml", None), (["a.yaml", "b.yaml"], {"path": "/etc/scheduler.conf"}, None, "may hold manifests"),
-    (["a.yaml", "b.yaml"], {"kind": "move_out", "path": "b.yaml"}, None, None),
-    (["a.yaml", "b.yaml", "c.yaml"], {"kind": "move_out", "path": "b.yaml"}, None, "may hold manifests"),
-    (["b.yaml"], {"kind": "move_out", "path": "b.yaml"}, None, "nothing would start it again"), ([], {"path": "a.yaml"}, None, "nothing would start it again"),
-    ([".a.yaml"], {"path": ".a.yaml"}, None, "nothing would start it again"),
-])
+@pytest.mark.parametrize(
+    ("files", "change", "mine", "word"),
+    [
+        (["a.yaml"], {"path": "a.yaml"}, None, None),
+        (["a.yaml", "a.yaml.bak"], {"path": "a.yaml"}, None, "a.yaml.bak on m2 may hold manifests"),
+        (["b.yaml"], {"path": "a.yaml"}, None, "b.yaml on m2 may hold manifests"),
+        (["b.yaml"], {"path": "/etc/scheduler.conf"}, "a.yaml", "b.yaml on m2"),
+        (["a.yaml"], {"path": "/etc/scheduler.conf"}, "a.yaml", None),
+        (["a.yaml", "b.yaml"], {"path": "/etc/scheduler.conf"}, None, "may hold manifests"),
+        (["a.yaml", "b.yaml"], {"kind": "move_out", "path": "b.yaml"}, None, None),
+        (
+            ["a.yaml", "b.yaml", "c.yaml"],
+            {"kind": "move_out", "path": "b.yaml"},
+            None,
+            "may hold manifests",
+        ),
+        (["b.yaml"], {"kind": "move_out", "path": "b.yaml"}, None, "nothing would start it again"),
+        ([], {"path": "a.yaml"}, None, "nothing would start it again"),
+        ([".a.yaml"], {"path": ".a.yaml"}, None, "nothing would start it again"),
+    ],
+)
 def test_the_manifest_that_is_meant_is_the_only_one(tmp_path, files, change, mine, word):
-    """A file that the kubelet would take for it as well: which of them runs after the restart is the kubelet's choice."""
+    """A file that the kubelet would take for it as well.
+
+    Which of them runs after the restart is the kubelet's choice.
+    """
     for name in files:
         (tmp_path / name).write_text("spec:\n  containers:\n  - command:\n    - kube-scheduler\n")
     (tmp_path / "other.yaml").write_text("spec:\n  containers:\n  - name: etcd\n")
-    step = {"change": dict(change, path=str(tmp_path / change["path"])), "guard": {"manifest": mine and str(tmp_path / mine)}}
+    step = {
+        "change": dict(change, path=str(tmp_path / change["path"])),
+        "guard": {"manifest": mine and str(tmp_path / mine)},
+    }
     if word is None:
         guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
         return
@@ -121,33 +205,67 @@ def test_the_manifest_that_is_meant_is_the_only_one(tmp_path, files, change, min
 
 
 def test_an_api_server_in_a_pod_of_its_own_network_is_another_clusters():
-    """vcluster and its like: one that answers says nothing of the cluster whose component is restarted."""
-    nested = {"component": "kube-apiserver", "host_network": False, "argv": ["kube-apiserver", "--advertise-address=10.244.0.9"]}
-    assert guard.own_servers([nested]) == [] and guard.own_servers([nested, *MINE]) == ["10.0.0.2:6443"]
+    """Vcluster and its like: one that answers says nothing of the cluster whose component is
+    restarted.
+    """
+    nested = {
+        "component": "kube-apiserver",
+        "host_network": False,
+        "argv": ["kube-apiserver", "--advertise-address=10.244.0.9"],
+    }
+    assert guard.own_servers([nested]) == []
+    assert guard.own_servers([nested, *MINE]) == ["10.0.0.2:6443"]
     bound = dict(MINE[0], argv=["kube-apiserver", "--bind-address=0.0.0.0", "--secure-port=7443"])
     assert guard.own_servers([bound]) == ["127.0.0.1:7443"]
 
 
-@pytest.mark.parametrize("answers, served", [({}, False), ({"10.0.0.1": 503}, True), ({"10.0.0.3": 200}, True)])
+@pytest.mark.parametrize(
+    ("answers", "served"), [({}, False), ({"10.0.0.1": 503}, True), ({"10.0.0.3": 200}, True)]
+)
 def test_any_answer_shows_that_an_api_server_is_there(monkeypatch, answers, served):
-    monkeypatch.setattr(guard.web, "get", lambda address, *dummy: {"status": answers.get(address), "error": "timed out"})
+    monkeypatch.setattr(
+        guard.web,
+        "get",
+        lambda address, *dummy: {"status": answers.get(address), "error": "timed out"},
+    )
     if served:
         guard.answering(SERVERS, [], "m2")
         return
-    with pytest.raises(guard.Refused, match="no API server answers from m2 .*10.0.0.1:6443: timed out.*nonsense: no address and port"):
+    with pytest.raises(
+        guard.Refused,
+        match=(
+            "no API server answers from m2 .*10.0.0.1:6443: timed out.*nonsense: no address and"
+            " port"
+        ),
+    ):
         guard.answering(SERVERS, [], "m2")
 
 
-@pytest.mark.parametrize("step, own", [
-    ({"remedy": "edit_manifest", "change": {"path": "/m"}}, ["/m"]), ({"remedy": "edit_config", "change": {"path": "/c"}}, [None]),
-    ({"remedy": "restart"}, ["/conf", None]), ({"remedy": "restart", "guard": {"loads": ["/x"]}}, ["/x", None]),
-])
+@pytest.mark.parametrize(
+    ("step", "own"),
+    [
+        ({"remedy": "edit_manifest", "change": {"path": "/m"}}, ["/m"]),
+        ({"remedy": "edit_config", "change": {"path": "/c"}}, [None]),
+        ({"remedy": "restart"}, ["/conf", None]),
+        ({"remedy": "restart", "guard": {"loads": ["/x"]}}, ["/x", None]),
+    ],
+)
 def test_somebody_elses_changes_wait_for_their_owner(monkeypatch, step, own):
-    """A restart loads them; of those that it is for, only its own file is left out, and an edited configuration that was newer already is not."""
+    """A restart loads them; of those that it is for, only its own file is left out, and an
+    edited configuration that was newer already is not.
+    """
     asked, told = [], [{"kind": "file", "path": "/y"}]
     former = SimpleNamespace(pid=1, started_at=1.0, argv=["kube-scheduler", "--config=/conf"])
-    monkeypatch.setattr(guard.pending, "changes", lambda process, given, words, flags, mine: asked.append(mine) or told)
-    monkeypatch.setattr(guard.pending, "sentence", lambda host, component, found: "pending on %s: %s" % (host, found[0]["path"]))
+    monkeypatch.setattr(
+        guard.pending,
+        "changes",
+        lambda process, given, words, flags, mine: asked.append(mine) or told,
+    )
+    monkeypatch.setattr(
+        guard.pending,
+        "sentence",
+        lambda host, component, found: "pending on {}: {}".format(host, found[0]["path"]),
+    )
     monkeypatch.setattr(guard.instances, "given", lambda *dummy: {})
     step = dict(step, expect={"component": "kube-scheduler", "restart": "signal"})
     with pytest.raises(guard.Refused, match="pending on m2: /y"):

@@ -1,14 +1,21 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All guards of a step together: each of them is asked, of what it is about, and one that refuses is enough."""
+"""All guards of a step together.
+
+Each of them is asked, of what it is about, and one that refuses is enough.
+"""
 
 from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import preconditions as guard
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import runtime_tool as runtime
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    preconditions as guard,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    runtime_tool as runtime,
+)
 
 EVERYONE = [{"component": "kube-apiserver"}]
 FORMER = SimpleNamespace(pid=7)
@@ -22,23 +29,37 @@ class Node:
         self.monkeypatch, self.asked, self.former = monkeypatch, {}, FORMER
         monkeypatch.setattr(guard.procfs, "of_interest", list)
         monkeypatch.setattr(guard.instances, "collect", lambda context: {"processes": EVERYONE})
-        monkeypatch.setattr(guard.credentials, "of_components", lambda params, everyone: iter([(params["path"], everyone is EVERYONE, None)]))
+        monkeypatch.setattr(
+            guard.credentials,
+            "of_components",
+            lambda params, everyone: iter([(params["path"], everyone is EVERYONE, None)]),
+        )
         for name in [*ALL, "another"]:
             monkeypatch.setattr(guard, name, self.content(name))
 
     def content(self, name):
         def answer(*given):
             self.asked[name] = given
-            return {"_kubelet": {"static_pod_path": "/manifests"}, "_runtime": ["a note"], "_process": self.former}.get(name)
+            return {
+                "_kubelet": {"static_pod_path": "/manifests"},
+                "_runtime": ["a note"],
+                "_process": self.former,
+            }.get(name)
+
         return answer
 
     def refuses(self, name):
         def refuse(*dummy):
             raise guard.Refused("because of " + name)
+
         self.monkeypatch.setattr(guard, name, refuse)
 
     def check(self, component="kube-scheduler", restart="kubelet"):
-        self.step = {"host": "m2", "expect": {"component": component, "restart": restart, "image": "i:1"}, "guard": {"api_servers": ["a:1"]}}
+        self.step = {
+            "host": "m2",
+            "expect": {"component": component, "restart": restart, "image": "i:1"},
+            "guard": {"api_servers": ["a:1"]},
+        }
         return guard.check(self.step, {"path": "/pki"})
 
 
@@ -49,12 +70,20 @@ def node(monkeypatch):
 
 def test_each_is_asked_of_what_it_is_about(node):
     scene = node.check()
-    assert (scene.former, scene.credentials, scene.notes) == (FORMER, [("/pki", True, None)], ["a note"])
+    assert (scene.former, scene.credentials, scene.notes) == (
+        FORMER,
+        [("/pki", True, None)],
+        ["a note"],
+    )
     step = node.step
     assert node.asked == {
-        "_kubelet": ("m2",), "_runtime": ({"static_pod_path": "/manifests"}, "i:1", "kube-scheduler", "m2"),
+        "_kubelet": ("m2",),
+        "_runtime": ({"static_pod_path": "/manifests"}, "i:1", "kube-scheduler", "m2"),
         "_process": (step["expect"], "kube-scheduler", "m2"),
-        "_only_manifest": (step, "/manifests", "kube-scheduler", "m2"), "answering": (step["guard"], EVERYONE, "m2"), "_pending": (step, FORMER, "m2")}
+        "_only_manifest": (step, "/manifests", "kube-scheduler", "m2"),
+        "answering": (step["guard"], EVERYONE, "m2"),
+        "_pending": (step, FORMER, "m2"),
+    }
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -75,12 +104,14 @@ def test_an_api_server_goes_away_only_beside_another(node):
 
 @pytest.mark.parametrize("component", ["etcd", "kubelet", "", None])
 def test_no_other_component_is_restarted(node, component):
-    with pytest.raises(guard.Refused, match="of m2 is not edited or restarted by a step of this kind"):
+    with pytest.raises(
+        guard.Refused, match="of m2 is not edited or restarted by a step of this kind"
+    ):
         node.check(component)
     assert node.asked == {}
 
 
-@pytest.mark.parametrize("restart, former", [(None, FORMER), ("kubelet", None)])
+@pytest.mark.parametrize(("restart", "former"), [(None, FORMER), ("kubelet", None)])
 def test_nothing_is_loaded_where_nothing_is_restarted(node, restart, former):
     node.former = former
     node.refuses("_pending")
@@ -94,25 +125,42 @@ def test_a_step_without_anything_is_refused(node):
 
 @pytest.mark.parametrize("name", ["_kubelet", "_runtime", "answering"])
 def test_what_must_work_before_an_interrupted_step_is_proved_or_undone(node, name):
-    assert guard.resume({"host": "m2", "guard": {"api_servers": ["a:1"]}}, {"path": "/pki"}) == [("/pki", True, None)]
-    assert node.asked == {"_kubelet": ("m2",), "_runtime": ({"static_pod_path": "/manifests"}, None, None, "m2"),
-                          "answering": ({"api_servers": ["a:1"]}, EVERYONE, "m2")}
+    assert guard.resume({"host": "m2", "guard": {"api_servers": ["a:1"]}}, {"path": "/pki"}) == [
+        ("/pki", True, None)
+    ]
+    assert node.asked == {
+        "_kubelet": ("m2",),
+        "_runtime": ({"static_pod_path": "/manifests"}, None, None, "m2"),
+        "answering": ({"api_servers": ["a:1"]}, EVERYONE, "m2"),
+    }
     node.refuses(name)
     with pytest.raises(guard.Refused, match="because of " + name):
         guard.resume({}, {"path": "/pki"})
 
 
 def container_runtime(monkeypatch, answers=True, image=True):
-    """A runtime that answers or not, and has the image, has it not (False), or cannot be asked for it (None)."""
+    """A runtime that answers or not, and has the image, has it not (False), or cannot be asked
+    for it (None).
+    """
+
     def demand():
         if not answers:
             raise runtime.RuntimeDown("it took 5 s")
 
-    monkeypatch.setattr(guard.runtime, "find", lambda evidence: SimpleNamespace(demand=demand, has_image=lambda name: image))
+    monkeypatch.setattr(
+        guard.runtime,
+        "find",
+        lambda evidence: SimpleNamespace(demand=demand, has_image=lambda name: image),
+    )
 
 
-@pytest.mark.parametrize("answers, image, said", [
-    (False, True, "container runtime of m2 does not answer (it took 5 s)"), (True, False, "image i:1 of kube-scheduler is gone from the runtime of m2")])
+@pytest.mark.parametrize(
+    ("answers", "image", "said"),
+    [
+        (False, True, "container runtime of m2 does not answer (it took 5 s)"),
+        (True, False, "image i:1 of kube-scheduler is gone from the runtime of m2"),
+    ],
+)
 def test_without_a_runtime_or_the_image_nothing_could_start(monkeypatch, answers, image, said):
     container_runtime(monkeypatch, answers, image)
     with pytest.raises(guard.Refused) as refused:
@@ -120,15 +168,28 @@ def test_without_a_runtime_or_the_image_nothing_could_start(monkeypatch, answers
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("image, has, notes", [("i:1", True, 0), ("i:1", None, 1), (None, False, 0)])
+@pytest.mark.parametrize(
+    ("image", "has", "notes"), [("i:1", True, 0), ("i:1", None, 1), (None, False, 0)]
+)
 def test_a_runtime_that_answers(monkeypatch, image, has, notes):
-    """Whether it has the image is asked where one is named; where no tool can tell, that is said and no reason to refuse."""
+    """Whether it has the image is asked where one is named.
+
+    Where no tool can tell, that is said and no reason to refuse.
+    """
     container_runtime(monkeypatch, image=has)
     assert len(guard._runtime({}, image, "kube-scheduler", "m2")) == notes
 
 
-@pytest.mark.parametrize("answers, image, has, wanted", [
-    (True, "i:1", True, True), (True, "i:1", None, True), (True, "i:1", False, False), (False, "i:1", True, False), (True, None, False, True)])
+@pytest.mark.parametrize(
+    ("answers", "image", "has", "wanted"),
+    [
+        (True, "i:1", True, True),
+        (True, "i:1", None, True),
+        (True, "i:1", False, False),
+        (False, "i:1", True, False),
+        (True, None, False, True),
+    ],
+)
 def test_whether_a_start_lacks_nothing(monkeypatch, answers, image, has, wanted):
     """Only then is it worth while to wait for the kubelet's back-off."""
     monkeypatch.setattr(guard, "_kubelet", lambda host: {})
@@ -137,21 +198,33 @@ def test_whether_a_start_lacks_nothing(monkeypatch, answers, image, has, wanted)
 
     def down(host):
         raise guard.Refused("no kubelet runs")
+
     monkeypatch.setattr(guard, "_kubelet", down)
     assert guard.startable(image) is False
 
 
 def manifest(path, component="kube-scheduler"):
-    path.write_text("spec:\n  containers:\n  - command:\n    - %s\n" % component)
+    path.write_text(f"spec:\n  containers:\n  - command:\n    - {component}\n")
 
 
 def test_a_kubelet_without_a_folder_of_static_pods_would_start_nothing(tmp_path):
-    for folder, said in ((None, "has no folder of static pods"), ("", "has no folder of static pods"), (str(tmp_path / "gone"), "cannot be read")):
+    for folder, said in (
+        (None, "has no folder of static pods"),
+        ("", "has no folder of static pods"),
+        (str(tmp_path / "gone"), "cannot be read"),
+    ):
         with pytest.raises(guard.Refused, match=said):
             guard._only_manifest({}, folder, "kube-scheduler", "m2")
 
 
-@pytest.mark.parametrize("step", [{}, {"change": None, "guard": None}, {"change": {"kind": "splice", "path": "/etc/scheduler.conf"}}])
+@pytest.mark.parametrize(
+    "step",
+    [
+        {},
+        {"change": None, "guard": None},
+        {"change": {"kind": "splice", "path": "/etc/scheduler.conf"}},
+    ],
+)
 def test_a_restart_or_another_file_needs_its_one_manifest_too(tmp_path, step):
     with pytest.raises(guard.Refused, match="no file in .* is a manifest of kube-scheduler"):
         guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
@@ -167,15 +240,29 @@ def test_a_restart_or_another_file_needs_its_one_manifest_too(tmp_path, step):
 def test_what_the_kubelet_starts_from_a_manifest_may_not_run_now(monkeypatch):
     monkeypatch.setattr(guard.prove, "instances", lambda component: [])
     assert guard._process({"pid": None}, "kube-scheduler", "m2") is None
-    assert guard._process({"pid": 7, "started_at": 1.0, "restart": "kubelet"}, "kube-scheduler", "m2") is None
+    assert (
+        guard._process({"pid": 7, "started_at": 1.0, "restart": "kubelet"}, "kube-scheduler", "m2")
+        is None
+    )
 
 
 @pytest.mark.parametrize("told", [None, {}, {"api_servers": []}])
 def test_where_no_api_server_is_named_the_one_of_this_node_is_asked(monkeypatch, told):
-    here = [{"component": "kube-apiserver", "host_network": True, "argv": ["kube-apiserver", "--advertise-address=10.0.0.2"]}]
+    here = [
+        {
+            "component": "kube-apiserver",
+            "host_network": True,
+            "argv": ["kube-apiserver", "--advertise-address=10.0.0.2"],
+        }
+    ]
     asked = []
-    monkeypatch.setattr(guard.web, "get", lambda *given: asked.append(given[:2]) or {"status": 401, "error": None})
-    others = [dict(here[0], component=name, argv=[name, "--bind-address=10.0.0.9"]) for name in ("kube-scheduler", "etcd")]
+    monkeypatch.setattr(
+        guard.web, "get", lambda *given: asked.append(given[:2]) or {"status": 401, "error": None}
+    )
+    others = [
+        dict(here[0], component=name, argv=[name, "--bind-address=10.0.0.9"])
+        for name in ("kube-scheduler", "etcd")
+    ]
     guard.answering(told, [*others, *here], "m2")
     assert asked == [("10.0.0.2", 6443)]
     with pytest.raises(guard.Refused, match="none is known and none runs here"):

@@ -1,22 +1,41 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A step whose program was killed, by what the journal has of it: proved only where its bytes are there, and nothing is done twice."""
+"""A step whose program was killed, by what the journal has of it.
+
+Proved only where its bytes are there, and nothing is done twice.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, file_change as change, preconditions as guard, health_probe as prove
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, step_record as proof
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    file_change as change,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    health_probe as prove,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    preconditions as guard,
+)
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, sha
 
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     """Nobody is at work, and whoever would look at the kubelet or a component is found out."""
+
     def never(*dummy: Any, **more: Any) -> Any:
         raise guard.Refused("the guards were asked")
 
@@ -24,14 +43,30 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(guard, "resume", never)
     monkeypatch.setattr(prove, "terminate", never)
     made = Node(tmp_path)
-    claimed = {"component": "kube-scheduler", "host": "m1", "remedy": "edit_manifest", "limit": 5, "kind": "splice", "path": str(made.file),
-               "expect": {"component": "kube-scheduler"}, "guard": {}, "former": None}
+    claimed = {
+        "component": "kube-scheduler",
+        "host": "m1",
+        "remedy": "edit_manifest",
+        "limit": 5,
+        "kind": "splice",
+        "path": str(made.file),
+        "expect": {"component": "kube-scheduler"},
+        "guard": {},
+        "former": None,
+    }
     assert proof.claim(made.step(), claimed) is None
     return made
 
 
 def recovered(node: Node) -> "tuple[str, str]":
-    answer = apply_step.work({"run_id": NEXT, "root": str(node.root), "lock": None, "step": {"id": "recover", "remedy": "recover", "host": "m1"}})
+    answer = apply_step.work(
+        {
+            "run_id": NEXT,
+            "root": str(node.root),
+            "lock": None,
+            "step": {"id": "recover", "remedy": "recover", "host": "m1"},
+        }
+    )
     return answer["state"], answer["reason"]
 
 
@@ -42,22 +77,33 @@ def ended(node: Node) -> "tuple[str, Any]":
 
 def test_killed_before_it_wrote_there_is_nothing_to_prove(node: Node) -> None:
     state, why = recovered(node)
-    assert state == "done" and "nothing of it was written" in why and ended(node) == ("not_done", "interrupted before it was written")
+    assert state == "done"
+    assert "nothing of it was written" in why
+    assert ended(node) == ("not_done", "interrupted before it was written")
 
 
 def test_killed_behind_the_write_it_is_proved_under_the_guards(node: Node) -> None:
     """Which refuse it here: it stays open, and the run after this one tries again."""
     node.swap()
     state, why = recovered(node)
-    assert state == "failed" and "the guards were asked" in why and ended(node) == ("awaited", None) and node.bytes() == AFTER
+    assert state == "failed"
+    assert "the guards were asked" in why
+    assert ended(node) == ("awaited", None)
+    assert node.bytes() == AFTER
 
 
 def test_killed_behind_the_way_back_nothing_is_done_twice(node: Node) -> None:
-    """The former bytes are there: waiting for a proof of the new ones would end in a failure, and somebody would be sent to look for nothing."""
+    """The former bytes are there.
+
+    Waiting for a proof of the new ones would end in a failure, and somebody would be sent to look
+    for nothing.
+    """
     entry = node.swap()["entry"]
     change.replace(str(node.file), sha(AFTER), BEFORE, node.step().also(reverts=entry))
     state, why = recovered(node)
-    assert state == "done" and "its former bytes were back already" in why and node.bytes() == BEFORE
+    assert state == "done"
+    assert "its former bytes were back already" in why
+    assert node.bytes() == BEFORE
     assert ended(node) == ("rolled_back", "interrupted after the former bytes were put back")
     assert recovered(node) == ("done", "nothing was interrupted")
 
@@ -66,39 +112,72 @@ def test_a_way_back_that_was_not_written_is_none(node: Node) -> None:
     entry = node.swap()["entry"]
     with pytest.raises(durable.ChangeError):
         change.replace(str(node.file), sha(BEFORE), BEFORE, node.step().also(reverts=entry))
-    assert "the guards were asked" in recovered(node)[1] and ended(node)[0] == "awaited"
+    assert "the guards were asked" in recovered(node)[1]
+    assert ended(node)[0] == "awaited"
 
 
-@pytest.mark.parametrize("error", [guard.Refused("the kubelet is down"), durable.ChangeError("the kubelet is down")])
-def test_one_of_which_nothing_can_be_told_holds_up_no_other(node: Node, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error", [guard.Refused("the kubelet is down"), durable.ChangeError("the kubelet is down")]
+)
+def test_one_of_which_nothing_can_be_told_holds_up_no_other(
+    node: Node, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     """It stays open, and is a failure of the recovery; the second record is ended."""
+
     def refuse(*dummy: Any) -> Any:
         raise error
 
-    leader = {"component": "kube-scheduler", "host": "m1", "remedy": "restart_leader", "limit": 5, "kind": "none", "path": None,
-              "expect": {"component": "kube-scheduler"}, "guard": {}, "former": {"pid": 1, "ticks": 0}}
+    leader = {
+        "component": "kube-scheduler",
+        "host": "m1",
+        "remedy": "restart_leader",
+        "limit": 5,
+        "kind": "none",
+        "path": None,
+        "expect": {"component": "kube-scheduler"},
+        "guard": {},
+        "former": {"pid": 1, "ticks": 0},
+    }
     assert proof.claim(node.step().also(step="00-m1-restart_leader"), leader) is None
     monkeypatch.setattr(guard, "resume", refuse)
     state, why = recovered(node)
-    assert state == "failed" and "step 00-m1-restart_leader of %s: refused (the kubelet is down); step " % RUN in why, why
+    assert (
+        state == "failed"
+        and f"step 00-m1-restart_leader of {RUN}: refused (the kubelet is down); step " in why
+    ), why
     assert ended(node) == ("not_done", "interrupted before it was written")
     assert [record["step"] for record in proof.unproven(str(node.root))] == ["00-m1-restart_leader"]
 
 
 def test_an_end_that_is_not_recorded_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is done, and found again by the next run: nobody is to wonder why."""
+
     def full(*dummy: Any, **more: Any) -> None:
         raise durable.ChangeError("how step x ended was not recorded: no space")
 
     monkeypatch.setattr(proof, "end", full)
-    answer = apply_step.work({"run_id": NEXT, "root": str(node.root), "lock": None, "step": {"id": "recover", "remedy": "recover", "host": "m1"}})
-    assert answer["state"] == "done" and answer["notes"] == ["how step x ended was not recorded: no space; the next run does that (KM902)"]
+    answer = apply_step.work(
+        {
+            "run_id": NEXT,
+            "root": str(node.root),
+            "lock": None,
+            "step": {"id": "recover", "remedy": "recover", "host": "m1"},
+        }
+    )
+    assert answer["state"] == "done"
+    assert answer["notes"] == [
+        "how step x ended was not recorded: no space; the next run does that (KM902)"
+    ]
 
 
 def test_every_step_with_a_module_of_its_own_names_it() -> None:
     """None of them falls to whoever is left."""
     for remedy in apply_step.ALONE + apply_step.SERVICE + apply_step.MANAGERS:
         module = apply_step.module_of(remedy)
-        assert module.do and module.resumed and (module.__name__.endswith(".manager_reset") == (remedy in apply_step.MANAGERS)), remedy
+        assert (
+            module.do
+            and module.resumed
+            and (module.__name__.endswith(".cpu_manager_reset") == (remedy in apply_step.MANAGERS))
+        ), remedy
     with pytest.raises(KeyError):
         apply_step.module_of("one_more")

@@ -9,9 +9,12 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import manifests
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.registry import Absent, Context
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.registry import (
+    Absent,
+    Context,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
 
 
 def _collect(folder):
@@ -40,15 +43,29 @@ def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):
     context, found = _collect(tmp_path)
     assert time.monotonic() - begin < 60  # a pipe would never end
     by = {one["name"]: one for one in found["files"]}
-    assert found["ignored"] == [".hidden"] and context.truncated is True and found["is_mount"] is False
-    assert by["good.yaml"]["text"] == "token: ***\r\nx: 1\r\n" and by["good.yaml"]["masked"] == [[7, 10]]
+    assert found["ignored"] == [".hidden"]
+    assert context.truncated is True
+    assert found["is_mount"] is False
+    assert by["good.yaml"]["text"] == "token: ***\r\nx: 1\r\n"
+    assert by["good.yaml"]["masked"] == [[7, 10]]
     assert by["good.yaml"]["sha256"] == hashlib.sha256(b"token: abc\r\nx: 1\r\n").hexdigest()
-    assert by["binary"]["binary"] and by["nul"]["binary"] and by["binary"]["text"] is None
-    assert by["large"]["truncated"] and by["large"]["text"] is None and len(by["large"]["sha256"]) == 64
-    assert by["folder"]["kind"] == "directory" and by["fifo"]["kind"] == "other" and by["to-fifo"]["kind"] == "symlink"
-    assert by["fifo"]["text"] is None and by["to-fifo"]["text"] is None and by["null"]["text"] is None
-    assert "symbolic links" in by["loop"]["error"] and by["dangling"]["error"] == "missing" and by["dangling"]["link"] == "nowhere"
-    assert by["link"]["link"] == "good.yaml" and by["link"]["text"].startswith("token: ***")
+    assert by["binary"]["binary"]
+    assert by["nul"]["binary"]
+    assert by["binary"]["text"] is None
+    assert by["large"]["truncated"]
+    assert by["large"]["text"] is None
+    assert len(by["large"]["sha256"]) == 64
+    assert by["folder"]["kind"] == "directory"
+    assert by["fifo"]["kind"] == "other"
+    assert by["to-fifo"]["kind"] == "symlink"
+    assert by["fifo"]["text"] is None
+    assert by["to-fifo"]["text"] is None
+    assert by["null"]["text"] is None
+    assert "symbolic links" in by["loop"]["error"]
+    assert by["dangling"]["error"] == "missing"
+    assert by["dangling"]["link"] == "nowhere"
+    assert by["link"]["link"] == "good.yaml"
+    assert by["link"]["text"].startswith("token: ***")
     assert by["b\\xe4d"]["text"] == "a: 1\n"
 
 
@@ -56,13 +73,16 @@ def test_text_is_bounded_over_all_files(tmp_path):
     for number in range(6):
         (tmp_path / f"{number}.yaml").write_bytes(b"x" * 500_000)
     context, found = _collect(tmp_path)
-    assert context.truncated and [one["text"] is None for one in found["files"]] == [False] * 4 + [True] * 2
+    assert context.truncated
+    assert [one["text"] is None for one in found["files"]] == [False] * 4 + [True] * 2
 
 
 def test_no_folder(tmp_path):
     for folder in (None, tmp_path / "nowhere"):
         with pytest.raises(Absent):
-            manifests.collect(Context({}, [], {"kubelet": {"static_pod_path": folder and str(folder)}}))
+            manifests.collect(
+                Context({}, [], {"kubelet": {"static_pod_path": folder and str(folder)}})
+            )
     with pytest.raises(Absent):
         manifests.collect(Context({}, [], {"kubelet": None}))
 
@@ -97,11 +117,25 @@ def test_a_changed_file_has_the_hash_of_what_was_read(tmp_path):
     assert files.record(str(path))["size"] == 1
 
 
-@pytest.mark.parametrize("text, expected", [
-    ("junk -----BEGIN CERTIFICATE-----\nQU\nJD\n-----END CERTIFICATE----- junk", "-----BEGIN CERTIFICATE-----\nQU\nJD\n-----END CERTIFICATE-----\n"),
-    ("-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n", None), ("-----BEGIN CERTIFICATE-----\nQU", None),
-    ("-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n-----END CERTIFICATE-----\n", None), ("", None),
-])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "junk -----BEGIN CERTIFICATE-----\nQU\nJD\n-----END CERTIFICATE----- junk",
+            "-----BEGIN CERTIFICATE-----\nQU\nJD\n-----END CERTIFICATE-----\n",
+        ),
+        ("-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n", None),
+        ("-----BEGIN CERTIFICATE-----\nQU", None),
+        (
+            (
+                "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE"
+                " KEY-----\n-----END CERTIFICATE-----\n"
+            ),
+            None,
+        ),
+        ("", None),
+    ],
+)
 def test_only_certificates(text, expected):
     assert files.certificates(text) == expected
 

@@ -16,42 +16,105 @@ POD = "0a1b2c3d-0a1b-4a1b-8a1b-0a1b2c3d4e5f"
 
 def test_static_pod_of_a_real_node(capture):
     found = procfs.cgroup(capture("cgroup-static-pod.txt"))
-    assert found["static"] is True and len(found["pod_uid"]) == 32 and len(found["container_id"]) == 64 and found["unit"] is None
+    assert found["static"] is True
+    assert len(found["pod_uid"]) == 32
+    assert len(found["container_id"]) == 64
+    assert found["unit"] is None
 
 
 def test_unit_of_a_real_kubelet(capture):
-    assert procfs.cgroup(capture("cgroup-kubelet.txt")) == {"pod_uid": None, "static": None, "container_id": None, "unit": "kubelet.service"}
+    assert procfs.cgroup(capture("cgroup-kubelet.txt")) == {
+        "pod_uid": None,
+        "static": None,
+        "container_id": None,
+        "unit": "kubelet.service",
+    }
 
 
-@pytest.mark.parametrize("path, uid, static, container", [
-    (f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{POD.replace('-', '_')}.slice/cri-containerd-{HEX}.scope", POD, False, HEX),
-    (f"/kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/crio-{HEX}.scope", POD, False, HEX),
-    (f"/system.slice/containerd.service/kubepods-burstable-pod{'a' * 32}.slice:cri-containerd:{HEX}", "a" * 32, True, HEX),
-    (f"/kubepods/besteffort/pod{POD}/{HEX}/kubepods/burstable/pod{'b' * 32}/{'c' * 64}", POD, False, HEX),  # a cluster in a pod: the outermost counts
-    # CRI-O's monitor in the pod's cgroup (conmon_cgroup = "pod") is not the container; by systemd and by cgroupfs
-    (f"/kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/crio-conmon-{HEX}.scope", POD, False, None),
-    (f"/kubepods/burstable/pod{POD}/crio-conmon-{HEX}", POD, False, None), (f"/kubepods/burstable/pod{POD}/crio-{HEX}", POD, False, HEX),
-    (f"/docker/{HEX}", None, None, None), ("/", None, None, None), ("/user.slice/podman-1234.scope", None, None, None),
-])
+@pytest.mark.parametrize(
+    ("path", "uid", "static", "container"),
+    [
+        (
+            (
+                f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{POD.replace('-', '_')}.slice/cri-containerd-{HEX}.scope"
+            ),
+            POD,
+            False,
+            HEX,
+        ),
+        (
+            f"/kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/crio-{HEX}.scope",
+            POD,
+            False,
+            HEX,
+        ),
+        (
+            (
+                f"/system.slice/containerd.service/kubepods-burstable-pod{'a' * 32}.slice:cri-containerd:{HEX}"
+            ),
+            "a" * 32,
+            True,
+            HEX,
+        ),
+        # a cluster in a pod: the outermost counts
+        (
+            f"/kubepods/besteffort/pod{POD}/{HEX}/kubepods/burstable/pod{'b' * 32}/{'c' * 64}",
+            POD,
+            False,
+            HEX,
+        ),
+        # CRI-O's monitor in the pod's cgroup (conmon_cgroup = "pod") is not the container; by systemd
+        # and by cgroupfs
+        (
+            f"/kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/crio-conmon-{HEX}.scope",
+            POD,
+            False,
+            None,
+        ),
+        (f"/kubepods/burstable/pod{POD}/crio-conmon-{HEX}", POD, False, None),
+        (f"/kubepods/burstable/pod{POD}/crio-{HEX}", POD, False, HEX),
+        (f"/docker/{HEX}", None, None, None),
+        ("/", None, None, None),
+        ("/user.slice/podman-1234.scope", None, None, None),
+    ],
+)
 def test_cgroup(path, uid, static, container):
     found = procfs.cgroup(f"12:memory:/\n0::{path}\n")
     assert (found["pod_uid"], found["static"], found["container_id"]) == (uid, static, container)
 
 
-@pytest.mark.parametrize("argv, name, value", [
-    (["k", "--config=/a", "--config=/b"], "config", "/b"), (["k", "--pod_manifest_path", "/x"], "pod-manifest-path", "/x"),
-    (["k", "--leader-elect", "--v=2"], "leader-elect", ""), (["k", "-v=2"], "v", "2"), (["k", "x"], "x", None), (["k", "--a"], "a", ""),
-])
+@pytest.mark.parametrize(
+    ("argv", "name", "value"),
+    [
+        (["k", "--config=/a", "--config=/b"], "config", "/b"),
+        (["k", "--pod_manifest_path", "/x"], "pod-manifest-path", "/x"),
+        (["k", "--leader-elect", "--v=2"], "leader-elect", ""),
+        (["k", "-v=2"], "v", "2"),
+        (["k", "x"], "x", None),
+        (["k", "--a"], "a", ""),
+    ],
+)
 def test_flag(argv, name, value):
     assert procfs.flag(argv, name) == value
 
 
-@pytest.mark.parametrize("comm, argv, expected", [
-    ("kubelet", ["kubelet"], "kubelet"), ("kube-controller", ["x"], "kube-controller-manager"), ("cloud-controlle", ["x"], "cloud-controller-manager"),
-    ("hyperkube", ["/hyperkube", "--x", "kube-scheduler"], "kube-scheduler"), ("hyperkube", ["/hyperkube", "controller-manager"], "kube-controller-manager"),
-    ("hyperkube", ["/hyperkube"], None), ("k3s", ["k3s", "server"], "kubelet"), ("k3s", ["k3s", "kubectl"], None), ("k3s-server", ["k3s server"], "kubelet"),
-    ("kubelite", ["kubelite"], "kubelet"), ("rke2", ["rke2", "server"], None), ("bash", ["kubelet"], None),
-])
+@pytest.mark.parametrize(
+    ("comm", "argv", "expected"),
+    [
+        ("kubelet", ["kubelet"], "kubelet"),
+        ("kube-controller", ["x"], "kube-controller-manager"),
+        ("cloud-controlle", ["x"], "cloud-controller-manager"),
+        ("hyperkube", ["/hyperkube", "--x", "kube-scheduler"], "kube-scheduler"),
+        ("hyperkube", ["/hyperkube", "controller-manager"], "kube-controller-manager"),
+        ("hyperkube", ["/hyperkube"], None),
+        ("k3s", ["k3s", "server"], "kubelet"),
+        ("k3s", ["k3s", "kubectl"], None),
+        ("k3s-server", ["k3s server"], "kubelet"),
+        ("kubelite", ["kubelite"], "kubelet"),
+        ("rke2", ["rke2", "server"], None),
+        ("bash", ["kubelet"], None),
+    ],
+)
 def test_component(comm, argv, expected):
     assert procfs.component(comm, argv) == expected
 
@@ -59,19 +122,30 @@ def test_component(comm, argv, expected):
 def test_start_of_a_process_whose_name_has_brackets(capture):
     stat = capture("stat-scheduler.txt")
     ticks = int(stat.rsplit(")", 1)[1].split()[19])
-    assert procfs.start_of(stat.replace("(kube-scheduler)", "(a) b) c)"), "1000000.00 1.0", 2000000.0, 100) == pytest.approx(1000000 + ticks / 100)
+    assert procfs.start_of(
+        stat.replace("(kube-scheduler)", "(a) b) c)"), "1000000.00 1.0", 2000000.0, 100
+    ) == pytest.approx(1000000 + ticks / 100)
     assert procfs.start_of("cut", "1 1", 0, 100) is None
 
 
 def test_host_path_by_mounts(capture):
-    """What kubeadm mounts into the scheduler: its kubeconfig, under the same name, from the node's own file system."""
+    """What kubeadm mounts into the scheduler.
+
+    Its kubeconfig, under the same name, from the node's own file system.
+    """
     path = "/etc/kubernetes/scheduler.conf"
-    assert procfs.host_path(path, capture("mountinfo-scheduler.txt"), capture("mountinfo-host.txt")) == path
+    assert (
+        procfs.host_path(path, capture("mountinfo-scheduler.txt"), capture("mountinfo-host.txt"))
+        == path
+    )
 
 
 def test_host_path_under_another_name():
     host = "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
-    container = "30 1 0:99 / / rw - overlay overlay rw\n31 30 8:1 /etc/k8s\\040config /config rw - ext4 /dev/sda1 rw\n"
+    container = (
+        "30 1 0:99 / / rw - overlay overlay rw\n31 30 8:1 /etc/k8s\\040config /config rw - ext4"
+        " /dev/sda1 rw\n"
+    )
     assert procfs.host_path("/config/s.yaml", container, host) == "/etc/k8s config/s.yaml"
     assert procfs.host_path("/other", container, host) is None
 
@@ -86,14 +160,23 @@ def test_names_only_of_what_is_of_interest(tmp_path):
 
 
 def test_this_process_is_nobody_of_interest():
-    context = type("Context", (), {"processes": [(os.getpid(), "etcd")], "truncated": False, "source": None})()
-    found = instances.collect(context)  # whatever runs these tests calls itself etcd: described without a crash
-    assert found["unreadable"] == [] and found["processes"][0]["host_network"] is True
+    context = type(
+        "Context", (), {"processes": [(os.getpid(), "etcd")], "truncated": False, "source": None}
+    )()
+    # whatever runs these tests calls itself etcd: described without a crash
+    found = instances.collect(context)
+    assert found["unreadable"] == []
+    assert found["processes"][0]["host_network"] is True
 
 
-@pytest.mark.parametrize(("again", "kept"), [(["etcd"], True), ([], False), (FileNotFoundError(2, "gone"), False)])
+@pytest.mark.parametrize(
+    ("again", "kept"), [(["etcd"], True), ([], False), (FileNotFoundError(2, "gone"), False)]
+)
 def test_one_that_ends_while_it_is_looked_at_denies_nobody_elses_answers(monkeypatch, again, kept):
-    """In a crash loop that is when somebody looks: without a network of its own it would make every component of the node one that is not asked."""
+    """In a crash loop that is when somebody looks.
+
+    Without a network of its own it would make every component of the node one that is not asked.
+    """
     words = iter([["etcd"], again])
 
     def argv(pid):
@@ -103,6 +186,10 @@ def test_one_that_ends_while_it_is_looked_at_denies_nobody_elses_answers(monkeyp
         return found
 
     monkeypatch.setattr(instances.procfs, "argv", argv)
-    monkeypatch.setattr(instances, "_identity", lambda path: "net:1" if path == "/proc/self/ns/net" else None)
-    context = type("Context", (), {"processes": [(os.getpid(), "etcd")], "truncated": False, "source": None})()
+    monkeypatch.setattr(
+        instances, "_identity", lambda path: "net:1" if path == "/proc/self/ns/net" else None
+    )
+    context = type(
+        "Context", (), {"processes": [(os.getpid(), "etcd")], "truncated": False, "source": None}
+    )()
     assert [one["host_network"] for one in instances.collect(context)["processes"]] == [None] * kept

@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of each level by what its host said, whatever the shape of that, and the report of it."""
+"""What became of each level by what its host said, whatever the shape of that, and the report of
+it.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,25 @@ import stat
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import plan as capture, outcome as capturing
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import cluster_lock as locking
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Plan, Target
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.outcome import PROBED, RAISED, RESTORED
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import capture as report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
+    outcome as capturing,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
+    plan as capture,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.outcome import (
+    PROBED,
+    RAISED,
+    RESTORED,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Plan, Target
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import capture as report
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    cluster_lock as locking,
+)
 from tests import schemas
 from tests.unit.plugins.plugin_utils.capture.test_log_merge import NOW, document, line
 
@@ -30,8 +43,16 @@ EVIL = "\x1b[31mevil\x1b]0;x\x07\r\u202e"
 
 
 def plan(*targets, **more):
-    return Plan(RUN, 60, 4, ("kubelet", "kube-scheduler"), targets or (FIRST, SECOND), begun=NOW,
-                logging={"m1": ("kube-scheduler",), "w1": ("kubelet",)}, **more)
+    return Plan(
+        RUN,
+        60,
+        4,
+        ("kubelet", "kube-scheduler"),
+        targets or (FIRST, SECOND),
+        begun=NOW,
+        logging={"m1": ("kube-scheduler",), "w1": ("kubelet",)},
+        **more,
+    )
 
 
 def says(real, state, reason=""):
@@ -39,7 +60,14 @@ def says(real, state, reason=""):
 
 
 def note(folder, suffix, *targets, error=None, status="ok", reason="", host="m1"):
-    return capturing.note(str(folder), host, suffix, status, reason, {"targets": list(targets), "error": error} if status == "ok" else {})
+    return capturing.note(
+        str(folder),
+        host,
+        suffix,
+        status,
+        reason,
+        {"targets": list(targets), "error": error} if status == "ok" else {},
+    )
 
 
 @pytest.fixture
@@ -50,12 +78,17 @@ def folder(tmp_path):
     note(tmp_path, RESTORED, says(SCHEDULER, "restored"), says(KUBELET, "restored"))
     (tmp_path / "capture" / "logs").mkdir(parents=True, exist_ok=True)
     for host, name in (("m1", "kube-scheduler"), ("w1", "kubelet")):
-        (tmp_path / "capture" / "logs" / f"{host}.json").write_text(json.dumps(document(host, line(NOW, "x", name))))
+        (tmp_path / "capture" / "logs" / f"{host}.json").write_text(
+            json.dumps(document(host, line(NOW, "x", name)))
+        )
     return tmp_path
 
 
 def became(folder, *targets):
-    return [(one.target.real, one.raised, one.restored, one.reason) for one in capturing.became(str(folder), targets or (FIRST, SECOND))]
+    return [
+        (one.target.real, one.raised, one.restored, one.reason)
+        for one in capturing.became(str(folder), targets or (FIRST, SECOND))
+    ]
 
 
 def verdict(folder, made=None):
@@ -76,33 +109,42 @@ def test_a_capture_that_was_ended_before_anything_was_read_is_no_success(folder)
 
 def test_a_host_whose_lines_were_not_read_is_named(folder):
     (folder / "capture" / "logs" / "w1.json").unlink()
-    assert verdict(folder)[0] == "ok" and "w1: what it logged was not read" in (folder / "report.txt").read_text()
+    assert verdict(folder)[0] == "ok"
+    assert "w1: what it logged was not read" in (folder / "report.txt").read_text()
 
 
 def test_what_may_have_been_raised_and_was_never_put_back_is_a_failure(folder):
     note(folder, RAISED, says(SCHEDULER, "unsure", "HTTP 502"), says(KUBELET, "raised"))
     note(folder, RESTORED, status="unreachable", reason="timed out")
-    assert became(folder, FIRST) == [(SCHEDULER, False, False, "timed out")] and verdict(folder)[0] == "failed"
+    assert became(folder, FIRST) == [(SCHEDULER, False, False, "timed out")]
+    assert verdict(folder)[0] == "failed"
 
 
 def test_put_back_by_the_service_first(folder):
     """It names nothing then: there was nothing left."""
     note(folder, RESTORED)
-    assert became(folder) == [(SCHEDULER, True, True, ""), (KUBELET, True, True, "")] and verdict(folder)[0] == "ok"
+    assert became(folder) == [(SCHEDULER, True, True, ""), (KUBELET, True, True, "")]
+    assert verdict(folder)[0] == "ok"
 
 
-@pytest.mark.parametrize("status, reason, word", [("unreachable", "timed out", "timed out"), ("error", "", "error")])
+@pytest.mark.parametrize(
+    ("status", "reason", "word"),
+    [("unreachable", "timed out", "timed out"), ("error", "", "error")],
+)
 def test_a_host_that_is_silent_at_the_end(folder, status, reason, word):
     note(folder, RESTORED, status=status, reason=reason)
     assert became(folder) == [(SCHEDULER, True, False, word), (KUBELET, True, False, word)]
     found, sentence = verdict(folder)
-    assert found == "failed" and f"the level of kube-scheduler of m1, kubelet of w1 was not put back ({word})" in sentence
-    assert f"kubemend_run_id={RUN}" in sentence and "a service there goes on trying" in sentence
+    assert found == "failed"
+    assert f"the level of kube-scheduler of m1, kubelet of w1 was not put back ({word})" in sentence
+    assert f"kubemend_run_id={RUN}" in sentence
+    assert "a service there goes on trying" in sentence
 
 
 def test_a_host_that_was_never_asked_to_put_back(folder):
     (folder / "capture" / "m1.restored.json").unlink()
-    assert became(folder)[0] == (SCHEDULER, True, False, "nobody put it back") and verdict(folder)[0] == "failed"
+    assert became(folder)[0] == (SCHEDULER, True, False, "nobody put it back")
+    assert verdict(folder)[0] == "failed"
 
 
 def test_one_that_could_not_be_put_back(folder):
@@ -119,13 +161,24 @@ def test_an_error_beside_what_was_put_back(folder):
 def test_one_that_was_refused(folder):
     note(folder, RAISED, says(SCHEDULER, "refused", "raised by run x"), says(KUBELET, "raised"))
     note(folder, RESTORED, says(KUBELET, "restored"))
-    assert became(folder) == [(SCHEDULER, False, None, "raised by run x"), (KUBELET, True, True, "")]
-    assert verdict(folder) == ("refused", "the level of kube-scheduler of m1 was not raised: raised by run x")
+    assert became(folder) == [
+        (SCHEDULER, False, None, "raised by run x"),
+        (KUBELET, True, True, ""),
+    ]
+    assert verdict(folder) == (
+        "refused",
+        "the level of kube-scheduler of m1 was not raised: raised by run x",
+    )
 
 
-@pytest.mark.parametrize("back, restored, reason", [
-    (("restored", ""), None, "lost"), (("failed", "still away"), False, "still away"), (None, None, "lost"),
-])
+@pytest.mark.parametrize(
+    ("back", "restored", "reason"),
+    [
+        (("restored", ""), None, "lost"),
+        (("failed", "still away"), False, "still away"),
+        (None, None, "lost"),
+    ],
+)
 def test_one_whose_answer_was_lost_may_have_been_raised(folder, back, restored, reason):
     note(folder, RAISED, says(SCHEDULER, "refused", "lost"))
     note(folder, RESTORED, *([says(SCHEDULER, *back)] if back else []))
@@ -137,8 +190,11 @@ def test_where_nothing_was_raised_nothing_went_well(folder):
     """No service, no level: the run fails and says why."""
     note(folder, RAISED, error="no level was raised, because the service does not start")
     note(folder, RESTORED)
-    assert became(folder, FIRST) == [(SCHEDULER, False, None, "no level was raised, because the service does not start")]
-    assert verdict(folder)[0] == "refused" and "the service does not start" in verdict(folder)[1]
+    assert became(folder, FIRST) == [
+        (SCHEDULER, False, None, "no level was raised, because the service does not start")
+    ]
+    assert verdict(folder)[0] == "refused"
+    assert "the service does not start" in verdict(folder)[1]
 
 
 def test_where_nothing_can_be_written_nothing_was_raised_and_nothing_is_tried(folder):
@@ -147,7 +203,9 @@ def test_where_nothing_can_be_written_nothing_was_raised_and_nothing_is_tried(fo
     note(folder, RAISED, says(SCHEDULER, "refused", why), error=why)
     note(folder, RESTORED, error=why)
     made = report.make(str(folder), plan(FIRST), WIDE)
-    assert f"  m1 kube-scheduler: not raised: {why}\n" in made.text and "goes on trying" not in made.text and made.reason == "refused"
+    assert f"  m1 kube-scheduler: not raised: {why}\n" in made.text
+    assert "goes on trying" not in made.text
+    assert made.reason == "refused"
 
 
 def test_a_host_that_ended_half_way(folder):
@@ -160,7 +218,8 @@ def test_an_answer_that_was_never_heard(folder):
     note(folder, RAISED, status="unreachable", reason="timed out")
     assert became(folder, FIRST) == [(SCHEDULER, False, True, "")]  # it put back what it had raised
     note(folder, RESTORED, status="unreachable", reason="timed out again")
-    assert became(folder, FIRST) == [(SCHEDULER, False, False, "timed out again")]  # as far as anybody knows
+    # as far as anybody knows
+    assert became(folder, FIRST) == [(SCHEDULER, False, False, "timed out again")]
 
 
 def test_a_restart_that_was_not_proven_is_not_put_back_by_silence(folder):
@@ -169,11 +228,15 @@ def test_a_restart_that_was_not_proven_is_not_put_back_by_silence(folder):
     note(folder, RAISED, says(SCHEDULER, "unsure", "it did not come back"))
     note(folder, RESTORED)
     assert became(folder, target) == [(SCHEDULER, False, False, "it did not come back")]
-    assert verdict(folder, plan(target))[0] == "failed" and "it did not come back" in verdict(folder, plan(target))[1]
+    assert verdict(folder, plan(target))[0] == "failed"
+    assert "it did not come back" in verdict(folder, plan(target))[1]
 
 
 def test_what_was_never_begun(tmp_path):
-    assert became(tmp_path) == [(SCHEDULER, False, None, "it was not begun"), (KUBELET, False, None, "it was not begun")]
+    assert became(tmp_path) == [
+        (SCHEDULER, False, None, "it was not begun"),
+        (KUBELET, False, None, "it was not begun"),
+    ]
     note(tmp_path, RESTORED, status="unreachable", reason="timed out")
     assert became(tmp_path, FIRST) == [(SCHEDULER, False, None, "it was not begun")]
 
@@ -181,7 +244,8 @@ def test_what_was_never_begun(tmp_path):
 def test_a_cluster_that_another_run_holds(tmp_path):
     locking.note(str(tmp_path), locking.Held("m1", None, "ok", False, OTHER, "held"))
     found, sentence = verdict(tmp_path)
-    assert found == "refused" and OTHER in sentence
+    assert found == "refused"
+    assert OTHER in sentence
 
 
 def test_without_targets_no_lock_is_needed(tmp_path):
@@ -190,11 +254,22 @@ def test_without_targets_no_lock_is_needed(tmp_path):
 
 def test_what_can_be_raised_is_what_its_host_offers(folder):
     note(folder, PROBED, says(SCHEDULER, "offered"), says(KUBELET, "refused", "it is off"))
-    assert capturing.offered(str(folder), plan()) == ((FIRST,), (), ("kubelet of w1 stays at level 0: it is off",))
+    assert capturing.offered(str(folder), plan()) == (
+        (FIRST,),
+        (),
+        ("kubelet of w1 stays at level 0: it is off",),
+    )
     note(folder, PROBED, status="unreachable", reason="timed out")
-    assert capturing.offered(str(folder), plan())[2] == ("kube-scheduler of m1 stays at level 2: timed out", "kubelet of w1 stays at level 0: timed out")
+    assert capturing.offered(str(folder), plan())[2] == (
+        "kube-scheduler of m1 stays at level 2: timed out",
+        "kubelet of w1 stays at level 0: timed out",
+    )
     (folder / "capture" / "m1.probed.json").unlink()
-    assert capturing.offered(str(folder), plan(FIRST)) == ((), (), ("kube-scheduler of m1 stays at level 2: nobody asked it",))
+    assert capturing.offered(str(folder), plan(FIRST)) == (
+        (),
+        (),
+        ("kube-scheduler of m1 stays at level 2: nobody asked it",),
+    )
     note(folder, PROBED, says(SCHEDULER, "absent", "it has none"), says(KUBELET, "offered"))
     assert capturing.offered(str(folder), plan()) == ((SECOND,), ((FIRST, "it has none"),), ())
 
@@ -205,12 +280,31 @@ def test_only_that_word_is_an_offer(folder, state):
     assert capturing.offered(str(folder), plan(FIRST))[0] == ()
 
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from([SCHEDULER, "raised", "restored", EVIL])
-SHAPES = st.recursive(LEAVES, lambda inner: (
-    st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["targets", "error", "real", "state", "reason", "x"]), inner, max_size=4)), max_leaves=8)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=5)
+    | st.sampled_from([SCHEDULER, "raised", "restored", EVIL])
+)
+SHAPES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["targets", "error", "real", "state", "reason", "x"]), inner, max_size=4
+        )
+    ),
+    max_leaves=8,
+)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, derandomize=True)
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+    derandomize=True,
+)
 @given(SHAPES, SHAPES)
 def test_no_shape_of_an_answer_does_any_harm(folder, first, second):
     for suffix, answer in ((PROBED, first), (RAISED, first), (RESTORED, second)):
@@ -220,18 +314,32 @@ def test_no_shape_of_an_answer_does_any_harm(folder, first, second):
     assert not set(EVIL) & set("\x1b\x07\r\u202e") & set(made.text)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '{"status": "ok"}', '{"status": "ok", "reason": "", "answer": 3}', "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        '{"status": "ok"}',
+        '{"status": "ok", "reason": "", "answer": 3}',
+        "\xff",
+    ],
+)
 def test_no_file_of_an_answer_does_any_harm(folder, text):
     (folder / "capture" / "m1.restored.json").write_bytes(text.encode("latin-1"))
     for dummy, raised, restored, reason in became(folder):
-        assert raised is True and (restored is False and "cannot be read" in reason or "answer" in text)
+        assert raised is True
+        assert (restored is False and "cannot be read" in reason) or "answer" in text
 
 
 @pytest.mark.parametrize("host", ["we/ird", "../up", "m1"])
 def test_files_are_for_their_owner_and_stay_in_the_folder(tmp_path, host):
     note(tmp_path, RAISED, host=host)
-    path, = (tmp_path / "capture").iterdir()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    (path,) = (tmp_path / "capture").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert capturing.noted(str(tmp_path), host, RAISED) == capturing.Answer(host, {}, "")
 
 
@@ -246,35 +354,81 @@ def test_the_plan_is_kept(tmp_path):
 def test_the_report(folder):
     logs = folder / "capture" / "logs"
     (logs / "w1.json").unlink()
-    (logs / "m1.json").write_text(json.dumps(document("m1", line(NOW, "scheduled", "kube-scheduler"), line(NOW - 1, "first", "kube-scheduler"))))
-    made = report.make(str(folder), plan(refused=("api of m1 is full",), notes=("m2: timed out",)), WIDE)
+    (logs / "m1.json").write_text(
+        json.dumps(
+            document(
+                "m1",
+                line(NOW, "scheduled", "kube-scheduler"),
+                line(NOW - 1, "first", "kube-scheduler"),
+            )
+        )
+    )
+    made = report.make(
+        str(folder), plan(refused=("api of m1 is full",), notes=("m2: timed out",)), WIDE
+    )
     assert (made.reason, made.lines) == ("ok", 2)
-    for text in ("Capture of run " + RUN, "  m1 kube-scheduler: 2 -> 4 -> 2 again\n", "  w1 kubelet: 0 -> 4 -> 0 again\n  (no process tells its level: ",
-                 "  api of m1 is full\n",
-                 "  m2: timed out\n", f"kubemend: 2 levels raised, 2 put back; 2 lines of 1 hosts: {folder}/capture/lines.txt\n"):
+    for text in (
+        "Capture of run " + RUN,
+        "  m1 kube-scheduler: 2 -> 4 -> 2 again\n",
+        "  w1 kubelet: 0 -> 4 -> 0 again\n  (no process tells its level: ",
+        "  api of m1 is full\n",
+        "  m2: timed out\n",
+        f"kubemend: 2 levels raised, 2 put back; 2 lines of 1 hosts: {folder}/capture/lines.txt\n",
+    ):
         assert text in made.text
     assert (folder / "report.txt").read_text().split() == made.text.split()
-    assert [text.split("  ")[-1] for text in (folder / "capture" / "lines.txt").read_text().splitlines()] == ["first", "scheduled"]
+    assert [
+        text.split("  ")[-1] for text in (folder / "capture" / "lines.txt").read_text().splitlines()
+    ] == ["first", "scheduled"]
     found = schemas.checked("report", json.loads((folder / "report.json").read_text()))
     assert (found["mode"], found["exit_reason"], found["capture"]["lines"]) == ("capture", "ok", 2)
-    assert found["capture"]["levels"][1] == {"host": "w1", "component": "kubelet", "through": "m1", "former": 0, "level": 4, "raised": True,
-                                             "way": "run-time", "restarted": [], "log_until_then": None,
-                                             "restored": True, "reason": ""}
+    assert found["capture"]["levels"][1] == {
+        "host": "w1",
+        "component": "kubelet",
+        "through": "m1",
+        "former": 0,
+        "level": 4,
+        "raised": True,
+        "way": "run-time",
+        "restarted": [],
+        "log_until_then": None,
+        "restored": True,
+        "reason": "",
+    }
     for name in ("report.txt", "report.json", "capture/lines.txt"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("width", [60, 79])
 def test_the_report_is_as_wide_as_the_terminal_but_for_what_is_copied(folder, width):
-    note(folder, RESTORED, says(SCHEDULER, "failed", "HTTP 500 of a component that has a great deal to say about why it did so, and at length"))
+    note(
+        folder,
+        RESTORED,
+        says(
+            SCHEDULER,
+            "failed",
+            "HTTP 500 of a component that has a great deal to say about why it did so, and at"
+            " length",
+        ),
+    )
     target = replace(FIRST, step={"id": "raise-kube-scheduler", "diff": "-" + "word " * 40})
     plans = plan(target, SECOND, notes=("note " * 60,))
-    made, shown = report.make(str(folder), plans, width), report.planned(plans, False, NOW + 90, width)
+    made, shown = (
+        report.make(str(folder), plans, width),
+        report.planned(plans, False, NOW + 90, width),
+    )
     for text in (made.text, shown):
         long = [line for line in text.splitlines() if len(line) > width]
-        assert all(" " not in line.strip() or line.startswith(("      -word", "  ansible-playbook", "    ansible-playbook")) for line in long)
+        assert all(
+            " " not in line.strip()
+            or line.startswith(("      -word", "  ansible-playbook", "    ansible-playbook"))
+            for line in long
+        )
         assert "note\n    note" in text
-    assert any(line.endswith(f"kubemend_run_id={RUN}") and line.startswith("  ansible-playbook") for line in shown.splitlines())
+    assert any(
+        line.endswith(f"kubemend_run_id={RUN}") and line.startswith("  ansible-playbook")
+        for line in shown.splitlines()
+    )
     assert max(map(len, (folder / "report.txt").read_text().splitlines()[:4])) <= 79
 
 
@@ -282,10 +436,16 @@ def test_the_report_of_what_was_not_put_back(folder):
     note(folder, RESTORED, says(SCHEDULER, "failed", "HTTP 500"))
     note(folder, RAISED, says(SCHEDULER, "raised"), says(KUBELET, "refused", "no"))
     text = report.make(str(folder), plan(), WIDE).text
-    assert "  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: HTTP 500; a service on m1 goes on trying\n" in text and "  w1 kubelet: not raised: no\n" in text
-    assert "kubemend: 1 levels raised, 0 put back" in text and "no process tells" not in text
+    assert (
+        "  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: HTTP 500; a service on m1 goes on trying\n"
+        in text
+    )
+    assert "  w1 kubelet: not raised: no\n" in text
+    assert "kubemend: 1 levels raised, 0 put back" in text
+    assert "no process tells" not in text
     found = schemas.checked("report", json.loads((folder / "report.json").read_text()))
-    assert (found["exit_code"], found["exit_reason"]) == (2, "failed") and found["capture"]["levels"][0]["restored"] is False
+    assert (found["exit_code"], found["exit_reason"]) == (2, "failed")
+    assert found["capture"]["levels"][0]["restored"] is False
 
 
 def test_nothing_that_acts_on_a_terminal_reaches_the_report(folder):
@@ -298,66 +458,131 @@ def test_nothing_that_acts_on_a_terminal_reaches_the_report(folder):
     note(folder, RESTORED, says(SCHEDULER, "failed", EVIL), error=EVIL)
     evil = Target("m1", "m1", EVIL, SCHEDULER, 2, 4, EVIL)
     made = report.make(str(folder), plan(evil, SECOND, refused=(EVIL,), notes=(EVIL,)), WIDE)
-    for text in (made.text, (folder / "report.txt").read_text(), (folder / "capture" / "lines.txt").read_text(), (folder / "report.json").read_text(),
-                 report.planned(plan(evil, notes=(EVIL,)), False, NOW + 90)):
-        assert "evil" in text and not set("\x1b\x07\r\u202e") & set(text)
+    for text in (
+        made.text,
+        (folder / "report.txt").read_text(),
+        (folder / "capture" / "lines.txt").read_text(),
+        (folder / "report.json").read_text(),
+        report.planned(plan(evil, notes=(EVIL,)), False, NOW + 90),
+    ):
+        assert "evil" in text
+        assert not set("\x1b\x07\r\u202e") & set(text)
 
 
-@pytest.mark.parametrize("check, head", [(False, "Raising for 60 s, without a restart:\n"), (True, "Check mode, nothing is changed. Would raise for 60 s")])
+@pytest.mark.parametrize(
+    ("check", "head"),
+    [
+        (False, "Raising for 60 s, without a restart:\n"),
+        (True, "Check mode, nothing is changed. Would raise for 60 s"),
+    ],
+)
 def test_what_is_shown_before(check, head):
     text = report.planned(plan(notes=("m2: timed out",)), check, NOW + 90)
-    assert text.startswith(head) and "  m1 kube-scheduler: 2 -> 4\n  w1 kubelet: 0 -> 4 (asked through m1)\n  m2: timed out\n" in text
+    assert text.startswith(head)
+    assert (
+        "  m1 kube-scheduler: 2 -> 4\n  w1 kubelet: 0 -> 4 (asked through m1)\n  m2: timed out\n"
+        in text
+    )
 
 
 def test_what_is_shown_for_whoever_interrupts_it():
-    """After Ctrl-C nobody has anything else: the run, until when, and how to take it back at once."""
+    """After Ctrl-C nobody has anything else.
+
+    The run, until when, and how to take it back at once.
+    """
     *_others, last, command = report.planned(plan(), False, NOW + 90, WIDE).splitlines()
-    assert last == f"Run {RUN}: should this be interrupted, the levels go back by themselves at about 2026-11-21T20:02:32Z, or at once with"
-    assert command == f"  ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id={RUN}"
+    assert (
+        last == f"Run {RUN}: should this be interrupted, the levels go back by themselves at about"
+        " 2026-11-21T20:02:32Z, or at once with"
+    )
+    assert (
+        command
+        == f"  ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id={RUN}"
+    )
     assert "interrupted" not in report.planned(plan(), True, NOW)
 
 
 def test_what_a_restart_of_a_kubelet_does_to_rejected_pods_is_shown():
     restarted = replace(SECOND, step={"id": "raise-kubelet"})
-    assert "ContainerStatusUnknown" in report.planned(plan(restarted, needles=("job-a",)), True, NOW)
-    assert "ContainerStatusUnknown" not in report.planned(plan(restarted), True, NOW) + report.planned(plan(needles=("job-a",)), True, NOW)
+    assert "ContainerStatusUnknown" in report.planned(
+        plan(restarted, needles=("job-a",)), True, NOW
+    )
+    assert "ContainerStatusUnknown" not in report.planned(
+        plan(restarted), True, NOW
+    ) + report.planned(plan(needles=("job-a",)), True, NOW)
 
 
 def test_what_is_shown_where_nothing_is_raised():
-    assert report.planned(Plan(RUN, 60, 4, ("kubelet",), refused=("because",)), False, NOW + 90) == (
-        "No level has to be raised; what is logged now is captured.\n  because\n")
+    assert (
+        report.planned(Plan(RUN, 60, 4, ("kubelet",), refused=("because",)), False, NOW + 90)
+        == "No level has to be raised; what is logged now is captured.\n  because\n"
+    )
 
 
 def test_the_report_of_a_file_that_was_edited_meanwhile(folder):
-    """Nobody but whoever edited it takes it back: no service goes on trying, and no revert would."""
-    target, why = replace(FIRST, step={"id": "raise-kube-scheduler"}), "/m.yaml was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
+    """Nobody but whoever edited it takes it back.
+
+    No service goes on trying, and no revert would.
+    """
+    target, why = (
+        replace(FIRST, step={"id": "raise-kube-scheduler"}),
+        "/m.yaml was edited meanwhile: take --v=4 out by hand (before it was: --v=2)",
+    )
     note(folder, RESTORED, says(SCHEDULER, "by_hand", why))
     made = report.make(str(folder), plan(target), WIDE)
     assert f"  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: {why}\n" in made.text
-    assert (made.reason, made.sentence) == ("failed", f"the level of kube-scheduler of m1 was not put back ({why})")
+    assert (made.reason, made.sentence) == (
+        "failed",
+        f"the level of kube-scheduler of m1 was not put back ({why})",
+    )
 
 
 @pytest.mark.parametrize("again", [True, False])
 def test_the_report_says_what_was_restarted(folder, again):
-    target, kept = replace(FIRST, step={"id": "raise-kube-scheduler"}), f"/var/lib/kubemend/journal/{RUN}/log-kube-scheduler-*"
+    target, kept = (
+        replace(FIRST, step={"id": "raise-kube-scheduler"}),
+        f"/var/lib/kubemend/journal/{RUN}/log-kube-scheduler-*",
+    )
     note(folder, RAISED, {**says(SCHEDULER, "raised"), "at": "2026-11-21T20:00:00Z"})
-    note(folder, RESTORED, *([{**says(SCHEDULER, "restored"), "at": "2026-11-21T20:01:09Z"}] if again else []))
-    text, last = report.make(str(folder), plan(target), WIDE).text, "at 2026-11-21T20:01:09Z" if again else "by a service of its host"
-    assert f"    by a restart: restarted at 2026-11-21T20:00:00Z, again {last}; what it logged until then: {kept} on m1\n" in text
-    level, = schemas.checked("report", json.loads((folder / "report.json").read_text()))["capture"]["levels"]
+    note(
+        folder,
+        RESTORED,
+        *([{**says(SCHEDULER, "restored"), "at": "2026-11-21T20:01:09Z"}] if again else []),
+    )
+    text, last = (
+        report.make(str(folder), plan(target), WIDE).text,
+        ("at 2026-11-21T20:01:09Z" if again else "by a service of its host"),
+    )
+    assert (
+        f"    by a restart: restarted at 2026-11-21T20:00:00Z, again {last}; what it logged until"
+        f" then: {kept} on m1\n" in text
+    )
+    (level,) = schemas.checked("report", json.loads((folder / "report.json").read_text()))[
+        "capture"
+    ]["levels"]
     assert (level["way"], level["log_until_then"]) == ("restart", kept)
-    assert level["restarted"] == ["2026-11-21T20:00:00Z", "2026-11-21T20:01:09Z"][:1 + again]
+    assert level["restarted"] == ["2026-11-21T20:00:00Z", "2026-11-21T20:01:09Z"][: 1 + again]
 
 
 def test_the_report_of_an_edit_that_took_the_level_out(folder):
-    note(folder, RESTORED, says(SCHEDULER, "restored", "/m.yaml was edited meanwhile: it runs at level 7 now"))
+    note(
+        folder,
+        RESTORED,
+        says(SCHEDULER, "restored", "/m.yaml was edited meanwhile: it runs at level 7 now"),
+    )
     made = report.make(str(folder), plan(replace(FIRST, step={"id": "raise-kube-scheduler"})), WIDE)
-    assert "  m1 kube-scheduler: 2 -> 4, not raised any more: /m.yaml was edited meanwhile: it runs at level 7 now\n" in made.text and made.reason == "ok"
+    assert (
+        "  m1 kube-scheduler: 2 -> 4, not raised any more: /m.yaml was edited meanwhile: it runs at"
+        " level 7 now\n" in made.text
+    )
+    assert made.reason == "ok"
 
 
 def since(folder, node, **started):
     path = folder / "capture" / "logs" / f"{node}.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "started": {"host": NOW - 9000, **started}}))
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "started": {"host": NOW - 9000, **started}})
+    )
 
 
 def noticed(folder, *targets):
@@ -366,13 +591,22 @@ def noticed(folder, *targets):
 
 
 def test_what_was_started_again_in_the_window_is_noticed(folder):
-    """Host and level were back after ten seconds: the report does not claim that the level was up for all of the time."""
+    """Host and level were back after ten seconds.
+
+    The report does not claim that the level was up for all of the time.
+    """
     since(folder, "m1", **{"kube-scheduler": NOW - 50})
     since(folder, "w1", host=NOW - 30, kubelet=NOW - 20)
     made, notices = noticed(folder)
-    assert notices[:2] == ["kube-scheduler of m1 was started again at 2026-11-21T20:00:12Z: its level was up until then",
-                           "w1 was started again at 2026-11-21T20:00:32Z: its levels were up until then"]
-    assert made.reason == "ok" and all(f"  {one}\n" in made.text for one in notices[:2])
+    assert notices[:2] == [
+        (
+            "kube-scheduler of m1 was started again at 2026-11-21T20:00:12Z: its level was up until"
+            " then"
+        ),
+        "w1 was started again at 2026-11-21T20:00:32Z: its levels were up until then",
+    ]
+    assert made.reason == "ok"
+    assert all(f"  {one}\n" in made.text for one in notices[:2])
     since(folder, "m1", **{"kube-scheduler": NOW - 70})
     since(folder, "w1", kubelet=NOW - 70)
     assert noticed(folder)[1] == []
@@ -380,15 +614,26 @@ def test_what_was_started_again_in_the_window_is_noticed(folder):
     assert noticed(folder, replace(FIRST, step={"id": "x"}))[1] == []
 
 
-@pytest.mark.parametrize(("started", "why"), [
-    ({"kubelet": NOW - 20}, "it was started again at 2026-11-21T20:00:42Z, with its own level"), ({}, "it does not run, and starts with its own level"),
-    ({"kubelet": NOW - 90}, None), ({"kubelet": "x"}, "it does not run"), (None, None),
-])
+@pytest.mark.parametrize(
+    ("started", "why"),
+    [
+        ({"kubelet": NOW - 20}, "it was started again at 2026-11-21T20:00:42Z, with its own level"),
+        ({}, "it does not run, and starts with its own level"),
+        ({"kubelet": NOW - 90}, None),
+        ({"kubelet": "x"}, "it does not run"),
+        (None, None),
+    ],
+)
 def test_a_level_of_a_process_that_is_gone_is_not_left(folder, started, why):
     """The kubelet of w1 does not answer m1, which raised it; w1 itself says why."""
     note(folder, RESTORED, says(SCHEDULER, "restored"), says(KUBELET, "failed", "HTTP 502"))
     if started is not None:
         since(folder, "w1", **started)
     made = noticed(folder)[0]
-    line = f"w1 kubelet: 0 -> 4, not raised any more: {why}" if why else "w1 kubelet: 0 -> 4, NOT PUT BACK: HTTP 502; a service on m1 goes on trying"
-    assert line in made.text and made.reason == ("ok" if why else "failed")
+    line = (
+        f"w1 kubelet: 0 -> 4, not raised any more: {why}"
+        if why
+        else "w1 kubelet: 0 -> 4, NOT PUT BACK: HTTP 502; a service on m1 goes on trying"
+    )
+    assert line in made.text
+    assert made.reason == ("ok" if why else "failed")

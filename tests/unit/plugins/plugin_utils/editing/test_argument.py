@@ -1,26 +1,43 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The edit of one argument or scalar: every form with its exact bytes, every refusal with its sentence."""
+"""The edit of one argument or scalar.
+
+Every form with its exact bytes, every refusal with its sentence.
+"""
 
 from __future__ import annotations
 
 import hashlib
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import argument as edit, scalar as edit_scalar
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import pod_manifest as manifest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import yaml_nodes
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.argument import EditRefused, Source, set_argument
 
-HEAD = ("apiVersion: v1\nkind: Pod\nmetadata:\n  name: s\nspec:\n  containers:\n"
-        "  - name: s\n    image: registry:5000/kube-scheduler:v1.20.2\n")
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
+    argument as edit,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
+    scalar as edit_scalar,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.argument import (
+    EditRefused,
+    Source,
+    set_argument,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    pod_manifest as manifest,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import yaml_nodes
+
+HEAD = (
+    "apiVersion: v1\nkind: Pod\nmetadata:\n  name: s\nspec:\n  containers:\n"
+    "  - name: s\n    image: registry:5000/kube-scheduler:v1.20.2\n"
+)
 FLAG = "leader-elect"
 
 
 @pytest.fixture(params=["CSafeLoader", "SafeLoader"], autouse=True)
 def both_parsers(request, monkeypatch):
-    """libyaml is not everywhere, and both must know the same places."""
+    """Libyaml is not everywhere, and both must know the same places."""
     monkeypatch.setattr(yaml_nodes, "_LOADER", getattr(yaml_nodes.yaml, request.param))
     return request.param
 
@@ -29,14 +46,20 @@ def checked(result: edit.Edit, before: str) -> str:
     """The text afterwards; the splices must make it from the bytes before."""
     data = before.encode()
     for splice in result.splices:
-        assert data[splice.start:splice.end] == splice.old
+        assert data[splice.start : splice.end] == splice.old
     assert edit.apply(data, result.splices).decode() == result.text
     assert result.sha256 == hashlib.sha256(data).hexdigest()
     assert bool(result.diff) == result.changed == (result.text != before)
     return result.text
 
 
-def argument(before: str, value: str | None = "true", flag: str = FLAG, component: str = "kube-scheduler", **more) -> str:
+def argument(
+    before: str,
+    value: str | None = "true",
+    flag: str = FLAG,
+    component: str = "kube-scheduler",
+    **more,
+) -> str:
     result = set_argument(before, component, flag, value, **more)
     text = checked(result, before)
     again = set_argument(text, component, flag, value, **more)
@@ -46,67 +69,180 @@ def argument(before: str, value: str | None = "true", flag: str = FLAG, componen
 
 SET = [
     # (before, after): the lists of a container
-    ("    command:\n    - kube-scheduler\n    - --leader-elect=false\n    - --v=2\n",
-     "    command:\n    - kube-scheduler\n    - --leader-elect=true\n    - --v=2\n"),
-    ("    command:\n    - kube-scheduler\n    - --leader-elect=false   # off\n    # own\n",
-     "    command:\n    - kube-scheduler\n    - --leader-elect=true   # off\n    # own\n"),
-    ("    command:\n      - kube-scheduler\n      -   \"--leader-elect=false\" # a\tb\n",
-     "    command:\n      - kube-scheduler\n      -   \"--leader-elect=true\" # a\tb\n"),
-    ("    command:\n    - kube-scheduler\n    - '--leader-elect=false'",
-     "    command:\n    - kube-scheduler\n    - '--leader-elect=true'"),
-    ("    command:\n    - kube-scheduler\n    - --leader_elect=false\n",
-     "    command:\n    - kube-scheduler\n    - --leader_elect=true\n"),
-    ("    command:\n    - kube-scheduler\n    - --leader-elect=\"false\"\n",
-     "    command:\n    - kube-scheduler\n    - --leader-elect=true\n"),
-    ("    command:\n    - kube-scheduler\n    - \"--leader-elect=\\x66alse\"\n",
-     "    command:\n    - kube-scheduler\n    - \"--leader-elect=true\"\n"),
+    (
+        "    command:\n    - kube-scheduler\n    - --leader-elect=false\n    - --v=2\n",
+        "    command:\n    - kube-scheduler\n    - --leader-elect=true\n    - --v=2\n",
+    ),
+    (
+        "    command:\n    - kube-scheduler\n    - --leader-elect=false   # off\n    # own\n",
+        "    command:\n    - kube-scheduler\n    - --leader-elect=true   # off\n    # own\n",
+    ),
+    (
+        '    command:\n      - kube-scheduler\n      -   "--leader-elect=false" # a\tb\n',
+        '    command:\n      - kube-scheduler\n      -   "--leader-elect=true" # a\tb\n',
+    ),
+    (
+        "    command:\n    - kube-scheduler\n    - '--leader-elect=false'",
+        "    command:\n    - kube-scheduler\n    - '--leader-elect=true'",
+    ),
+    (
+        "    command:\n    - kube-scheduler\n    - --leader_elect=false\n",
+        "    command:\n    - kube-scheduler\n    - --leader_elect=true\n",
+    ),
+    (
+        '    command:\n    - kube-scheduler\n    - --leader-elect="false"\n',
+        "    command:\n    - kube-scheduler\n    - --leader-elect=true\n",
+    ),
+    (
+        '    command:\n    - kube-scheduler\n    - "--leader-elect=\\x66alse"\n',
+        '    command:\n    - kube-scheduler\n    - "--leader-elect=true"\n',
+    ),
     # a bare flag with a stray value: one argument in two items
-    ("    command:\n    - kube-scheduler\n    - --leader-elect\n    - \"false\" # stray\n    - --v=2\n",
-     "    command:\n    - kube-scheduler\n    - --leader-elect=true\n    - --v=2\n"),
-    ("    command: [kube-scheduler, --leader-elect, 'false']\n", "    command: [kube-scheduler, --leader-elect=true]\n"),
-    ("    command: [kube-scheduler]\n    args:\n    - --leader-elect\n    - 'false'\n",
-     "    command: [kube-scheduler]\n    args:\n    - --leader-elect=true\n"),
-    ("    command:\n    - kube-scheduler\n    - --leader-elect\n    args:\n    - 'false'\n",
-     "    command:\n    - kube-scheduler\n    - --leader-elect=true\n    args: []\n"),
+    (
+        (
+            '    command:\n    - kube-scheduler\n    - --leader-elect\n    - "false" # stray\n    -'
+            " --v=2\n"
+        ),
+        "    command:\n    - kube-scheduler\n    - --leader-elect=true\n    - --v=2\n",
+    ),
+    (
+        "    command: [kube-scheduler, --leader-elect, 'false']\n",
+        "    command: [kube-scheduler, --leader-elect=true]\n",
+    ),
+    (
+        "    command: [kube-scheduler]\n    args:\n    - --leader-elect\n    - 'false'\n",
+        "    command: [kube-scheduler]\n    args:\n    - --leader-elect=true\n",
+    ),
+    (
+        "    command:\n    - kube-scheduler\n    - --leader-elect\n    args:\n    - 'false'\n",
+        "    command:\n    - kube-scheduler\n    - --leader-elect=true\n    args: []\n",
+    ),
     # the last of several is in effect
-    ("    args: [--leader-elect=true, --leader-elect=false]\n", "    args: [--leader-elect=true, --leader-elect=true]\n"),
-    ("    command: [kube-scheduler, --leader-elect=true]\n    args: ['--leader_elect=0']\n",
-     "    command: [kube-scheduler, --leader-elect=true]\n    args: ['--leader_elect=true']\n"),
+    (
+        "    args: [--leader-elect=true, --leader-elect=false]\n",
+        "    args: [--leader-elect=true, --leader-elect=true]\n",
+    ),
+    (
+        "    command: [kube-scheduler, --leader-elect=true]\n    args: ['--leader_elect=0']\n",
+        "    command: [kube-scheduler, --leader-elect=true]\n    args: ['--leader_elect=true']\n",
+    ),
     # its environment names the value
-    ("    env: [{name: LE, value: 'false'}]\n    command: [kube-scheduler, --leader-elect=$(LE)]\n",
-     "    env: [{name: LE, value: 'false'}]\n    command: [kube-scheduler, --leader-elect=true]\n"),
+    (
+        (
+            "    env: [{name: LE, value: 'false'}]\n    command: [kube-scheduler,"
+            " --leader-elect=$(LE)]\n"
+        ),
+        (
+            "    env: [{name: LE, value: 'false'}]\n    command: [kube-scheduler,"
+            " --leader-elect=true]\n"
+        ),
+    ),
     # a wrapper's own flags stand before the component
-    ("    command: [/go-runner, --leader-elect=false, --, /usr/bin/kube-scheduler, --leader-elect=false]\n",
-     "    command: [/go-runner, --leader-elect=false, --, /usr/bin/kube-scheduler, --leader-elect=true]\n"),
-    ("    command: [/hyperkube, scheduler, --leader-elect=false]\n", "    command: [/hyperkube, scheduler, --leader-elect=true]\n"),
+    (
+        (
+            "    command: [/go-runner, --leader-elect=false, --, /usr/bin/kube-scheduler,"
+            " --leader-elect=false]\n"
+        ),
+        (
+            "    command: [/go-runner, --leader-elect=false, --, /usr/bin/kube-scheduler,"
+            " --leader-elect=true]\n"
+        ),
+    ),
+    (
+        "    command: [/hyperkube, scheduler, --leader-elect=false]\n",
+        "    command: [/hyperkube, scheduler, --leader-elect=true]\n",
+    ),
     # not there: behind the last one, like it
-    ("    command:\n    - kube-scheduler\n    - --v=2 # two\n    # own\n",
-     "    command:\n    - kube-scheduler\n    - --v=2 # two\n    - --leader-elect=true\n    # own\n"),
-    ("    command:\n        -   kube-scheduler\n        -   '--v=2'",
-     "    command:\n        -   kube-scheduler\n        -   '--v=2'\n        -   '--leader-elect=true'"),
+    (
+        "    command:\n    - kube-scheduler\n    - --v=2 # two\n    # own\n",
+        (
+            "    command:\n    - kube-scheduler\n    - --v=2 # two\n    - --leader-elect=true\n   "
+            " # own\n"
+        ),
+    ),
+    (
+        "    command:\n        -   kube-scheduler\n        -   '--v=2'",
+        (
+            "    command:\n        -   kube-scheduler\n        -   '--v=2'\n        -  "
+            " '--leader-elect=true'"
+        ),
+    ),
     ("    command: [kube-scheduler]\n", "    command: [kube-scheduler, --leader-elect=true]\n"),
-    ("    command: [\"kube-scheduler\",\"--v=2\" ]\n", "    command: [\"kube-scheduler\",\"--v=2\",\"--leader-elect=true\" ]\n"),
-    ("    command: [kube-scheduler, --v=2,]\n", "    command: [kube-scheduler, --v=2, --leader-elect=true,]\n"),
-    ("    command: [\n      kube-scheduler, # a, b\n      --v=2 # c\n    ]\n",
-     "    command: [\n      kube-scheduler, # a, b\n      --v=2, # c\n      --leader-elect=true\n    ]\n"),
-    ("    command: [\n      kube-scheduler,\n      --v=2, # c\n    ]\n",
-     "    command: [\n      kube-scheduler,\n      --v=2, # c\n      --leader-elect=true,\n    ]\n"),
-    ("    command: [\n      kube-scheduler,\n      --v=2]\n",
-     "    command: [\n      kube-scheduler,\n      --v=2,\n      --leader-elect=true]\n"),
-    ("    command: [kube-scheduler]\n    args: []\n", "    command: [kube-scheduler, --leader-elect=true]\n    args: []\n"),
-    ("    command: [kube-scheduler]\n    args:\n", "    command: [kube-scheduler, --leader-elect=true]\n    args:\n"),
-    ("    command: [kube-scheduler]\n    args: [--v=2]\n", "    command: [kube-scheduler]\n    args: [--v=2, --leader-elect=true]\n"),
+    (
+        '    command: ["kube-scheduler","--v=2" ]\n',
+        '    command: ["kube-scheduler","--v=2","--leader-elect=true" ]\n',
+    ),
+    (
+        "    command: [kube-scheduler, --v=2,]\n",
+        "    command: [kube-scheduler, --v=2, --leader-elect=true,]\n",
+    ),
+    (
+        "    command: [\n      kube-scheduler, # a, b\n      --v=2 # c\n    ]\n",
+        (
+            "    command: [\n      kube-scheduler, # a, b\n      --v=2, # c\n     "
+            " --leader-elect=true\n    ]\n"
+        ),
+    ),
+    (
+        "    command: [\n      kube-scheduler,\n      --v=2, # c\n    ]\n",
+        (
+            "    command: [\n      kube-scheduler,\n      --v=2, # c\n      --leader-elect=true,\n "
+            "   ]\n"
+        ),
+    ),
+    (
+        "    command: [\n      kube-scheduler,\n      --v=2]\n",
+        "    command: [\n      kube-scheduler,\n      --v=2,\n      --leader-elect=true]\n",
+    ),
+    (
+        "    command: [kube-scheduler]\n    args: []\n",
+        "    command: [kube-scheduler, --leader-elect=true]\n    args: []\n",
+    ),
+    (
+        "    command: [kube-scheduler]\n    args:\n",
+        "    command: [kube-scheduler, --leader-elect=true]\n    args:\n",
+    ),
+    (
+        "    command: [kube-scheduler]\n    args: [--v=2]\n",
+        "    command: [kube-scheduler]\n    args: [--v=2, --leader-elect=true]\n",
+    ),
     # anchors elsewhere
-    ("    command: [kube-scheduler, --leader-elect=false]\n    resources: &r {limits: {cpu: 1}}\n    x: *r\n",
-     "    command: [kube-scheduler, --leader-elect=true]\n    resources: &r {limits: {cpu: 1}}\n    x: *r\n"),
+    (
+        (
+            "    command: [kube-scheduler, --leader-elect=false]\n    resources: &r {limits: {cpu:"
+            " 1}}\n    x: *r\n"
+        ),
+        (
+            "    command: [kube-scheduler, --leader-elect=true]\n    resources: &r {limits: {cpu:"
+            " 1}}\n    x: *r\n"
+        ),
+    ),
     # other documents, other containers, other alphabets
-    ("    command: [kube-scheduler, --leader-elect=false] # é 😀\n---\nkind: Pod # {{ not ours }}\nx: --leader-elect=false\n",
-     "    command: [kube-scheduler, --leader-elect=true] # é 😀\n---\nkind: Pod # {{ not ours }}\nx: --leader-elect=false\n"),
-    ("    env: [{name: é, value: 😀}]\n    command: [kube-scheduler, --leader-elect=false]\n  - name: b\n    args: [--leader-elect=false]\n",
-     "    env: [{name: é, value: 😀}]\n    command: [kube-scheduler, --leader-elect=true]\n  - name: b\n    args: [--leader-elect=false]\n"),
+    (
+        (
+            "    command: [kube-scheduler, --leader-elect=false] # é 😀\n---\nkind: Pod # {{ not"
+            " ours }}\nx: --leader-elect=false\n"
+        ),
+        (
+            "    command: [kube-scheduler, --leader-elect=true] # é 😀\n---\nkind: Pod # {{ not"
+            " ours }}\nx: --leader-elect=false\n"
+        ),
+    ),
+    (
+        (
+            "    env: [{name: é, value: 😀}]\n    command: [kube-scheduler, --leader-elect=false]\n"
+            "  - name: b\n    args: [--leader-elect=false]\n"
+        ),
+        (
+            "    env: [{name: é, value: 😀}]\n    command: [kube-scheduler, --leader-elect=true]\n "
+            " - name: b\n    args: [--leader-elect=false]\n"
+        ),
+    ),
     # a multi-line plain scalar next to it
-    ("    command:\n    - kube-scheduler\n    -\n      --leader-elect=false\n    - a\n      b\n",
-     "    command:\n    - kube-scheduler\n    -\n      --leader-elect=true\n    - a\n      b\n"),
+    (
+        "    command:\n    - kube-scheduler\n    -\n      --leader-elect=false\n    - a\n      b\n",
+        "    command:\n    - kube-scheduler\n    -\n      --leader-elect=true\n    - a\n      b\n",
+    ),
 ]
 
 
@@ -114,29 +250,74 @@ SET = [
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize(("before", "after"), SET)
 def test_set(before, after, eol, mark):
-    assert argument((mark + HEAD + before).replace("\n", eol)) == (mark + HEAD + after).replace("\n", eol)
+    assert argument((mark + HEAD + before).replace("\n", eol)) == (mark + HEAD + after).replace(
+        "\n", eol
+    )
 
 
 REMOVE = [
-    ("    command:\n    - kube-scheduler\n    - --leader-elect=false # its own\n    # stays\n    - --v=2\n",
-     "    command:\n    - kube-scheduler\n    # stays\n    - --v=2\n"),
-    ("    command:\n    - kube-scheduler\n    - --leader-elect=false", "    command:\n    - kube-scheduler\n"),
-    ("    command:\n    - kube-scheduler\n    - --leader-elect\n    - \"false\"\n    - --v=2\n    - --leader_elect\n",
-     "    command:\n    - kube-scheduler\n    - --v=2\n"),
-    ("    command: [kube-scheduler, --leader-elect=false, --v=2]\n", "    command: [kube-scheduler, --v=2]\n"),
-    ("    command: [kube-scheduler, --v=2, --leader-elect=false]\n", "    command: [kube-scheduler, --v=2]\n"),
-    ("    command: [kube-scheduler, --leader-elect, 'false', --leader-elect=true ]\n", "    command: [kube-scheduler ]\n"),
-    ("    command: [kube-scheduler, --leader-elect=false, --v=2, --leader-elect,]\n", "    command: [kube-scheduler, --v=2, ]\n"),
+    (
+        (
+            "    command:\n    - kube-scheduler\n    - --leader-elect=false # its own\n    #"
+            " stays\n    - --v=2\n"
+        ),
+        "    command:\n    - kube-scheduler\n    # stays\n    - --v=2\n",
+    ),
+    (
+        "    command:\n    - kube-scheduler\n    - --leader-elect=false",
+        "    command:\n    - kube-scheduler\n",
+    ),
+    (
+        (
+            '    command:\n    - kube-scheduler\n    - --leader-elect\n    - "false"\n    - --v=2\n'
+            "    - --leader_elect\n"
+        ),
+        "    command:\n    - kube-scheduler\n    - --v=2\n",
+    ),
+    (
+        "    command: [kube-scheduler, --leader-elect=false, --v=2]\n",
+        "    command: [kube-scheduler, --v=2]\n",
+    ),
+    (
+        "    command: [kube-scheduler, --v=2, --leader-elect=false]\n",
+        "    command: [kube-scheduler, --v=2]\n",
+    ),
+    (
+        "    command: [kube-scheduler, --leader-elect, 'false', --leader-elect=true ]\n",
+        "    command: [kube-scheduler ]\n",
+    ),
+    (
+        "    command: [kube-scheduler, --leader-elect=false, --v=2, --leader-elect,]\n",
+        "    command: [kube-scheduler, --v=2, ]\n",
+    ),
     ("    args: [--leader-elect=false]\n", "    args: []\n"),
-    ("    args: # why\n    - --leader-elect=false # x\n    # own\n", "    args: [] # why\n    # own\n"),
-    ("    command: [\n      kube-scheduler,\n      --leader-elect=false, # x\n      --v=2\n    ]\n",
-     "    command: [\n      kube-scheduler,\n      --v=2\n    ]\n"),
-    ("    command: [\n      kube-scheduler, # a, b\n      --leader-elect=false # x\n    ]\n",
-     "    command: [\n      kube-scheduler # a, b\n    ]\n"),
-    ("    command: [kube-scheduler, --leader-elect=false, # stays\n      --v=2]\n",
-     "    command: [kube-scheduler, # stays\n      --v=2]\n"),
-    ("    command: [kube-scheduler,\n      --leader-elect=false]\n", "    command: [kube-scheduler\n      ]\n"),
-    ("    command: [kube-scheduler, --leader-elect=false # c\n      , --v=2]\n", "    command: [kube-scheduler, # c\n       --v=2]\n"),
+    (
+        "    args: # why\n    - --leader-elect=false # x\n    # own\n",
+        "    args: [] # why\n    # own\n",
+    ),
+    (
+        (
+            "    command: [\n      kube-scheduler,\n      --leader-elect=false, # x\n      --v=2\n "
+            "   ]\n"
+        ),
+        "    command: [\n      kube-scheduler,\n      --v=2\n    ]\n",
+    ),
+    (
+        "    command: [\n      kube-scheduler, # a, b\n      --leader-elect=false # x\n    ]\n",
+        "    command: [\n      kube-scheduler # a, b\n    ]\n",
+    ),
+    (
+        "    command: [kube-scheduler, --leader-elect=false, # stays\n      --v=2]\n",
+        "    command: [kube-scheduler, # stays\n      --v=2]\n",
+    ),
+    (
+        "    command: [kube-scheduler,\n      --leader-elect=false]\n",
+        "    command: [kube-scheduler\n      ]\n",
+    ),
+    (
+        "    command: [kube-scheduler, --leader-elect=false # c\n      , --v=2]\n",
+        "    command: [kube-scheduler, # c\n       --v=2]\n",
+    ),
 ]
 
 
@@ -146,27 +327,43 @@ def test_remove(before, after, eol):
     assert argument((HEAD + before).replace("\n", eol), None) == (HEAD + after).replace("\n", eol)
 
 
-@pytest.mark.parametrize(("before", "flag", "value", "after"), [
-    ("[kube-scheduler, --v, '2', --x=1]", "v", "4", "[kube-scheduler, --v, '4', --x=1]"),
-    ("[kube-scheduler, --v, \"2\"]", "v", "4", "[kube-scheduler, --v, \"4\"]"),
-    ("[kube-scheduler, --kubeconfig, /etc/a]", "kubeconfig", "/etc/b", "[kube-scheduler, --kubeconfig, /etc/b]"),
-    ("[kube-scheduler, --name, abc]", "name", "yes", "[kube-scheduler, --name, \"yes\"]"),
-    ("[kube-scheduler, --v=2]", "v", "4", "[kube-scheduler, --v=4]"),
-    ("[kube-scheduler, --v]", "v", "4", "[kube-scheduler, --v=4]"),
-    ("[kube-scheduler, --m=a]", "m", "a=1,b=2", "[kube-scheduler, \"--m=a=1,b=2\"]"),
-    ("[kube-scheduler, '--m=a']", "m", "it's", "[kube-scheduler, '--m=it''s']"),
-    ("[kube-scheduler, \"--m=a\"]", "m", 'a"b\\é', "[kube-scheduler, \"--m=a\\\"b\\\\é\"]"),
-    ("[kube-scheduler, --m=a]", "m", 'say "no" # x', "[kube-scheduler, '--m=say \"no\" # x']"),
-    ("[kube-scheduler, --m=a]", "m", "", "[kube-scheduler, --m=]"),
-    ("[kube-scheduler, --m=a, --n, -1]", "n", "2", "[kube-scheduler, --m=a, --n, \"2\"]"),
-])
+@pytest.mark.parametrize(
+    ("before", "flag", "value", "after"),
+    [
+        ("[kube-scheduler, --v, '2', --x=1]", "v", "4", "[kube-scheduler, --v, '4', --x=1]"),
+        ('[kube-scheduler, --v, "2"]', "v", "4", '[kube-scheduler, --v, "4"]'),
+        (
+            "[kube-scheduler, --kubeconfig, /etc/a]",
+            "kubeconfig",
+            "/etc/b",
+            "[kube-scheduler, --kubeconfig, /etc/b]",
+        ),
+        ("[kube-scheduler, --name, abc]", "name", "yes", '[kube-scheduler, --name, "yes"]'),
+        ("[kube-scheduler, --v=2]", "v", "4", "[kube-scheduler, --v=4]"),
+        ("[kube-scheduler, --v]", "v", "4", "[kube-scheduler, --v=4]"),
+        ("[kube-scheduler, --m=a]", "m", "a=1,b=2", '[kube-scheduler, "--m=a=1,b=2"]'),
+        ("[kube-scheduler, '--m=a']", "m", "it's", "[kube-scheduler, '--m=it''s']"),
+        ('[kube-scheduler, "--m=a"]', "m", 'a"b\\é', '[kube-scheduler, "--m=a\\"b\\\\é"]'),
+        ("[kube-scheduler, --m=a]", "m", 'say "no" # x', "[kube-scheduler, '--m=say \"no\" # x']"),
+        ("[kube-scheduler, --m=a]", "m", "", "[kube-scheduler, --m=]"),
+        ("[kube-scheduler, --m=a, --n, -1]", "n", "2", '[kube-scheduler, --m=a, --n, "2"]'),
+    ],
+)
 def test_values(before, flag, value, after):
-    assert argument(f"{HEAD}    command: {before}\n", value, flag) == f"{HEAD}    command: {after}\n"
+    assert (
+        argument(f"{HEAD}    command: {before}\n", value, flag) == f"{HEAD}    command: {after}\n"
+    )
 
 
-@pytest.mark.parametrize("listed", ["[kube-scheduler, --leader-elect]", "[kube-scheduler, --leader-elect=T]",
-                                    "[kube-scheduler, --leader_elect=1, --v=2]",
-                                    "[kube-scheduler, --leader-elect=false, --leader-elect]"])
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "[kube-scheduler, --leader-elect]",
+        "[kube-scheduler, --leader-elect=T]",
+        "[kube-scheduler, --leader_elect=1, --v=2]",
+        "[kube-scheduler, --leader-elect=false, --leader-elect]",
+    ],
+)
 def test_what_is_in_effect_already_needs_no_splice(listed):
     before = f"{HEAD}    command: {listed}\n"
     result = set_argument(before, "kube-scheduler", FLAG, "true")
@@ -175,17 +372,22 @@ def test_what_is_in_effect_already_needs_no_splice(listed):
 
 
 def test_a_bare_flag_switched_off():
-    assert argument(HEAD + "    args: [--leader-elect]\n", "false") == HEAD + "    args: [--leader-elect=false]\n"
+    assert (
+        argument(HEAD + "    args: [--leader-elect]\n", "false")
+        == HEAD + "    args: [--leader-elect=false]\n"
+    )
 
 
-JSON = ('{\n\t"kind": "Pod",\n\t"spec": {"containers": [{"name": "kube-scheduler", "command": [\n\t\t"kube-scheduler",\n'
-        '\t\t"--leader-elect=false"\n\t]}]}\n}')
+JSON = (
+    '{\n\t"kind": "Pod",\n\t"spec": {"containers": [{"name": "kube-scheduler", "command":'
+    ' [\n\t\t"kube-scheduler",\n\t\t"--leader-elect=false"\n\t]}]}\n}'
+)
 
 
 def test_the_place_of_an_argument_behind_a_byte_order_mark(both_parsers):
     for text in (HEAD + OK, "# é😀\n" + HEAD + OK):
         place = manifest.parse("\ufeff" + text).containers[0].arguments[1]
-        assert text[place.start:place.end] == "--leader-elect=false"
+        assert text[place.start : place.end] == "--leader-elect=false"
 
 
 def test_masked_text_parses_with_every_place_kept():
@@ -193,14 +395,17 @@ def test_masked_text_parses_with_every_place_kept():
     with pytest.raises(manifest.ManifestError):
         manifest.parse(source.text)
     read = manifest.parseable(source.text, source.masked)
-    assert len(read) == len(source.text) and manifest.parse(read).containers[0].argv[1] == "--leader-elect=false"
+    assert len(read) == len(source.text)
+    assert manifest.parse(read).containers[0].argv[1] == "--leader-elect=false"
 
 
 def test_json(both_parsers):
     before = JSON if both_parsers == "CSafeLoader" else JSON.replace("\t", "  ")
     assert argument(before) == before.replace("false", "true")
-    assert argument(before, "2", "v") == before.replace('false"\n', 'false",\n\t\t"--v=2"\n'.replace(
-        "\t", "\t" if both_parsers == "CSafeLoader" else "  "))
+    assert argument(before, "2", "v") == before.replace(
+        'false"\n',
+        'false",\n\t\t"--v=2"\n'.replace("\t", "\t" if both_parsers == "CSafeLoader" else "  "),
+    )
     assert '"kube-scheduler"\n' in argument(before, None)
 
 
@@ -219,19 +424,31 @@ def test_the_container_by_name_where_no_component_is_meant():
 
 
 def test_what_the_report_shows():
-    result = set_argument(Source(HEAD + "    args:\n    - --v=2\n    - --leader-elect=false # c\n", "/m/s.yaml"),
-                          "kube-scheduler", FLAG, "true")
+    result = set_argument(
+        Source(HEAD + "    args:\n    - --v=2\n    - --leader-elect=false # c\n", "/m/s.yaml"),
+        "kube-scheduler",
+        FLAG,
+        "true",
+    )
     assert (result.path, result.line) == ("/m/s.yaml", 11)
-    assert (result.old_line, result.new_line) == ("    - --leader-elect=false # c", "    - --leader-elect=true # c")
+    assert (result.old_line, result.new_line) == (
+        "    - --leader-elect=false # c",
+        "    - --leader-elect=true # c",
+    )
     assert result.diff.splitlines()[:2] == ["--- /m/s.yaml (before)", "+++ /m/s.yaml (after)"]
     added = set_argument(HEAD + "    args:\n    - --v=2", "kube-scheduler", FLAG, "true")
     assert (added.line, added.old_line, added.new_line) == (11, None, "    - --leader-elect=true")
     assert added.diff.endswith("+    - --leader-elect=true\n\\ No newline at end of file\n")
-    gone = set_argument(HEAD + "    args:\n    - --leader-elect=false\n    - --v=2\n", "kube-scheduler", FLAG, None)
+    gone = set_argument(
+        HEAD + "    args:\n    - --leader-elect=false\n    - --v=2\n", "kube-scheduler", FLAG, None
+    )
     assert (gone.line, gone.old_line, gone.new_line) == (10, "    - --leader-elect=false", None)
 
 
-SECRET = "    env:\n    - {name: TOKEN, value: éhunter2}\n    command:\n    - kube-scheduler\n    - --leader-elect=false\n"
+SECRET = (
+    "    env:\n    - {name: TOKEN, value: éhunter2}\n    command:\n    - kube-scheduler\n    -"
+    " --leader-elect=false\n"
+)
 
 
 def masked(text: str, *secrets: str) -> tuple[Source, bytes]:
@@ -241,28 +458,44 @@ def masked(text: str, *secrets: str) -> tuple[Source, bytes]:
     for secret in secrets:
         start = data.index(secret.encode())
         spans.append((start, start + len(secret.encode())))
-        shown[start:spans[-1][1]] = b"*" * len(secret.encode())
+        shown[start : spans[-1][1]] = b"*" * len(secret.encode())
     return Source(shown.decode(), "/m/s.yaml", hashlib.sha256(data).hexdigest(), tuple(spans)), data
 
 
 def test_a_masked_secret_stays_what_it_is():
     source, data = masked(HEAD + SECRET, "éhunter2")
     result = set_argument(source, "kube-scheduler", FLAG, "true")
-    assert edit.apply(data, result.splices) == data.replace(b"--leader-elect=false", b"--leader-elect=true")
+    assert edit.apply(data, result.splices) == data.replace(
+        b"--leader-elect=false", b"--leader-elect=true"
+    )
     assert result.sha256 == hashlib.sha256(data).hexdigest()
-    assert "value: *********}" in result.text and "hunter2" not in result.text + result.diff
+    assert "value: *********}" in result.text
+    assert "hunter2" not in result.text + result.diff
 
 
 def test_the_diff_masks_what_evidence_should_have_masked():
     source, data = masked(HEAD + SECRET, "éhunter2")
-    result = set_argument(Source(data.decode(), source.path, source.sha256, source.masked), "kube-scheduler", FLAG, "true")
-    assert "hunter2" not in result.diff and "*********" in result.diff
+    result = set_argument(
+        Source(data.decode(), source.path, source.sha256, source.masked),
+        "kube-scheduler",
+        FLAG,
+        "true",
+    )
+    assert "hunter2" not in result.diff
+    assert "*********" in result.diff
 
 
-@pytest.mark.parametrize(("text", "secrets", "why"), [
-    (SECRET.replace("=false", "=hunter3"), ["hunter3"], "a secret stands at the place"),
-    (SECRET.replace("--leader-elect=false", "--leader-elect=false # hunter4"), ["se # hunter4"], "a secret stands at the place"),
-])
+@pytest.mark.parametrize(
+    ("text", "secrets", "why"),
+    [
+        (SECRET.replace("=false", "=hunter3"), ["hunter3"], "a secret stands at the place"),
+        (
+            SECRET.replace("--leader-elect=false", "--leader-elect=false # hunter4"),
+            ["se # hunter4"],
+            "a secret stands at the place",
+        ),
+    ],
+)
 def test_a_splice_that_touches_a_secret_is_refused(text, secrets, why):
     source, _data = masked(HEAD + text, *secrets)
     with pytest.raises(EditRefused, match=why) as caught:
@@ -276,21 +509,50 @@ def test_a_removed_line_that_holds_a_secret_is_refused():
         set_argument(source, "kube-scheduler", FLAG, None)
 
 
-RECORD = {"path": "/m/s.yaml", "text": "a: 1\n", "size": 5, "sha256": "ab", "masked": [[3, 4]], "truncated": False,
-          "binary": False, "error": None}
+RECORD = {
+    "path": "/m/s.yaml",
+    "text": "a: 1\n",
+    "size": 5,
+    "sha256": "ab",
+    "masked": [[3, 4]],
+    "truncated": False,
+    "binary": False,
+    "error": None,
+}
 
 
 def test_a_record_of_the_evidence():
     assert Source.of(RECORD) == Source("a: 1\n", "/m/s.yaml", "ab", ((3, 4),))
 
 
-@pytest.mark.parametrize(("more", "sentence"), [
-    ({"truncated": True}, "/m/s.yaml: the evidence holds only its beginning; make this change by hand"),
-    ({"error": "denied"}, "/m/s.yaml: it could not be read (denied); collect this node's evidence again"),
-    ({"binary": True, "text": None}, "/m/s.yaml: it is not UTF-8 text; replace it by a file that is"),
-    ({"size": 6}, "/m/s.yaml: the evidence holds 5 of its 6 bytes; collect this node's evidence again"),
-    ({"masked": [["x"]]}, "/m/s.yaml: the evidence does not say which of its bytes are masked; make this change by hand"),
-])
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (
+            {"truncated": True},
+            "/m/s.yaml: the evidence holds only its beginning; make this change by hand",
+        ),
+        (
+            {"error": "denied"},
+            "/m/s.yaml: it could not be read (denied); collect this node's evidence again",
+        ),
+        (
+            {"binary": True, "text": None},
+            "/m/s.yaml: it is not UTF-8 text; replace it by a file that is",
+        ),
+        (
+            {"size": 6},
+            "/m/s.yaml: the evidence holds 5 of its 6 bytes; collect this node's evidence again",
+        ),
+        (
+            {"masked": [["x"]]},
+            (
+                "/m/s.yaml: the evidence does not say which of its bytes are masked; make this"
+                " change by hand"
+            ),
+        ),
+    ],
+)
 def test_records_that_cannot_be_edited(more, sentence):
     with pytest.raises(EditRefused) as caught:
         Source.of({**RECORD, **more})
@@ -300,21 +562,45 @@ def test_records_that_cannot_be_edited(more, sentence):
 OK = "    command: [kube-scheduler, --leader-elect=false]\n"
 REFUSED = [
     ("    command: &c [kube-scheduler, --leader-elect=false]\n", 9, "an anchor or alias"),
-    ("    x: &c [kube-scheduler, --leader-elect=false]\n    command: *c\n", 9, "an anchor or alias"),
-    ("    x: &c --leader-elect=false\n    command: [kube-scheduler, *c]\n", 9, "an anchor or alias"),
+    (
+        "    x: &c [kube-scheduler, --leader-elect=false]\n    command: *c\n",
+        9,
+        "an anchor or alias",
+    ),
+    (
+        "    x: &c --leader-elect=false\n    command: [kube-scheduler, *c]\n",
+        9,
+        "an anchor or alias",
+    ),
     ("    command: [kube-scheduler, &c --leader-elect=false]\n", 9, "an anchor or alias"),
     ("    <<: {args: [a]}\n" + OK, 9, "a merge key"),
     ("    command: !!seq [kube-scheduler, --leader-elect=false]\n", 9, "a YAML tag"),
     ("    command: [kube-scheduler, !!str --leader-elect=false]\n", 9, "a YAML tag"),
-    ("    command:\n    - kube-scheduler\n    - |-\n      --leader-elect=false\n", 11, "a block scalar"),
-    ("    command:\n    - kube-scheduler\n    - >-\n      --leader-elect=false\n", 11, "a block scalar"),
+    (
+        "    command:\n    - kube-scheduler\n    - |-\n      --leader-elect=false\n",
+        11,
+        "a block scalar",
+    ),
+    (
+        "    command:\n    - kube-scheduler\n    - >-\n      --leader-elect=false\n",
+        11,
+        "a block scalar",
+    ),
     ("    ? command\n    : [kube-scheduler, --leader-elect=false]\n", 9, "written with `?`"),
     (OK + OK, 10, "the key command occurs twice"),
     (OK + "    name: t\n", 10, "the key name occurs twice"),
     (OK + "spec: {}\n", 10, "the key spec occurs twice"),
-    ("    command: [sh, -c, 'exec kube-scheduler --leader-elect=false']\n", 9, "sh -c starts this container"),
+    (
+        "    command: [sh, -c, 'exec kube-scheduler --leader-elect=false']\n",
+        9,
+        "sh -c starts this container",
+    ),
     ("    command: [/bin/bash, -ec, 'kube-scheduler $@', x]\n", 9, "bash -c starts this container"),
-    ("    command: [kube-scheduler, '--v=2 --leader-elect=false']\n", 9, "inside an item with more arguments"),
+    (
+        "    command: [kube-scheduler, '--v=2 --leader-elect=false']\n",
+        9,
+        "inside an item with more arguments",
+    ),
     ("    command: [kube-scheduler, --, --leader-elect=false]\n", 9, "an item `--` ends the flags"),
     ("    command: kube-scheduler --leader-elect=false\n", 9, "command is no list"),
     ("    command: [kube-scheduler, {a: b}]\n", 9, "an item of command is no string"),
@@ -322,7 +608,11 @@ REFUSED = [
     ("    {% if x %}\n" + OK, 9, "{% makes it a template"),
     ("    # {% if x %}\n" + OK, 9, "{% makes it a template"),
     ("    command: [kube-scheduler\n", 10, "it is no valid YAML"),
-    (OK + "  - name: kube-scheduler\n    image: kube-scheduler:v1\n", 10, "a second container runs kube-scheduler"),
+    (
+        OK + "  - name: kube-scheduler\n    image: kube-scheduler:v1\n",
+        10,
+        "a second container runs kube-scheduler",
+    ),
     ("    command: []\n", None, "neither command nor args"),
     ("", None, "neither command nor args"),
     (OK + "    x: a\rb\n", 10, "instead of a newline"),
@@ -339,22 +629,33 @@ def test_what_is_refused(text, line, why):
     assert why in caught.value.why
     assert caught.value.line == line
     assert str(caught.value).startswith("/m/s.yaml, line " if line else "/m/s.yaml: ")
-    assert "\n" not in str(caught.value) and caught.value.way_out
+    assert "\n" not in str(caught.value)
+    assert caught.value.way_out
 
 
-@pytest.mark.parametrize(("text", "why"), [
-    ("", "the file is empty"), ("- a\n", "no mapping"), ("kind: ConfigMap\n", "the kubelet drops this file"),
-    ("kind: Pod\nspec:\n  containers:\n  - name: a\n", "no container runs kube-scheduler"),
-    ("kind: Pod\nspec: {containers: {a: b}}\n", "the kubelet drops this file"),
-    ("[" * 60000, "nested too deeply"),
-])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "the file is empty"),
+        ("- a\n", "no mapping"),
+        ("kind: ConfigMap\n", "the kubelet drops this file"),
+        ("kind: Pod\nspec:\n  containers:\n  - name: a\n", "no container runs kube-scheduler"),
+        ("kind: Pod\nspec: {containers: {a: b}}\n", "the kubelet drops this file"),
+        ("[" * 60000, "nested too deeply"),
+    ],
+)
 def test_what_is_no_manifest(text, why):
     with pytest.raises(EditRefused, match=why):
         set_argument(text, "kube-scheduler", FLAG, "true")
 
 
-@pytest.mark.parametrize("listed", ["    args:\n    -\n      --leader-elect=false\n    - --v=2\n",
-                                    "    args:\n    - # why\n      --leader-elect=false\n    - --v=2\n"])
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "    args:\n    -\n      --leader-elect=false\n    - --v=2\n",
+        "    args:\n    - # why\n      --leader-elect=false\n    - --v=2\n",
+    ],
+)
 def test_an_item_that_is_not_on_its_dashs_line_is_not_removed(listed):
     with pytest.raises(EditRefused, match="behind its dash"):
         set_argument(HEAD + listed, "kube-scheduler", FLAG, None)
@@ -374,17 +675,22 @@ def test_masks_without_a_digest_or_a_place():
     with pytest.raises(EditRefused, match="no digest"):
         set_argument(Source(HEAD + OK, masked=((0, 1),)), "kube-scheduler", FLAG, "true")
     with pytest.raises(EditRefused, match="which of its bytes"):
-        set_argument(Source(HEAD + OK, sha256="ab", masked=((0, 99999),)), "kube-scheduler", FLAG, "true")
+        set_argument(
+            Source(HEAD + OK, sha256="ab", masked=((0, 99999),)), "kube-scheduler", FLAG, "true"
+        )
 
 
 def test_anchors_and_cycles_elsewhere_do_no_harm():
     before = "x: &x [*x, {y: &y [1, 2]}, *y]\n" + HEAD + OK
     assert argument(before) == before.replace("=false", "=true")
-    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9) if n else 'x'}]\n" for n in range(30))
+    levels = "".join(
+        f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9) if n else 'x'}]\n" for n in range(30)
+    )
     assert argument(levels + HEAD + OK) == levels + HEAD + OK.replace("=false", "=true")
 
 
 # --- one scalar ---
+
 
 def scalar(before: str, path: tuple[str, ...], value, **more) -> str:
     text = checked(edit_scalar.set_scalar(before, path, value, **more), before)
@@ -396,36 +702,74 @@ ELECT = ("leaderElection", "leaderElect")
 
 
 @pytest.mark.parametrize("eol", ["\n", "\r\n"])
-@pytest.mark.parametrize(("before", "after"), [
-    ("leaderElection:\n  leaderElect: false # c\nx: 1\n", "leaderElection:\n  leaderElect: true # c\nx: 1\n"),
-    ("leaderElection:\n  leaderElect: \"false\"\n", "leaderElection:\n  leaderElect: true\n"),
-    ("leaderElection:\n  leaderElect:\n  x: 1\n", "leaderElection:\n  leaderElect: true\n  x: 1\n"),
-    ("leaderElection:\n  leaderElect: # c\n  x: 1\n", "leaderElection:\n  leaderElect: true # c\n  x: 1\n"),
-    ("leaderElection: {leaderElect: off, x: 1}\n", "leaderElection: {leaderElect: true, x: 1}\n"),
-    ("leaderElection:\n   leaseDuration: 15s # c\n# d\nx: 1\n",
-     "leaderElection:\n   leaseDuration: 15s # c\n   leaderElect: true\n# d\nx: 1\n"),
-    ("leaderElection:\n  a:\n    b:\n    - c\n    - d: [e]\nx: 1",
-     "leaderElection:\n  a:\n    b:\n    - c\n    - d: [e]\n  leaderElect: true\nx: 1"),
-    ("leaderElection:\n  a: |\n    t\n\nx: 1\n", "leaderElection:\n  a: |\n    t\n\n  leaderElect: true\nx: 1\n"),
-    ("leaderElection: {}\n", "leaderElection: {leaderElect: true}\n"),
-    ("leaderElection: {a: 1}\n", "leaderElection: {a: 1, leaderElect: true}\n"),
-    ("leaderElection: null # n\n", "leaderElection: {leaderElect: true} # n\n"),
-    ("leaderElection: # n\nx: 1\n", "leaderElection: # n\n  leaderElect: true\nx: 1\n"),
-    ("kind: A\nx: 1", "kind: A\nx: 1\nleaderElection:\n  leaderElect: true"),
-    ("kind: A\nx:\n- 1 # c\n---\ny: 1\n", "kind: A\nx:\n- 1 # c\nleaderElection:\n  leaderElect: true\n---\ny: 1\n"),
-    ('{"kind": "A"}', '{"kind": "A", "leaderElection": {"leaderElect": true}}'),
-    ('{\n  "kind": "A",\n  "leaderElection": {\n    "x": "1"\n  }\n}\n',
-     '{\n  "kind": "A",\n  "leaderElection": {\n    "x": "1",\n    "leaderElect": true\n  }\n}\n'),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "leaderElection:\n  leaderElect: false # c\nx: 1\n",
+            "leaderElection:\n  leaderElect: true # c\nx: 1\n",
+        ),
+        ('leaderElection:\n  leaderElect: "false"\n', "leaderElection:\n  leaderElect: true\n"),
+        (
+            "leaderElection:\n  leaderElect:\n  x: 1\n",
+            "leaderElection:\n  leaderElect: true\n  x: 1\n",
+        ),
+        (
+            "leaderElection:\n  leaderElect: # c\n  x: 1\n",
+            "leaderElection:\n  leaderElect: true # c\n  x: 1\n",
+        ),
+        (
+            "leaderElection: {leaderElect: off, x: 1}\n",
+            "leaderElection: {leaderElect: true, x: 1}\n",
+        ),
+        (
+            "leaderElection:\n   leaseDuration: 15s # c\n# d\nx: 1\n",
+            "leaderElection:\n   leaseDuration: 15s # c\n   leaderElect: true\n# d\nx: 1\n",
+        ),
+        (
+            "leaderElection:\n  a:\n    b:\n    - c\n    - d: [e]\nx: 1",
+            "leaderElection:\n  a:\n    b:\n    - c\n    - d: [e]\n  leaderElect: true\nx: 1",
+        ),
+        (
+            "leaderElection:\n  a: |\n    t\n\nx: 1\n",
+            "leaderElection:\n  a: |\n    t\n\n  leaderElect: true\nx: 1\n",
+        ),
+        ("leaderElection: {}\n", "leaderElection: {leaderElect: true}\n"),
+        ("leaderElection: {a: 1}\n", "leaderElection: {a: 1, leaderElect: true}\n"),
+        ("leaderElection: null # n\n", "leaderElection: {leaderElect: true} # n\n"),
+        ("leaderElection: # n\nx: 1\n", "leaderElection: # n\n  leaderElect: true\nx: 1\n"),
+        ("kind: A\nx: 1", "kind: A\nx: 1\nleaderElection:\n  leaderElect: true"),
+        (
+            "kind: A\nx:\n- 1 # c\n---\ny: 1\n",
+            "kind: A\nx:\n- 1 # c\nleaderElection:\n  leaderElect: true\n---\ny: 1\n",
+        ),
+        ('{"kind": "A"}', '{"kind": "A", "leaderElection": {"leaderElect": true}}'),
+        (
+            '{\n  "kind": "A",\n  "leaderElection": {\n    "x": "1"\n  }\n}\n',
+            (
+                '{\n  "kind": "A",\n  "leaderElection": {\n    "x": "1",\n    "leaderElect": true\n'
+                "  }\n}\n"
+            ),
+        ),
+    ],
+)
 def test_scalar(before, after, eol):
     assert scalar(before.replace("\n", eol), ELECT, True) == after.replace("\n", eol)
 
 
-@pytest.mark.parametrize(("value", "before", "after"), [
-    ("true", "a: x\n", "a: \"true\"\n"), ("true", "a: true\n", "a: \"true\"\n"), ("static", "a: none\n", "a: static\n"),
-    ("static", "a: 'none'\n", "a: 'static'\n"), (110, "a: 1\n", "a: 110\n"), (False, "a: true\n", "a: false\n"),
-    ("15s", "b: 1\n", "b: 1\na: \"15s\"\n"), (0, "b: 1\n", "b: 1\na: 0\n"),
-])
+@pytest.mark.parametrize(
+    ("value", "before", "after"),
+    [
+        ("true", "a: x\n", 'a: "true"\n'),
+        ("true", "a: true\n", 'a: "true"\n'),
+        ("static", "a: none\n", "a: static\n"),
+        ("static", "a: 'none'\n", "a: 'static'\n"),
+        (110, "a: 1\n", "a: 110\n"),
+        (False, "a: true\n", "a: false\n"),
+        ("15s", "b: 1\n", 'b: 1\na: "15s"\n'),
+        (0, "b: 1\n", "b: 1\na: 0\n"),
+    ],
+)
 def test_scalar_kinds(value, before, after):
     assert scalar(before, ("a",), value) == after
 
@@ -435,14 +779,23 @@ def test_a_boolean_that_holds(text):
     assert scalar(text, ("a",), True) == text
 
 
-@pytest.mark.parametrize(("text", "why"), [
-    ("leaderElection: [1]\n", "leaderElection is no mapping"), ("leaderElection: x\n", "leaderElection is no mapping"),
-    ("leaderElection:\n  leaderElect: {a: 1}\n", "no single value"), ("x: &x {a: 1}\nleaderElection: *x\n", "an anchor or alias"),
-    ("leaderElection: {a: 1}\nleaderElection: {a: 1}\n", "occurs twice"), ("leaderElection:\n  leaderElect: &a false\n", "anchor"),
-    ("leaderElection:\n  leaderElect: |\n    a\n", "a block scalar"), ("x: &x\n  a: 1\nleaderElection:\n  y: *x\n", "anchor or alias"),
-    ("leaderElection:\n  leaderElect: !!bool false\n", "a YAML tag"), ("leaderElection: {{ x }}\n", "template"), ("", "empty"),
-    ("leaderElection:\n  a: |+\n    t", "more of the file"),
-])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("leaderElection: [1]\n", "leaderElection is no mapping"),
+        ("leaderElection: x\n", "leaderElection is no mapping"),
+        ("leaderElection:\n  leaderElect: {a: 1}\n", "no single value"),
+        ("x: &x {a: 1}\nleaderElection: *x\n", "an anchor or alias"),
+        ("leaderElection: {a: 1}\nleaderElection: {a: 1}\n", "occurs twice"),
+        ("leaderElection:\n  leaderElect: &a false\n", "anchor"),
+        ("leaderElection:\n  leaderElect: |\n    a\n", "a block scalar"),
+        ("x: &x\n  a: 1\nleaderElection:\n  y: *x\n", "anchor or alias"),
+        ("leaderElection:\n  leaderElect: !!bool false\n", "a YAML tag"),
+        ("leaderElection: {{ x }}\n", "template"),
+        ("", "empty"),
+        ("leaderElection:\n  a: |+\n    t", "more of the file"),
+    ],
+)
 def test_scalar_refused(text, why):
     with pytest.raises(EditRefused, match=why):
         edit_scalar.set_scalar(text, ELECT, True)
@@ -465,41 +818,90 @@ def test_a_masked_scalar_elsewhere_and_here():
 
 # --- kubeadm's extraArgs ---
 
-V3, V4 = (f"apiVersion: kubeadm.k8s.io/{v}\nkind: ClusterConfiguration\n" for v in ("v1beta3", "v1beta4"))
+V3, V4 = (
+    f"apiVersion: kubeadm.k8s.io/{v}\nkind: ClusterConfiguration\n" for v in ("v1beta3", "v1beta4")
+)
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    (V3 + "scheduler:\n  extraArgs:\n    leader-elect: \"false\"\n", V3 + "scheduler:\n  extraArgs:\n    leader-elect: \"true\"\n"),
-    (V3 + "scheduler:\n  extraArgs:\n    leader-elect: 'false'\n", V3 + "scheduler:\n  extraArgs:\n    leader-elect: 'true'\n"),
-    (V3 + "scheduler:\n  extraArgs:\n    leader_elect: false\n", V3 + "scheduler:\n  extraArgs:\n    leader_elect: \"true\"\n"),
-    (V3 + "scheduler:\n  extraArgs:\n    v: \"2\"\n", V3 + "scheduler:\n  extraArgs:\n    v: \"2\"\n    leader-elect: \"true\"\n"),
-    (V3 + "scheduler: {}\n", V3 + "scheduler: {extraArgs: {leader-elect: \"true\"}}\n"),
-    (V3 + "scheduler:\n  extraArgs: {}\n", V3 + "scheduler:\n  extraArgs: {leader-elect: \"true\"}\n"),
-    (V3, V3 + "scheduler:\n  extraArgs:\n    leader-elect: \"true\"\n"),
-    (V4 + "scheduler:\n  extraArgs:\n  - name: leader-elect\n    value: \"true\"\n  - name: leader-elect\n    value: \"false\"\n",
-     V4 + "scheduler:\n  extraArgs:\n  - name: leader-elect\n    value: \"true\"\n  - name: leader-elect\n    value: \"true\"\n"),
-    (V4 + "scheduler:\n  extraArgs:\n  - name: v\n    value: \"2\" # c\n  x: 1\n",
-     V4 + "scheduler:\n  extraArgs:\n  - name: v\n    value: \"2\" # c\n  - name: leader-elect\n    value: \"true\"\n  x: 1\n"),
-    (V4 + "scheduler:\n  extraArgs:\n    -  name: leader-elect\nx: 1\n",
-     V4 + "scheduler:\n  extraArgs:\n    -  name: leader-elect\n       value: \"true\"\nx: 1\n"),
-    (V4 + "scheduler: {extraArgs: [{name: leader-elect, value: 'false'}]}\n",
-     V4 + "scheduler: {extraArgs: [{name: leader-elect, value: 'true'}]}\n"),
-    (V4 + "scheduler: {extraArgs: []}\n", V4 + "scheduler: {extraArgs: [{name: leader-elect, value: \"true\"}]}\n"),
-    (V4 + "scheduler: {}\n", V4 + "scheduler: {extraArgs: [{name: leader-elect, value: \"true\"}]}\n"),
-    (V4, V4 + "scheduler:\n  extraArgs:\n  - name: leader-elect\n    value: \"true\"\n"),
-])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            V3 + 'scheduler:\n  extraArgs:\n    leader-elect: "false"\n',
+            V3 + 'scheduler:\n  extraArgs:\n    leader-elect: "true"\n',
+        ),
+        (
+            V3 + "scheduler:\n  extraArgs:\n    leader-elect: 'false'\n",
+            V3 + "scheduler:\n  extraArgs:\n    leader-elect: 'true'\n",
+        ),
+        (
+            V3 + "scheduler:\n  extraArgs:\n    leader_elect: false\n",
+            V3 + 'scheduler:\n  extraArgs:\n    leader_elect: "true"\n',
+        ),
+        (
+            V3 + 'scheduler:\n  extraArgs:\n    v: "2"\n',
+            V3 + 'scheduler:\n  extraArgs:\n    v: "2"\n    leader-elect: "true"\n',
+        ),
+        (V3 + "scheduler: {}\n", V3 + 'scheduler: {extraArgs: {leader-elect: "true"}}\n'),
+        (
+            V3 + "scheduler:\n  extraArgs: {}\n",
+            V3 + 'scheduler:\n  extraArgs: {leader-elect: "true"}\n',
+        ),
+        (V3, V3 + 'scheduler:\n  extraArgs:\n    leader-elect: "true"\n'),
+        (
+            V4 + 'scheduler:\n  extraArgs:\n  - name: leader-elect\n    value: "true"\n  - name:'
+            ' leader-elect\n    value: "false"\n',
+            V4 + 'scheduler:\n  extraArgs:\n  - name: leader-elect\n    value: "true"\n  - name:'
+            ' leader-elect\n    value: "true"\n',
+        ),
+        (
+            V4 + 'scheduler:\n  extraArgs:\n  - name: v\n    value: "2" # c\n  x: 1\n',
+            V4
+            + 'scheduler:\n  extraArgs:\n  - name: v\n    value: "2" # c\n  - name: leader-elect\n '
+            '   value: "true"\n  x: 1\n',
+        ),
+        (
+            V4 + "scheduler:\n  extraArgs:\n    -  name: leader-elect\nx: 1\n",
+            V4
+            + 'scheduler:\n  extraArgs:\n    -  name: leader-elect\n       value: "true"\nx: 1\n',
+        ),
+        (
+            V4 + "scheduler: {extraArgs: [{name: leader-elect, value: 'false'}]}\n",
+            V4 + "scheduler: {extraArgs: [{name: leader-elect, value: 'true'}]}\n",
+        ),
+        (
+            V4 + "scheduler: {extraArgs: []}\n",
+            V4 + 'scheduler: {extraArgs: [{name: leader-elect, value: "true"}]}\n',
+        ),
+        (
+            V4 + "scheduler: {}\n",
+            V4 + 'scheduler: {extraArgs: [{name: leader-elect, value: "true"}]}\n',
+        ),
+        (V4, V4 + 'scheduler:\n  extraArgs:\n  - name: leader-elect\n    value: "true"\n'),
+    ],
+)
 def test_extra_arg(before, after):
-    assert checked(edit_scalar.set_extra_arg(before, "scheduler", "leader-elect", "true"), before) == after
+    assert (
+        checked(edit_scalar.set_extra_arg(before, "scheduler", "leader-elect", "true"), before)
+        == after
+    )
     assert not edit_scalar.set_extra_arg(after, "scheduler", "leader-elect", "true").changed
 
 
-@pytest.mark.parametrize(("text", "why"), [
-    ("kind: ClusterConfiguration\n", "apiVersion is missing"), ("kind: InitConfiguration\n", "its kind is InitConfiguration"),
-    ("apiVersion: kubeadm.k8s.io/v9x\nkind: ClusterConfiguration\n", "v9x"),
-    (V4 + "scheduler:\n  extraArgs:\n  - leader-elect\n", "no mapping of name and value"),
-    (V3 + "scheduler: [1]\n", "scheduler is no mapping"),
-    (V4 + "scheduler:\n  extraArgs:\n  - &a {name: v, value: '1'}\n  - *a\n", "an anchor or alias"),
-])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("kind: ClusterConfiguration\n", "apiVersion is missing"),
+        ("kind: InitConfiguration\n", "its kind is InitConfiguration"),
+        ("apiVersion: kubeadm.k8s.io/v9x\nkind: ClusterConfiguration\n", "v9x"),
+        (V4 + "scheduler:\n  extraArgs:\n  - leader-elect\n", "no mapping of name and value"),
+        (V3 + "scheduler: [1]\n", "scheduler is no mapping"),
+        (
+            V4 + "scheduler:\n  extraArgs:\n  - &a {name: v, value: '1'}\n  - *a\n",
+            "an anchor or alias",
+        ),
+    ],
+)
 def test_extra_arg_refused(text, why):
     with pytest.raises(EditRefused, match=why):
         edit_scalar.set_extra_arg(text, "scheduler", "leader-elect", "true")

@@ -1,15 +1,19 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Generated manifests in widely varied style: the edit changes the argument that it owns, or refuses; never half.
+"""Generated manifests in widely varied style.
 
-KUBEMEND_EXAMPLES=<number> looks further, with seeds of its own; by default the same examples run everywhere.
+The edit changes the argument that it owns, or refuses; never half.
+
+KUBEMEND_EXAMPLES=<number> looks further, with seeds of its own; by default the same examples run
+everywhere.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -17,25 +21,67 @@ import re
 from dataclasses import dataclass, field
 
 import yaml
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import argument as edit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import argument as edit
+
 ASKED = os.environ.get("KUBEMEND_EXAMPLES")
-PROFILE = {"deadline": None, "database": None, "derandomize": not ASKED, "suppress_health_check": list(HealthCheck)}
+PROFILE = {
+    "deadline": None,
+    "database": None,
+    "derandomize": not ASKED,
+    "suppress_health_check": list(HealthCheck),
+}
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 OWN_LINE = re.compile(rb"(?m)^[ \t]*#[^\r\n]*")
 SECRET = "hunter2-é"
-OTHERS = ("--bind-address=127.0.0.1", "--kubeconfig=/etc/kubernetes/s.conf", "--name=é ü", "--x=a: b", "--y=# no", "--vmodule=a=1,b=2",
-          "--leader-elect-lease-duration=15s", "--q=it's \"so\"", "--feature-gates=A=true", "-h", "--leader-electx=false",
-          "--url=https://a:1/b?c=[d]", "--tab=a\tb", "--", "")
+OTHERS = (
+    "--bind-address=127.0.0.1",
+    "--kubeconfig=/etc/kubernetes/s.conf",
+    "--name=é ü",
+    "--x=a: b",
+    "--y=# no",
+    "--vmodule=a=1,b=2",
+    "--leader-elect-lease-duration=15s",
+    '--q=it\'s "so"',
+    "--feature-gates=A=true",
+    "-h",
+    "--leader-electx=false",
+    "--url=https://a:1/b?c=[d]",
+    "--tab=a\tb",
+    "--",
+    "",
+)
 COMMENTS = ("", "", "", " # why", "\t# tab\there", " # - --leader-elect=false", " # é, [x] {y}: 'z")
-USES = {"leader-elect": ("--leader-elect=false", "--leader-elect=true", "--leader-elect", "--leader_elect=false", "--leader-elect=0",
-                         "--leader-elect=\"false\"", "--leader-elect="),
-        "v": ("--v=2", "--v=4", "--v=", "--v=warn")}
+USES = {
+    "leader-elect": (
+        "--leader-elect=false",
+        "--leader-elect=true",
+        "--leader-elect",
+        "--leader_elect=false",
+        "--leader-elect=0",
+        '--leader-elect="false"',
+        "--leader-elect=",
+    ),
+    "v": ("--v=2", "--v=4", "--v=", "--v=warn"),
+}
 VALUES = {"leader-elect": ("true", "false", None), "v": ("4", "a, b", None)}
-HAZARDS = ("anchor on list", "alias of list", "alias of item", "template", "broken", "duplicate key", "two of them", "tag", "block scalar",
-           "shell", "secret here", "explicit key", "none runs it")
+HAZARDS = (
+    "anchor on list",
+    "alias of list",
+    "alias of item",
+    "template",
+    "broken",
+    "duplicate key",
+    "two of them",
+    "tag",
+    "block scalar",
+    "shell",
+    "secret here",
+    "explicit key",
+    "none runs it",
+)
 
 
 @dataclass
@@ -64,11 +110,18 @@ class Writer:
         return self.rnd.random() < part
 
     def arguments(self, flag: str, hazard: str | None) -> dict[str, list[str]]:
-        others = [word for word in self.rnd.sample(OTHERS, self.rnd.randrange(5)) if word not in ("--", "")]
+        others = [
+            word
+            for word in self.rnd.sample(OTHERS, self.rnd.randrange(5))
+            if word not in ("--", "")
+        ]
         for _use in range(self.pick((0, 1, 1, 1, 2))):
             use = [self.pick(USES[flag])]
             if self.maybe(0.3):
-                use = ["--" + flag, self.pick(("false", "true") if flag == "leader-elect" else ("2", "4", "/x"))]
+                use = [
+                    "--" + flag,
+                    self.pick(("false", "true") if flag == "leader-elect" else ("2", "4", "/x")),
+                ]
             elif flag == "v" and self.maybe(0.1):
                 use = ["--v", "-1"]
             place = self.rnd.randrange(len(others) + 1)
@@ -76,17 +129,24 @@ class Writer:
                 place -= 1
             others[place:place] = use
         cut = self.pick((0, len(others), self.rnd.randrange(len(others) + 1)))
-        lists = {"command": ["kube-scheduler"] + others[:cut], "args": others[cut:]}
+        lists = {"command": ["kube-scheduler", *others[:cut]], "args": others[cut:]}
         if hazard == "shell":
             lists["command"] = ["/bin/sh", "-c", "exec kube-scheduler " + " ".join(others[:cut])]
         return lists
 
     def scalar(self, text: str, flow: bool, style: str | None = None) -> str:
         style = style or self.pick(("plain", "plain", "single", "double"))
-        safe = re.fullmatch(r"[-\w./=@]+" if flow else r"[-\w./=,:@\"\[\]?]*[-\w./=]", text, re.ASCII) and text[:1] not in "\"'[?,:"
+        safe = (
+            re.fullmatch(r"[-\w./=@]+" if flow else r"[-\w./=,:@\"\[\]?]*[-\w./=]", text, re.ASCII)
+            and text[:1] not in "\"'[?,:"
+        )
         if style == "plain" and safe and text not in ("-", ""):
             return text
-        return "'" + text.replace("'", "''") + "'" if style == "single" and "\t" not in text else json.dumps(text, ensure_ascii=self.maybe(0.5))
+        return (
+            "'" + text.replace("'", "''") + "'"
+            if style == "single" and "\t" not in text
+            else json.dumps(text, ensure_ascii=self.maybe(0.5))
+        )
 
     def block(self, key: str, words: list[str], pad: str, hazard: str | None) -> list[str]:
         mark = {"anchor on list": " &l", "tag": " !!seq"}.get(hazard or "", "")
@@ -99,7 +159,10 @@ class Writer:
             if hazard == "block scalar" and number == 0:
                 lines += [f"{inner}- |-", f"{inner}  {word}"]
             elif self.split and self.maybe(0.3):
-                lines += [f"{inner}-{self.pick(COMMENTS)}", f"{inner}   {text}{self.pick(COMMENTS)}"]
+                lines += [
+                    f"{inner}-{self.pick(COMMENTS)}",
+                    f"{inner}   {text}{self.pick(COMMENTS)}",
+                ]
             else:
                 lines.append(f"{inner}-{gap}{text}{self.pick(COMMENTS)}")
         return lines
@@ -108,9 +171,18 @@ class Writer:
         mark = {"anchor on list": "&l ", "tag": "!!seq "}.get(hazard or "", "")
         parts = [self.scalar(word, True) for word in words]
         if self.maybe(0.5):
-            comma, last = self.pick((", ", ",", " , ")), self.pick(("", "", " ", ",") if words else ("", " "))
-            return [f"{pad}{key}: {mark}[{self.pick(('', ' '))}{comma.join(parts)}{last}]{self.pick(COMMENTS)}"]
-        lines, inner = [f"{pad}{key}: {mark}[{self.pick(COMMENTS)}"], pad + " " * self.pick((1, 2, 6))
+            comma, last = (
+                self.pick((", ", ",", " , ")),
+                self.pick(("", "", " ", ",") if words else ("", " ")),
+            )
+            return [
+                f"{pad}{key}:"
+                f" {mark}[{self.pick(('', ' '))}{comma.join(parts)}{last}]{self.pick(COMMENTS)}"
+            ]
+        lines, inner = (
+            [f"{pad}{key}: {mark}[{self.pick(COMMENTS)}"],
+            pad + " " * self.pick((1, 2, 6)),
+        )
         for number, part in enumerate(parts):
             while self.maybe(0.1):
                 lines.append(inner + "# own, line")
@@ -125,41 +197,63 @@ class Writer:
         return lines
 
     def listed(self, key: str, words: list[str], pad: str, hazard: str | None) -> list[str]:
-        flow = not words or hazard != "block scalar" and self.maybe(0.4)
+        flow = not words or (hazard != "block scalar" and self.maybe(0.4))
         return (self.flow if flow else self.block)(key, words, pad, hazard)
 
     def container(self, lists: dict[str, list[str]], pad: str, hazard: str | None) -> list[str]:
-        entries = [[f"{pad}name: {self.pick(('s', 'kube-scheduler', 'é'))}{self.pick(COMMENTS)}"], [f"{pad}image: r:5000/x/kube-scheduler:v1.20.2"],
-                   [f"{pad}env: [{{name: TOKEN, value: {SECRET}}}, {{name: 'A', value: \"false\"}}]"],
-                   [f"{pad}resources: &r {{requests: {{cpu: 100m}}}}", f"{pad}other: *r"],
-                   [f"{pad}note: |", f"{pad}  - --leader-elect=false", f"{pad}  # no comment"]]
+        entries = [
+            [f"{pad}name: {self.pick(('s', 'kube-scheduler', 'é'))}{self.pick(COMMENTS)}"],
+            [f"{pad}image: r:5000/x/kube-scheduler:v1.20.2"],
+            [f"{pad}env: [{{name: TOKEN, value: {SECRET}}}, {{name: 'A', value: \"false\"}}]"],
+            [f"{pad}resources: &r {{requests: {{cpu: 100m}}}}", f"{pad}other: *r"],
+            [f"{pad}note: |", f"{pad}  - --leader-elect=false", f"{pad}  # no comment"],
+        ]
         entries = entries[:2] + self.rnd.sample(entries[2:], self.rnd.randrange(4))
         for key, words in lists.items():
             if words or key == "command" or self.maybe(0.2):
                 entries.append(self.listed(key, words, pad, hazard if key == "command" else None))
         self.rnd.shuffle(entries)
-        entries += {"duplicate key": [[f"{pad}image: x"]], "template": [[f"{pad}# {{{{ x }}}}"]], "broken": [[f"{pad}x: [1"]],
-                    "explicit key": [[f"{pad}? x", f"{pad}: 1"]]}.get(hazard or "", [])
+        entries += {
+            "duplicate key": [[f"{pad}image: x"]],
+            "template": [[f"{pad}# {{{{ x }}}}"]],
+            "broken": [[f"{pad}x: [1"]],
+            "explicit key": [[f"{pad}? x", f"{pad}: 1"]],
+        }.get(hazard or "", [])
         lines = [line for entry in entries for line in entry]
         first = next(index for index, line in enumerate(lines) if line.startswith(pad))
-        return lines[:first] + [pad[:-2] + "- " + lines[first][len(pad):]] + lines[first + 1:]
+        return [*lines[:first], pad[:-2] + "- " + lines[first][len(pad) :], *lines[first + 1 :]]
 
     def pod(self, lists: dict[str, list[str]], hazard: str | None) -> list[str]:
         step = " " * self.pick((2, 4))
         pad = step + " " * self.pick((2, 4))
         own = self.container(lists, pad, hazard)
-        other = [f"{pad[:-2]}- name: side", f"{pad}args: [--leader-elect=false, '--v=2']", f"{pad}image: side"]
+        other = [
+            f"{pad[:-2]}- name: side",
+            f"{pad}args: [--leader-elect=false, '--v=2']",
+            f"{pad}image: side",
+        ]
         if hazard == "two of them":
             other[-1] = f"{pad}image: kube-scheduler:v1"
         parts = [own, other] if hazard == "two of them" or self.maybe(0.4) else [own]
         self.rnd.shuffle(parts)
-        spec = ["spec:" + self.pick(COMMENTS), f"{step}containers:", *(line for part in parts for line in part)]
+        spec = [
+            "spec:" + self.pick(COMMENTS),
+            f"{step}containers:",
+            *(line for part in parts for line in part),
+        ]
         if self.maybe(0.3):
             spec += [f"{step}hostNetwork: true", "# at the end"]
-        meta = ["metadata:", f"{step}name: s", f"{step}labels: &m {{tier: control-plane, 'é': \"ü\"}}", f"{step}annotations: *m"]
-        parts = [["apiVersion: v1"], ["kind: Pod"], meta[:self.pick((2, 4))], spec]
+        meta = [
+            "metadata:",
+            f"{step}name: s",
+            f"{step}labels: &m {{tier: control-plane, 'é': \"ü\"}}",
+            f"{step}annotations: *m",
+        ]
+        parts = [["apiVersion: v1"], ["kind: Pod"], meta[: self.pick((2, 4))], spec]
         self.rnd.shuffle(parts)
-        return self.pick(([], ["---"], ["# head", "---"], ["%YAML 1.1", "---"])) + [line for part in parts for line in part]
+        return self.pick(([], ["---"], ["# head", "---"], ["%YAML 1.1", "---"])) + [
+            line for part in parts for line in part
+        ]
 
 
 def yaml_case(rnd: random.Random, flag: str, value: str | None, hazard: str | None) -> Case:
@@ -170,33 +264,67 @@ def yaml_case(rnd: random.Random, flag: str, value: str | None, hazard: str | No
     secrets = [SECRET] if any(SECRET in line for line in lines) else []
     text = "\n".join(lines)
     if hazard == "alias of list":
-        text = re.sub(r"(?m)^( *(?:- )?)command:", r"\1zzz: &z [a]\n\1command: *z # ", text, count=1).replace("- command: *z", "  command: *z")
+        text = re.sub(
+            r"(?m)^( *(?:- )?)command:", r"\1zzz: &z [a]\n\1command: *z # ", text, count=1
+        ).replace("- command: *z", "  command: *z")
     if hazard == "alias of item":
         text = text.replace("kind: Pod", "x: &z kube-scheduler\nkind: Pod", 1)
-    tail = writer.pick(("", "", "\n---\nkind: Pod\nspec: {containers: [{command: [kube-scheduler, --leader-elect=false]}]}",
-                        "\n---\n{{ broken: [", "\n...\n"))
+    tail = writer.pick(
+        (
+            "",
+            "",
+            (
+                "\n---\nkind: Pod\nspec: {containers: [{command: [kube-scheduler,"
+                " --leader-elect=false]}]}"
+            ),
+            "\n---\n{{ broken: [",
+            "\n...\n",
+        )
+    )
     end = "" if writer.maybe(0.3) else "\n"
     eol = writer.pick(("\n", "\n", "\r\n"))
     mark = writer.pick(("", "", "", "\ufeff")) if not text.startswith("%") else ""
-    return Case((mark + text + tail + end).replace("\n", eol), lists, flag, value, hazard, (tail + end).replace("\n", eol) if tail else "",
-                secrets, writer.split)
+    return Case(
+        (mark + text + tail + end).replace("\n", eol),
+        lists,
+        flag,
+        value,
+        hazard,
+        (tail + end).replace("\n", eol) if tail else "",
+        secrets,
+        writer.split,
+    )
 
 
 def json_case(rnd: random.Random, flag: str, value: str | None) -> Case:
     writer = Writer(rnd)
     lists = writer.arguments(flag, None)
-    own = {"name": "é", "image": "kube-scheduler:v1", "env": [{"name": "TOKEN", "value": SECRET}], **lists}
-    parts = [own, {"name": "side", "image": "side", "args": ["--leader-elect=false"]}][:writer.pick((1, 2))]
+    own = {
+        "name": "é",
+        "image": "kube-scheduler:v1",
+        "env": [{"name": "TOKEN", "value": SECRET}],
+        **lists,
+    }
+    parts = [own, {"name": "side", "image": "side", "args": ["--leader-elect=false"]}][
+        : writer.pick((1, 2))
+    ]
     rnd.shuffle(parts)
-    style = writer.pick(({}, {"indent": 2}, {"indent": 4}, {"separators": (",", ":")}, {"indent": "\t"}))
-    text = json.dumps({"kind": "Pod", "spec": {"containers": parts}, "apiVersion": "v1"}, ensure_ascii=False, **style)
+    style = writer.pick(
+        ({}, {"indent": 2}, {"indent": 4}, {"separators": (",", ":")}, {"indent": "\t"})
+    )
+    text = json.dumps(
+        {"kind": "Pod", "spec": {"containers": parts}, "apiVersion": "v1"},
+        ensure_ascii=False,
+        **style,
+    )
     return Case(text + writer.pick(("", "\n")), lists, flag, value, None, "", [SECRET])
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    # One drawn number seeds the style: drawing each choice apart takes ten times as long and finds no more.
-    rnd = random.Random(draw(st.integers(0, 2 ** 48)))
+    # One drawn number seeds the style: drawing each choice apart takes ten times as long and finds
+    # no more.
+    rnd = random.Random(draw(st.integers(0, 2**48)))
     flag = draw(st.sampled_from(sorted(USES)))
     value = draw(st.sampled_from(VALUES[flag]))
     if draw(st.integers(0, 5)) == 0:
@@ -209,27 +337,52 @@ def evidence(case: Case) -> tuple[edit.Source, bytes]:
     """The file as the evidence shows it, and its true bytes."""
     data, spans = case.text.encode(), []
     for secret in case.secrets:
-        spans += [[found.start(), found.end()] for found in re.finditer(re.escape(secret.encode()), data)]
+        spans += [
+            [found.start(), found.end()] for found in re.finditer(re.escape(secret.encode()), data)
+        ]
     if case.hazard == "secret here":
-        spans += [list(found.span(1)) for found in re.finditer(rb"--(?:leader[-_]elect|v)=(\w+)", data)]
+        spans += [
+            list(found.span(1)) for found in re.finditer(rb"--(?:leader[-_]elect|v)=(\w+)", data)
+        ]
     shown = bytearray(data)
     for start, end in spans:
         shown[start:end] = b"*" * (end - start)
-    record = {"path": "/m/s.yaml", "text": shown.decode(), "size": len(data), "sha256": hashlib.sha256(data).hexdigest(), "masked": spans}
+    record = {
+        "path": "/m/s.yaml",
+        "text": shown.decode(),
+        "size": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "masked": spans,
+    }
     return edit.Source.of(record), data
 
 
 def expected(case: Case) -> tuple[dict[str, list[object]], bool]:
-    """What the lists must hold, by a model that knows words only: an int is an old item's index. And whether that differs."""
-    words = [(key, index, word) for key in ("command", "args") for index, word in enumerate(case.lists[key])]
+    """What the lists must hold, by a model that knows words only: an int is an old item's index.
+
+    And whether that differs.
+    """
+    words = [
+        (key, index, word)
+        for key in ("command", "args")
+        for index, word in enumerate(case.lists[key])
+    ]
     boolean = case.value in ("true", "false")
     uses = []
     for at, (_key, _index, word) in enumerate(words):
         name, equals, value = word.partition("=")
-        if name.replace("_", "-") != "--" + case.flag or uses and uses[-1][1] == at:
+        if name.replace("_", "-") != "--" + case.flag or (uses and uses[-1][1] == at):
             continue
         behind = words[at + 1][2] if at + 1 < len(words) else None
-        stray = (not equals and behind is not None and (behind in ("true", "false") if boolean else case.value is not None or behind[0] != "-"))
+        stray = (
+            not equals
+            and behind is not None
+            and (
+                behind in ("true", "false")
+                if boolean
+                else case.value is not None or behind[0] != "-"
+            )
+        )
         uses.append((at, at + 1 if stray else None, name, value if equals else None))
     result: dict[str, list[object]] = {key: list(range(len(case.lists[key]))) for key in case.lists}
     gone = set()
@@ -241,7 +394,9 @@ def expected(case: Case) -> tuple[dict[str, list[object]], bool]:
     else:
         at, stray, name, value = uses[-1]
         held = words[stray][2] if stray is not None else value
-        if boolean and stray is None and {None: "true", "0": "false"}.get(held, held) == case.value or not boolean and held == case.value:
+        if (
+            boolean and stray is None and {None: "true", "0": "false"}.get(held, held) == case.value
+        ) or (not boolean and held == case.value):
             return result, False
         if stray is not None and not boolean:
             result[words[stray][0]][words[stray][1]] = case.value
@@ -250,7 +405,9 @@ def expected(case: Case) -> tuple[dict[str, list[object]], bool]:
             gone = {stray} - {None}
     for at in gone:
         result[words[at][0]][words[at][1]] = None
-    return {key: [item for item in items if item is not None] for key, items in result.items()}, bool(gone) or case.value is not None
+    return {
+        key: [item for item in items if item is not None] for key, items in result.items()
+    }, bool(gone) or case.value is not None
 
 
 def first(data: bytes) -> dict:
@@ -263,7 +420,9 @@ def own(document: dict) -> dict:
 
 
 def untouched(case: Case, data: bytes, after: bytes) -> None:
-    """Every line stays, byte for byte and in order, but for those of the argument (and a comma on the line before)."""
+    """Every line stays, byte for byte and in order, but for those of the argument (and a comma
+    on the line before).
+    """
     name = re.compile(rb"--" + case.flag.encode().replace(b"-", b"[-_]") + rb"(?![-\w])")
 
     def plain(line: bytes) -> bytes:
@@ -272,18 +431,35 @@ def untouched(case: Case, data: bytes, after: bytes) -> None:
     owned = [line for line in data.split(b"\n") if name.search(line)]
     kept = [plain(line) for line in data.split(b"\n") if not name.search(line)]
     left = [line for line in after.split(b"\n") if not name.search(line)]
-    # Aligned as a whole: line by line, a bracket on a line of its own would be taken for another one further down.
-    blocks = difflib.SequenceMatcher(None, kept, [plain(line) for line in left], autojunk=False).get_matching_blocks()
-    matched, same = sum(block.size for block in blocks), {block.b + step for block in blocks for step in range(block.size)}
-    lost = set(range(len(kept))) - {block.a + step for block in blocks for step in range(block.size)}
+    # Aligned as a whole: line by line, a bracket on a line of its own would be taken for another
+    # one further down.
+    blocks = difflib.SequenceMatcher(
+        None, kept, [plain(line) for line in left], autojunk=False
+    ).get_matching_blocks()
+    matched, same = (
+        sum(block.size for block in blocks),
+        {block.b + step for block in blocks for step in range(block.size)},
+    )
+    lost = set(range(len(kept))) - {
+        block.a + step for block in blocks for step in range(block.size)
+    }
     changed = [line for place, line in enumerate(left) if place not in same]
     for line in changed:
-        # What is left of a flow list's line without its argument, or a value on its own line: nothing else that was not there.
-        rest = plain(line).replace(plain((case.value or "").encode()), b"").replace(b'"', b"") if case.value else plain(line)
-        assert any(within(rest, old) for old in [*owned, *(kept[place] for place in lost)]), f"{case.text}\n=>\n{after.decode()}"
+        # What is left of a flow list's line without its argument, or a value on its own line:
+        # nothing else that was not there.
+        rest = (
+            plain(line).replace(plain((case.value or "").encode()), b"").replace(b'"', b"")
+            if case.value
+            else plain(line)
+        )
+        assert any(within(rest, old) for old in [*owned, *(kept[place] for place in lost)]), (
+            f"{case.text}\n=>\n{after.decode()}"
+        )
     # A value on a line of its own, or the one line on which a flow list stands.
     bare = sum(word == f"--{case.flag}" for words in case.lists.values() for word in words)
-    assert len(changed) <= 2 and len(kept) - matched <= max(1, bare), f"{case.text}\n=>\n{after.decode()}"
+    assert len(changed) <= 2 and len(kept) - matched <= max(1, bare), (
+        f"{case.text}\n=>\n{after.decode()}"
+    )
 
 
 def within(short: bytes, long: bytes) -> bool:
@@ -297,37 +473,55 @@ def check(case: Case) -> str:
     try:
         result = edit.set_argument(source, component, case.flag, case.value)
     except edit.EditRefused as refused:
-        assert case.hazard or case.split or follows_a_flag(case), f"refused for no reason: {refused}\n{case.text}"
-        assert "\n" not in str(refused) and refused.why and refused.way_out
+        assert case.hazard or case.split or follows_a_flag(case), (
+            f"refused for no reason: {refused}\n{case.text}"
+        )
+        assert "\n" not in str(refused)
+        assert refused.why
+        assert refused.way_out
         return "refused"
     assert case.hazard in (None, *harmless(case)), f"{case.hazard} was not refused:\n{case.text}"
     proven(case, result, data)
-    again = edit.set_argument(edit.Source(result.text, source.path, "ab" * 32, moved(source, result)), component, case.flag, case.value)
-    assert not again.changed and again.text == result.text
+    again = edit.set_argument(
+        edit.Source(result.text, source.path, "ab" * 32, moved(source, result)),
+        component,
+        case.flag,
+        case.value,
+    )
+    assert not again.changed
+    assert again.text == result.text
     return "changed" if result.changed else "same"
 
 
 def follows_a_flag(case: Case) -> bool:
     """`--v` with another flag behind it: which one is the value cannot be told."""
     words = case.lists["command"] + case.lists["args"]
-    return case.flag == "v" and any(one == "--v" and other.startswith("--") for one, other in zip(words, words[1:]))
+    return case.flag == "v" and any(
+        one == "--v" and other.startswith("--") for one, other in itertools.pairwise(words)
+    )
 
 
 def harmless(case: Case) -> tuple[str, ...]:
     """Hazards that do not always come to lie where the edit is."""
-    return ("explicit key", "alias of item", "secret here") + (() if "- |-" in case.text else ("block scalar",)) + (
-        () if "*z" in case.text else ("alias of list",))
+    return (
+        ("explicit key", "alias of item", "secret here")
+        + (() if "- |-" in case.text else ("block scalar",))
+        + (() if "*z" in case.text else ("alias of list",))
+    )
 
 
 def moved(source: edit.Source, result: edit.Edit) -> tuple[tuple[int, int], ...]:
     def shift(place: int) -> int:
-        return place + sum(len(splice.new) - len(splice.old) for splice in result.splices if splice.end <= place)
+        return place + sum(
+            len(splice.new) - len(splice.old) for splice in result.splices if splice.end <= place
+        )
+
     return tuple((shift(start), shift(end)) for start, end in source.masked)
 
 
 def proven(case: Case, result: edit.Edit, data: bytes) -> None:
     for splice in result.splices:
-        assert data[splice.start:splice.end] == splice.old
+        assert data[splice.start : splice.end] == splice.old
     after = edit.apply(data, result.splices)
     lists, differs = expected(case)
     assert result.changed == differs == (after != data), case.text
@@ -341,7 +535,8 @@ def proven(case: Case, result: edit.Edit, data: bytes) -> None:
     untouched(case, data, after)
     assert OWN_LINE.findall(after) == OWN_LINE.findall(data), "comments on lines of their own stay"
     for secret in case.secrets:
-        assert after.count(secret.encode()) == data.count(secret.encode()) and secret not in result.text + result.diff
+        assert after.count(secret.encode()) == data.count(secret.encode())
+        assert secret not in result.text + result.diff
 
 
 COUNTS: dict[str, int] = {}
@@ -355,6 +550,12 @@ def test_only_the_argument_it_owns_or_a_refusal(case: Case) -> None:
 
 
 def test_the_generator_reaches_every_outcome() -> None:
-    """Behind the test above: an edit that always refuses, or a generator of nothing but refusals, would pass it."""
+    """Behind the test above: an edit that always refuses, or a generator of nothing but
+    refusals, would pass it.
+    """
     if sum(COUNTS.values()) >= 5000:
-        assert COUNTS["changed"] > sum(COUNTS.values()) // 2 and COUNTS["refused"] > 500 and COUNTS["same"] > 200, COUNTS
+        assert (
+            COUNTS["changed"] > sum(COUNTS.values()) // 2
+            and COUNTS["refused"] > 500
+            and COUNTS["same"] > 200
+        ), COUNTS

@@ -9,20 +9,36 @@ import base64
 import hashlib
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import config as kubelet_config
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import kubelet_config as kubelet_edit
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing import (
+    kubelet_config as kubelet_edit,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.draft import EditRefused
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
+    config as kubelet_config,
+)
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
 
 
 def record(path, text):
-    return {"path": path, "text": text, "size": len(text.encode()), "sha256": hashlib.sha256(text.encode()).hexdigest(), "masked": [], "error": None}
+    return {
+        "path": path,
+        "text": text,
+        "size": len(text.encode()),
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "masked": [],
+        "error": None,
+    }
 
 
 def kubelet(text, *argv, dropin=None):
-    return {"argv": ["kubelet", "--config=/c.yaml", *argv], "config": record("/c.yaml", text), "config_dropins": [record("/d.conf", dropin)] if dropin else []}
+    return {
+        "argv": ["kubelet", "--config=/c.yaml", *argv],
+        "config": record("/c.yaml", text),
+        "config_dropins": [record("/d.conf", dropin)] if dropin else [],
+    }
 
 
 def applied(text, change):
@@ -30,33 +46,55 @@ def applied(text, change):
     assert change["sha256"] == hashlib.sha256(data).hexdigest()
     for start, end, old, new in change["splices"]:
         old, new = base64.b64decode(old), base64.b64decode(new)
-        assert data[start + moved:end + moved] == old
-        data = data[:start + moved] + new + data[end + moved:]
+        assert data[start + moved : end + moved] == old
+        data = data[: start + moved] + new + data[end + moved :]
         moved += len(new) - len(old)
     return data.decode()
 
 
-@pytest.mark.parametrize(("text", "after"), [
-    (HEAD, HEAD + "cpuManagerPolicy: static\nreservedSystemCPUs: \"0\"\n"),
-    (HEAD + "cpuManagerPolicy: none  # why\nreservedSystemCPUs: '1'\n", HEAD + "cpuManagerPolicy: static  # why\nreservedSystemCPUs: '0'\n"),
-    (HEAD + "# first\ncpuManagerPolicy: none\n# last\n", None), (HEAD.rstrip("\n"), None), ("{cpuManagerPolicy: none, kind: KubeletConfiguration}\n", None),
-    ("{}\n", None), (HEAD + "ä: 1\nreservedSystemCPUs: '1'\n# ö\ncpuManagerPolicy: none\n", None),
-    (HEAD + "reservedSystemCPUs: \"0\"\n", HEAD + "reservedSystemCPUs: \"0\"\ncpuManagerPolicy: static\n"),
-])
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        (HEAD, HEAD + 'cpuManagerPolicy: static\nreservedSystemCPUs: "0"\n'),
+        (
+            HEAD + "cpuManagerPolicy: none  # why\nreservedSystemCPUs: '1'\n",
+            HEAD + "cpuManagerPolicy: static  # why\nreservedSystemCPUs: '0'\n",
+        ),
+        (HEAD + "# first\ncpuManagerPolicy: none\n# last\n", None),
+        (HEAD.rstrip("\n"), None),
+        ("{cpuManagerPolicy: none, kind: KubeletConfiguration}\n", None),
+        ("{}\n", None),
+        (HEAD + "ä: 1\nreservedSystemCPUs: '1'\n# ö\ncpuManagerPolicy: none\n", None),
+        (
+            HEAD + 'reservedSystemCPUs: "0"\n',
+            HEAD + 'reservedSystemCPUs: "0"\ncpuManagerPolicy: static\n',
+        ),
+    ],
+)
 def test_in_the_file(text, after):
     found = kubelet_edit.edited(kubelet(text), STATIC)
     (change,) = found.changes
     made = applied(text, change)
     assert made == found.kubelet["config"]["text"] and (after is None or made == after), made
     config = kubelet_config.read({**kubelet(text), "config": record("/c.yaml", made)})
-    assert {key: config.setting(key, flag).value for key, flag in kubelet_edit.FLAGS.items()} == STATIC
-    assert all(line in made for line in text.splitlines() if line.startswith("#")) and found.diff.startswith("--- /c.yaml")
+    assert {
+        key: config.setting(key, flag).value for key, flag in kubelet_edit.FLAGS.items()
+    } == STATIC
+    assert all(line in made for line in text.splitlines() if line.startswith("#"))
+    assert found.diff.startswith("--- /c.yaml")
 
 
-@pytest.mark.parametrize(("text", "after"), [
-    (HEAD, HEAD), (HEAD + "reservedSystemCPUs: ''\n", HEAD + "reservedSystemCPUs: ''\n"),
-    (HEAD + "reservedSystemCPUs: '0-1'  # ours\nport: 1\n", HEAD + "reservedSystemCPUs: ''  # ours\nport: 1\n"),
-])
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        (HEAD, HEAD),
+        (HEAD + "reservedSystemCPUs: ''\n", HEAD + "reservedSystemCPUs: ''\n"),
+        (
+            HEAD + "reservedSystemCPUs: '0-1'  # ours\nport: 1\n",
+            HEAD + "reservedSystemCPUs: ''  # ours\nport: 1\n",
+        ),
+    ],
+)
 def test_a_list_that_is_taken_away(text, after):
     found = kubelet_edit.edited(kubelet(text), {"reservedSystemCPUs": ""})
     assert [applied(text, change) for change in found.changes] == ([after] if text != after else [])
@@ -64,14 +102,25 @@ def test_a_list_that_is_taken_away(text, after):
 
 
 def test_what_is_so_already_changes_nothing():
-    found = kubelet_edit.edited(kubelet(HEAD + "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"), STATIC)
+    found = kubelet_edit.edited(
+        kubelet(HEAD + "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"), STATIC
+    )
     assert (found.changes, found.diff) == ((), "")
-    assert kubelet_edit.edited(kubelet(HEAD, "--cpu-manager-policy=static", "--reserved-cpus=0"), STATIC).changes == ()
+    assert (
+        kubelet_edit.edited(
+            kubelet(HEAD, "--cpu-manager-policy=static", "--reserved-cpus=0"), STATIC
+        ).changes
+        == ()
+    )
 
 
 def test_a_drop_in_that_has_the_last_word_is_the_place():
-    found = kubelet_edit.edited(kubelet(HEAD + "reservedSystemCPUs: '0'\n", dropin=HEAD + "cpuManagerPolicy: none\n"), STATIC)
-    assert [one["path"] for one in found.changes] == ["/d.conf"] and "cpuManagerPolicy: static" in found.kubelet["config_dropins"][0]["text"]
+    found = kubelet_edit.edited(
+        kubelet(HEAD + "reservedSystemCPUs: '0'\n", dropin=HEAD + "cpuManagerPolicy: none\n"),
+        STATIC,
+    )
+    assert [one["path"] for one in found.changes] == ["/d.conf"]
+    assert "cpuManagerPolicy: static" in found.kubelet["config_dropins"][0]["text"]
 
 
 def test_a_secret_in_the_way_is_not_overwritten():
@@ -88,19 +137,34 @@ def test_a_masked_scalar_is_no_broken_yaml(behind):
     true = HEAD + "token: hunter2\ncpuManagerPolicy: none\nreservedSystemCPUs: '1'\n" + behind
     masked = true.replace("hunter2", "*******")
     evidence = kubelet(true)
-    evidence["config"].update(text=masked, masked=[[at, at + 7] for at in range(len(masked)) if masked.startswith("*******", at)])
+    evidence["config"].update(
+        text=masked,
+        masked=[[at, at + 7] for at in range(len(masked)) if masked.startswith("*******", at)],
+    )
     found = kubelet_edit.edited(evidence, STATIC)
     after = true.replace("none", "static").replace("'1'", "'0'")
     assert applied(true, found.changes[0]) == after
-    assert kubelet_config.read(found.kubelet).setting("cpuManagerPolicy", "cpu-manager-policy").value == "static"
-    assert " token: *******\n" in found.diff and "xxxx" not in found.diff
+    assert (
+        kubelet_config.read(found.kubelet).setting("cpuManagerPolicy", "cpu-manager-policy").value
+        == "static"
+    )
+    assert " token: *******\n" in found.diff
+    assert "xxxx" not in found.diff
 
 
-@pytest.mark.parametrize(("evidence", "words"), [
-    (kubelet(HEAD, "--cpu-manager-policy=none"), ["--cpu-manager-policy", "where the unit is made"]),
-    ({"argv": ["kubelet"], "config": None}, ["names no --config file"]), (kubelet("a: [\n"), ["/c.yaml"]), (kubelet("- a\n"), ["/c.yaml"]),
-    (kubelet(HEAD + "cpuManagerPolicy: [none]\n"), ["/c.yaml"]),
-])
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        (
+            kubelet(HEAD, "--cpu-manager-policy=none"),
+            ["--cpu-manager-policy", "where the unit is made"],
+        ),
+        ({"argv": ["kubelet"], "config": None}, ["names no --config file"]),
+        (kubelet("a: [\n"), ["/c.yaml"]),
+        (kubelet("- a\n"), ["/c.yaml"]),
+        (kubelet(HEAD + "cpuManagerPolicy: [none]\n"), ["/c.yaml"]),
+    ],
+)
 def test_what_cannot_be_changed_is_refused_with_its_place(evidence, words):
     with pytest.raises(EditRefused) as refused:
         kubelet_edit.edited(evidence, STATIC)

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Archives that somebody sent: ours are read in memory, hostile ones are refused by one sentence, and nothing is written."""
+"""Archives that somebody sent.
+
+Ours are read in memory, hostile ones are refused by one sentence, and nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,18 @@ import random
 import tarfile
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import archive, document as evidence, sources as evidence_sources
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    archive,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    document as evidence,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    sources as evidence_sources,
+)
 
 FIRST = json.dumps({"schema": archive.SCHEMA}).encode()
 
@@ -56,8 +68,11 @@ def refused(path, data):
         list(evidence_sources.stream([path]))
     assert sorted(path.parent.parent.rglob("*")) == before
     told = str(caught.value)
-    assert told.startswith(f"{path}: ") and told.endswith(".") and "\n" not in told and told.isprintable()
-    return told[len(f"{path}: "):]
+    assert told.startswith(f"{path}: ")
+    assert told.endswith(".")
+    assert "\n" not in told
+    assert told.isprintable()
+    return told[len(f"{path}: ") :]
 
 
 def test_what_packed_wrote_is_read(path):
@@ -73,15 +88,29 @@ def test_what_packed_wrote_is_read(path):
 
 
 def test_what_tar_packs_again_is_read_too(path):
-    path.write_bytes(gzip.compress(tar(("evidence/", {"type": tarfile.DIRTYPE}), *GOOD, form=tarfile.GNU_FORMAT)))
+    path.write_bytes(
+        gzip.compress(tar(("evidence/", {"type": tarfile.DIRTYPE}), *GOOD, form=tarfile.GNU_FORMAT))
+    )
     assert [one["host"] for one in evidence_sources.stream([path])] == ["m1"]
 
 
 def test_folders_and_bundles_are_merged(path, tmp_path):
-    path.write_bytes(gzip.compress(tar(*GOOD[:2], ("evidence/m1.json", document(status="ok")), ("evidence/m2.json", document("m2")))))
-    evidence.write(evidence.envelope("m1", "unreachable", "later, but no answer"), tmp_path / "folder")
+    path.write_bytes(
+        gzip.compress(
+            tar(
+                *GOOD[:2],
+                ("evidence/m1.json", document(status="ok")),
+                ("evidence/m2.json", document("m2")),
+            )
+        )
+    )
+    evidence.write(
+        evidence.envelope("m1", "unreachable", "later, but no answer"), tmp_path / "folder"
+    )
     evidence.write(evidence.envelope("w1", "ok", ""), tmp_path / "folder")
-    found = {one["host"]: one["status"] for one in evidence_sources.stream([tmp_path / "folder", path])}
+    found = {
+        one["host"]: one["status"] for one in evidence_sources.stream([tmp_path / "folder", path])
+    }
     assert found == {"m1": "ok", "m2": "unreachable", "w1": "ok"}
 
 
@@ -90,40 +119,100 @@ def test_names_that_ustar_has_no_room_for(path):
     name = archive.member_name(evidence.file_name(host))
     assert len(name) <= archive.LONGEST
     with open(path, "wb") as file:
-        archive.packed([*GOOD, (name, document(host)), (archive.member_name(evidence.file_name(host, ".cluster.json")), document(host, kind="cluster"))], file)
+        archive.packed(
+            [
+                *GOOD,
+                (name, document(host)),
+                (
+                    archive.member_name(evidence.file_name(host, ".cluster.json")),
+                    document(host, kind="cluster"),
+                ),
+            ],
+            file,
+        )
     assert [one["host"] for one in evidence_sources.stream([path])] == ["m1", host, host]
     assert evidence_sources.finder([path])(host)["host"] == host
 
 
-@pytest.mark.parametrize("members, sentence", [
-    ((("bundle.json", FIRST), ("evidence/../../x.json", document())), "'evidence/../../x.json' leads out of the archive."),
-    ((("bundle.json", FIRST), ("../x.json", document())), "'../x.json' leads out of the archive."),
-    ((("bundle.json", FIRST), ("/etc/cron.d/x", document())), "'/etc/cron.d/x' has an absolute name."),
-    ((("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.SYMTYPE, "linkname": "/etc/shadow"})),
-     "'evidence/m1.json' is a symbolic link, and only plain files are read."),
-    ((("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.LNKTYPE, "linkname": "bundle.json"})),
-     "'evidence/m1.json' is a hard link, and only plain files are read."),
-    ((("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.CHRTYPE})), "'evidence/m1.json' is a device, and only plain files are read."),
-    ((("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.BLKTYPE})), "'evidence/m1.json' is a device, and only plain files are read."),
-    ((("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.FIFOTYPE})), "'evidence/m1.json' is a FIFO, and only plain files are read."),
-    ((("bundle.json", FIRST), ("evidence/sub", {"type": tarfile.DIRTYPE})), "'evidence/sub/' is a folder, and only plain files are read."),
-    ((*GOOD, ("evidence/m1.json", document())), "'evidence/m1.json' is in it twice."),
-    ((*GOOD, ("setup.py", b"x")), "'setup.py' is no file of a bundle."),
-    ((*GOOD, ("evidence/a/b.json", b"x")), "'evidence/a/b.json' is no file of a bundle."),
-    ((*GOOD, ("evidence/.json", b"x")), "'evidence/.json' is no file of a bundle."),
-    ((*GOOD, ("evidence/a\x1b[31m.json", b"x")), r"'evidence/a\x1b[31m.json' is no file of a bundle."),
-    (GOOD[1:], "it is no bundle of kubemend: bundle.json is missing."),
-    (GOOD[:2], "it holds no evidence."),
-    ((("bundle.json", b"{"), *GOOD[1:]), "bundle.json is no JSON, or cut."),
-    ((("bundle.json", b"[]"), *GOOD[1:]), "its schema is 'None', which this version does not read; it reads 'kubemend.bundle/1'."),
-    ((("bundle.json", b'{"schema": "kubemend.bundle/2"}'), *GOOD[1:]),
-     "its schema is 'kubemend.bundle/2', which this version does not read; it reads 'kubemend.bundle/1'."),
-    ((*GOOD[:2], ("evidence/m1.json", b"{")), "evidence/m1.json: no JSON, or cut."),
-    ((*GOOD[:2], ("evidence/m1.json", b"[" * 100000)), "evidence/m1.json: no JSON, or cut."),
-    ((*GOOD[:2], ("evidence/m1.json", document(schema="kubemend.evidence/2"))),
-     "evidence/m1.json: schema is 'kubemend.evidence/2', not 'kubemend.evidence/1'."),
-    ((*GOOD[:2], ("evidence/m2.json", document("m1"))), "evidence/m2.json: it is of another host, 'm1'."),
-])
+@pytest.mark.parametrize(
+    ("members", "sentence"),
+    [
+        (
+            (("bundle.json", FIRST), ("evidence/../../x.json", document())),
+            "'evidence/../../x.json' leads out of the archive.",
+        ),
+        (
+            (("bundle.json", FIRST), ("../x.json", document())),
+            "'../x.json' leads out of the archive.",
+        ),
+        (
+            (("bundle.json", FIRST), ("/etc/cron.d/x", document())),
+            "'/etc/cron.d/x' has an absolute name.",
+        ),
+        (
+            (
+                ("bundle.json", FIRST),
+                ("evidence/m1.json", {"type": tarfile.SYMTYPE, "linkname": "/etc/shadow"}),
+            ),
+            "'evidence/m1.json' is a symbolic link, and only plain files are read.",
+        ),
+        (
+            (
+                ("bundle.json", FIRST),
+                ("evidence/m1.json", {"type": tarfile.LNKTYPE, "linkname": "bundle.json"}),
+            ),
+            "'evidence/m1.json' is a hard link, and only plain files are read.",
+        ),
+        (
+            (("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.CHRTYPE})),
+            "'evidence/m1.json' is a device, and only plain files are read.",
+        ),
+        (
+            (("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.BLKTYPE})),
+            "'evidence/m1.json' is a device, and only plain files are read.",
+        ),
+        (
+            (("bundle.json", FIRST), ("evidence/m1.json", {"type": tarfile.FIFOTYPE})),
+            "'evidence/m1.json' is a FIFO, and only plain files are read.",
+        ),
+        (
+            (("bundle.json", FIRST), ("evidence/sub", {"type": tarfile.DIRTYPE})),
+            "'evidence/sub/' is a folder, and only plain files are read.",
+        ),
+        ((*GOOD, ("evidence/m1.json", document())), "'evidence/m1.json' is in it twice."),
+        ((*GOOD, ("setup.py", b"x")), "'setup.py' is no file of a bundle."),
+        ((*GOOD, ("evidence/a/b.json", b"x")), "'evidence/a/b.json' is no file of a bundle."),
+        ((*GOOD, ("evidence/.json", b"x")), "'evidence/.json' is no file of a bundle."),
+        (
+            (*GOOD, ("evidence/a\x1b[31m.json", b"x")),
+            r"'evidence/a\x1b[31m.json' is no file of a bundle.",
+        ),
+        (GOOD[1:], "it is no bundle of kubemend: bundle.json is missing."),
+        (GOOD[:2], "it holds no evidence."),
+        ((("bundle.json", b"{"), *GOOD[1:]), "bundle.json is no JSON, or cut."),
+        (
+            (("bundle.json", b"[]"), *GOOD[1:]),
+            "its schema is 'None', which this version does not read; it reads 'kubemend.bundle/1'.",
+        ),
+        (
+            (("bundle.json", b'{"schema": "kubemend.bundle/2"}'), *GOOD[1:]),
+            (
+                "its schema is 'kubemend.bundle/2', which this version does not read; it reads"
+                " 'kubemend.bundle/1'."
+            ),
+        ),
+        ((*GOOD[:2], ("evidence/m1.json", b"{")), "evidence/m1.json: no JSON, or cut."),
+        ((*GOOD[:2], ("evidence/m1.json", b"[" * 100000)), "evidence/m1.json: no JSON, or cut."),
+        (
+            (*GOOD[:2], ("evidence/m1.json", document(schema="kubemend.evidence/2"))),
+            "evidence/m1.json: schema is 'kubemend.evidence/2', not 'kubemend.evidence/1'.",
+        ),
+        (
+            (*GOOD[:2], ("evidence/m2.json", document("m1"))),
+            "evidence/m2.json: it is of another host, 'm1'.",
+        ),
+    ],
+)
 def test_hostile_members(path, members, sentence):
     assert refused(path, gzip.compress(tar(*members))) == sentence
 
@@ -131,18 +220,24 @@ def test_hostile_members(path, members, sentence):
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
 def test_extended_headers_are_not_understood(path, form):
     members = (*GOOD, ("evidence/" + "x" * 200 + ".json", document()))
-    assert refused(path, gzip.compress(tar(*members, form=form))).endswith("is of a kind that bundles do not have, and only plain files are read.")
+    assert refused(path, gzip.compress(tar(*members, form=form))).endswith(
+        "is of a kind that bundles do not have, and only plain files are read."
+    )
 
 
-@pytest.mark.parametrize("data, sentence", [
-    (gzip.compress(b""), "it is cut."),
-    (gzip.compress(b"x" * 2048), "it is no tar archive, or damaged."),
-    (gzip.compress(tar(*GOOD))[:-40], "it is cut or damaged."),
-    (gzip.compress(tar(*GOOD)[:700]), "it is cut."),
-    (gzip.compress(tar(*GOOD)[:512 * 4]), "it is cut."),
-    (gzip.compress(tar(*GOOD, end=b"more")), "something stands behind its end."),
-    (b"\x1f\x8b" + b"\0" * 100, "it is cut or damaged."),
-], ids=["nothing", "no tar", "cut gzip", "cut header", "cut member", "more behind", "no gzip"])
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (gzip.compress(b""), "it is cut."),
+        (gzip.compress(b"x" * 2048), "it is no tar archive, or damaged."),
+        (gzip.compress(tar(*GOOD))[:-40], "it is cut or damaged."),
+        (gzip.compress(tar(*GOOD)[:700]), "it is cut."),
+        (gzip.compress(tar(*GOOD)[: 512 * 4]), "it is cut."),
+        (gzip.compress(tar(*GOOD, end=b"more")), "something stands behind its end."),
+        (b"\x1f\x8b" + b"\0" * 100, "it is cut or damaged."),
+    ],
+    ids=["nothing", "no tar", "cut gzip", "cut header", "cut member", "more behind", "no gzip"],
+)
 def test_damaged(path, data, sentence):
     assert refused(path, data) == sentence
 
@@ -158,8 +253,10 @@ def header(name, size):
 
 
 def test_a_member_that_is_too_large_is_not_read(path):
-    assert refused(path, gzip.compress(header("evidence/m1.json", archive.MAX_MEMBER + 1))) == (
-        f"'evidence/m1.json' is larger than {archive.MAX_MEMBER} bytes.")
+    assert (
+        refused(path, gzip.compress(header("evidence/m1.json", archive.MAX_MEMBER + 1)))
+        == f"'evidence/m1.json' is larger than {archive.MAX_MEMBER} bytes."
+    )
 
 
 def test_a_size_that_is_none(path):
@@ -174,13 +271,22 @@ def test_bombs(path, monkeypatch):
     monkeypatch.setattr(archive, "CHUNK", 65536)
     zeros = b'"' + b"0" * (600 * 1024)
     many = [(f"evidence/h{number}.json", zeros) for number in range(8)]
-    assert "bytes when it is unpacked, which no bundle of its size does." in refused(path, gzip.compress(tar(*GOOD[:2], *many)))
-    assert "bytes when it is unpacked" in refused(path, gzip.compress(tar(*GOOD) + bytes(4 * 1024 * 1024)))
+    assert "bytes when it is unpacked, which no bundle of its size does." in refused(
+        path, gzip.compress(tar(*GOOD[:2], *many))
+    )
+    assert "bytes when it is unpacked" in refused(
+        path, gzip.compress(tar(*GOOD) + bytes(4 * 1024 * 1024))
+    )
     monkeypatch.setattr(archive, "MAX_TOTAL", 2 * 1024 * 1024)
     noise = random.Random(1).randbytes(500 * 1024).hex().encode()
-    assert "grows to more than 2097152 bytes" in refused(path, gzip.compress(tar(*GOOD[:2], *((f"evidence/h{n}.json", noise) for n in range(3)))))
+    assert "grows to more than 2097152 bytes" in refused(
+        path, gzip.compress(tar(*GOOD[:2], *((f"evidence/h{n}.json", noise) for n in range(3))))
+    )
     monkeypatch.setattr(archive, "MAX_MEMBERS", 3)
-    assert refused(path, gzip.compress(tar(*GOOD, ("evidence/m2.json", document("m2"))))) == "it has more than 3 members."
+    assert (
+        refused(path, gzip.compress(tar(*GOOD, ("evidence/m2.json", document("m2")))))
+        == "it has more than 3 members."
+    )
 
 
 def test_a_fifo_or_a_device_instead_of_a_file_is_not_opened(path):
@@ -195,7 +301,7 @@ def test_a_fifo_or_a_device_instead_of_a_file_is_not_opened(path):
 @given(st.binary(max_size=2000), st.integers(0, 5000))
 def test_any_bytes_are_refused_or_read(tmp_path_factory, noise, place):
     good = bytearray(tar(*GOOD))
-    good[place:place + len(noise)] = noise
+    good[place : place + len(noise)] = noise
     path = tmp_path_factory.mktemp("noise") / "case.tar.gz"
     for data in (gzip.compress(bytes(good)), b"\x1f\x8b" + noise):
         path.write_bytes(data)

@@ -1,66 +1,131 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The published schemas: every report and every file of evidence is as they say, and whatever is not fails."""
+"""The published schemas: every report and every file of evidence is as they say, and whatever is
+not fails.
+"""
 
 from __future__ import annotations
 
 import copy
 import json
-
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import cache_dump
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import outcome as capturing, scheduler as scheduler_capture
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
+    outcome as capturing,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import (
+    scheduler as scheduler_capture,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    document as evidence,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_files as run_folder, settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
+    cache_dump,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    run_files as run_folder,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    settings,
+)
 from tests import schemas
-from tests.unit.plugins.plugin_utils.conftest import World
-from tests.unit.plugins.plugin_utils.models.scheduling.test_cache_dump import of_1_14
-from tests.unit.plugins.plugin_utils.faults.test_recorded import CASES, FOLDER
 from tests.unit.plugins.plugin_utils.capture.test_scheduler import RUN, became, chosen, done, struck
+from tests.unit.plugins.plugin_utils.conftest import World
+from tests.unit.plugins.plugin_utils.faults.test_recorded import CASES, FOLDER
+from tests.unit.plugins.plugin_utils.models.scheduling.test_cache_dump import of_1_14
 
 EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
-CAPTURE = {"level": 4, "seconds": 60, "lines": 2, "path": "/r/capture/lines.txt", "levels": [
-    {"host": "w1", "component": "kubelet", "through": "m1", "former": 0, "level": 4, "way": "run-time", "restarted": [], "log_until_then": None,
-     "raised": True, "restored": None, "reason": ""}]}
+CAPTURE = {
+    "level": 4,
+    "seconds": 60,
+    "lines": 2,
+    "path": "/r/capture/lines.txt",
+    "levels": [
+        {
+            "host": "w1",
+            "component": "kubelet",
+            "through": "m1",
+            "former": 0,
+            "level": 4,
+            "way": "run-time",
+            "restarted": [],
+            "log_until_then": None,
+            "raised": True,
+            "restored": None,
+            "reason": "",
+        }
+    ],
+}
 
 
 def reported(where, folder, mode="replay", **more):
     """report.json as diagnose writes it, of this evidence."""
     args = {name: option.get("default") for name, option in diagnose.SPEC.items()}
-    args.update(evidence=[str(where)], report_dir=str(folder), run_id="20261121T090000Z-1a2b3c", mode=mode, formats=["json"], deep=True, **more)
+    args.update(
+        evidence=[str(where)],
+        report_dir=str(folder),
+        run_id="20261121T090000Z-1a2b3c",
+        mode=mode,
+        formats=["json"],
+        deep=True,
+        **more,
+    )
     diagnose._diagnose(args, False)
     return json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
 
 def captured(folder):
-    """What schedulers that lead came to, put where the run has it: one dump, one of which nothing came."""
+    """What schedulers that lead came to, put where the run has it.
+
+    One dump, one of which nothing came.
+    """
     (one,), notes = chosen(struck(World()))
-    found = [scheduler_capture.result(done(one), became("m1"), of_1_14("m1", "m2", "m3", "w1"), RUN, {"dump": "/r/d.txt", "lines": "/r/l.txt"}),
-             scheduler_capture.result(one, None, [], RUN, {})]
-    capturing.write(str(folder), scheduler_capture.DOCUMENT, {"captures": [one], "notes": notes, "results": found})
+    found = [
+        scheduler_capture.result(
+            done(one),
+            became("m1"),
+            of_1_14("m1", "m2", "m3", "w1"),
+            RUN,
+            {"dump": "/r/d.txt", "lines": "/r/l.txt"},
+        ),
+        scheduler_capture.result(one, None, [], RUN, {}),
+    ]
+    capturing.write(
+        str(folder),
+        scheduler_capture.DOCUMENT,
+        {"captures": [one], "notes": notes, "results": found},
+    )
 
 
 @pytest.fixture(scope="module")
 def rich(tmp_path_factory):
-    """A report with something in every list: two leaders, whose repair went wrong, in the words of the schema's every object."""
+    """A report with something in every list.
+
+    Two leaders, whose repair went wrong, in the words of the schema's every object.
+    """
     folder, where = tmp_path_factory.mktemp("rich"), FOLDER / "v1.18.4-two-leaders" / "evidence"
     captured(folder)
     reported(where, folder, "repair", max_risk=2)
     steps = run_folder.read_plan(str(folder))
-    (folder / "steps.jsonl").write_text("".join(json.dumps({"id": step.id, "state": "done"}) + "\n" for step in steps[:1]))
+    (folder / "steps.jsonl").write_text(
+        "".join(json.dumps({"id": step.id, "state": "done"}) + "\n" for step in steps[:1])
+    )
     report = reported(where, folder, "verify", symptom="duplicate_pods")
     recorded = reported(FOLDER / "v1.36.3-wrong-master-unreachable" / "evidence", folder, "replay")
     entry = {"time": None, "where": "m1", "pod": "", "what": "w", "source": "log", "detail": ""}
-    report.update(timelines=[{"pod": "n/a", "uid": None, "entries": [entry]}], capture=CAPTURE,
-                  verdicts=recorded["verdicts"], not_judged=[{"code": "KM101", "cluster": None, "reason": "limit"}])
+    report.update(
+        timelines=[{"pod": "n/a", "uid": None, "entries": [entry]}],
+        capture=CAPTURE,
+        verdicts=recorded["verdicts"],
+        not_judged=[{"code": "KM101", "cluster": None, "reason": "limit"}],
+    )
     return schemas.checked("report", report)
 
 
@@ -98,31 +163,49 @@ def test_their_words_are_those_of_the_code():
     assert set(properties["mode"]["enum"]) == modes | {"capture", "revert"}
     envelope = schemas.schema("evidence")
     assert set(envelope["properties"]["status"]["enum"]) == set(evidence.STATUSES)
-    assert set(envelope["$defs"]["record"]["properties"]["status"]["enum"]) == set(evidence.COLLECTOR_STATUSES)
-    assert set(evidence.ENVELOPE) <= set(envelope["properties"]) and set(evidence.REQUIRED) <= set(envelope["required"])
+    assert set(envelope["$defs"]["record"]["properties"]["status"]["enum"]) == set(
+        evidence.COLLECTOR_STATUSES
+    )
+    assert set(evidence.ENVELOPE) <= set(envelope["properties"])
+    assert set(evidence.REQUIRED) <= set(envelope["required"])
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_recorded_incident_is_reported_as_the_schema_says(case, tmp_path):
-    report = reported(FOLDER / case / "evidence", tmp_path, "plan", max_risk=3, allow=list(settings.REFUSALS))
+    report = reported(
+        FOLDER / case / "evidence", tmp_path, "plan", max_risk=3, allow=list(settings.REFUSALS)
+    )
     assert schemas.complaints("report", report) == []
-    assert report["verdicts"] and len(report["summary"]) == 6
+    assert report["verdicts"]
+    assert len(report["summary"]) == 6
 
 
 def test_a_run_that_captured_schedulers(tmp_path):
     captured(tmp_path)
-    report = schemas.checked("report", reported(FOLDER / "v1.36.3-healthy" / "evidence", tmp_path, "observe"))
-    assert [one["verdict"] for one in report["scheduler_captures"]] == [cache_dump.SHORT, cache_dump.UNKNOWN]
-    assert set(schemas.schema("report")["$defs"]["scheduler_capture"]["properties"]["verdict"]["enum"]) == set(scheduler_capture.ORDER)
+    report = schemas.checked(
+        "report", reported(FOLDER / "v1.36.3-healthy" / "evidence", tmp_path, "observe")
+    )
+    assert [one["verdict"] for one in report["scheduler_captures"]] == [
+        cache_dump.SHORT,
+        cache_dump.UNKNOWN,
+    ]
+    assert set(
+        schemas.schema("report")["$defs"]["scheduler_capture"]["properties"]["verdict"]["enum"]
+    ) == set(scheduler_capture.ORDER)
 
 
 def test_a_run_of_a_slice(tmp_path):
-    report = schemas.checked("report", reported(FOLDER / "v1.36.3-two-leaders" / "evidence", tmp_path, part=True))
+    report = schemas.checked(
+        "report", reported(FOLDER / "v1.36.3-two-leaders" / "evidence", tmp_path, part=True)
+    )
     assert "slice" in {item["reason"] for item in report["not_judged"]}
 
 
 def test_something_of_every_kind_was_reported(rich):
-    assert rich["steps"] and rich["plan"] and rich["symptom"] and rich["findings"][0]["evidence"]
+    assert rich["steps"]
+    assert rich["plan"]
+    assert rich["symptom"]
+    assert rich["findings"][0]["evidence"]
     assert any(verdict["missing"] for verdict in rich["verdicts"])
 
 
@@ -134,19 +217,35 @@ def test_a_field_that_is_new_or_missing_or_misspelt_fails(rich):
         at(changed, path)["brandnew"] = 1
         assert schemas.complaints("report", changed), f"{path}: one more field"
         for name in at(rich, path):
-            if (path, name) in (((), "capture"), ((), "scheduler_captures")) or path[-1:] == ("files",):
+            if (path, name) in (((), "capture"), ((), "scheduler_captures")) or path[-1:] == (
+                "files",
+            ):
                 continue
             changed = copy.deepcopy(rich)
             del at(changed, path)[name]
             assert schemas.complaints("report", changed), f"{path}: without {name}"
-    assert schemas.complaints("report", {**{name: rich[name] for name in rich if name != "verdicts"}, "verdict": []})
+    assert schemas.complaints(
+        "report", {**{name: rich[name] for name in rich if name != "verdicts"}, "verdict": []}
+    )
 
 
-@pytest.mark.parametrize(("path", "value"), [
-    (("schema",), "kubemend.report/2"), (("mode",), "verify"), (("exit_code",), 4), (("exit_reason",), "lost"), (("findings", 0, "code"), "KM1010"),
-    (("findings", 0, "severity"), "bad"), (("findings", 0, "risk"), 5), (("verdicts", 0, "verdict"), "maybe"), (("steps", 0, "state"), "begun"),
-    (("hosts", 0, "status"), "not_asked"), (("summary", "critical"), "2"), (("plan", 0, "allowed"), "yes"),
-])
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("schema",), "kubemend.report/2"),
+        (("mode",), "verify"),
+        (("exit_code",), 4),
+        (("exit_reason",), "lost"),
+        (("findings", 0, "code"), "KM1010"),
+        (("findings", 0, "severity"), "bad"),
+        (("findings", 0, "risk"), 5),
+        (("verdicts", 0, "verdict"), "maybe"),
+        (("steps", 0, "state"), "begun"),
+        (("hosts", 0, "status"), "not_asked"),
+        (("summary", "critical"), "2"),
+        (("plan", 0, "allowed"), "yes"),
+    ],
+)
 def test_a_value_that_is_none_of_the_known_fails(rich, path, value):
     changed = copy.deepcopy(rich)
     assert at(changed, path[:-1])[path[-1]] != value
@@ -158,13 +257,18 @@ def test_all_evidence_that_was_recorded_is_in_the_envelope():
     files = [*FOLDER.glob("*/evidence/*.json"), *EXAMPLES.glob("*/evidence/*.json")]
     assert len(files) > 200
     for path in files:
-        assert schemas.complaints("evidence", json.loads(path.read_text(encoding="utf-8"))) == [], path
+        assert schemas.complaints("evidence", json.loads(path.read_text(encoding="utf-8"))) == [], (
+            path
+        )
 
 
 def test_evidence_of_who_was_not_asked_and_of_who_did_not_answer(tmp_path):
     evidence.write_stub(tmp_path, "m1", ["control_plane"], "192.0.2.1")
     schemas.checked("evidence", json.loads((tmp_path / "m1.json").read_text()))
-    schemas.checked("evidence", evidence.finalise(evidence.envelope("m1", "unreachable", "timed out\x1b"), ["node"]))
+    schemas.checked(
+        "evidence",
+        evidence.finalise(evidence.envelope("m1", "unreachable", "timed out\x1b"), ["node"]),
+    )
 
 
 def test_evidence_with_a_field_that_is_new_or_missing_fails():
@@ -177,7 +281,9 @@ def test_evidence_with_a_field_that_is_new_or_missing_fails():
         for field in at(document, path):
             changed = copy.deepcopy(document)
             del at(changed, path)[field]
-            assert bool(schemas.complaints("evidence", changed)) is (field not in ("address", "python", "euid")), field
+            assert bool(schemas.complaints("evidence", changed)) is (
+                field not in ("address", "python", "euid")
+            ), field
     free = copy.deepcopy(document)
     free["collectors"][name]["data"] = {"whatever": [1]}
     assert schemas.complaints("evidence", free) == []

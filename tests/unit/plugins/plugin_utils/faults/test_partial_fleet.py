@@ -1,10 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet audited in slices, each into a folder of its own: judged together they say what one run says.
+"""A fleet audited in slices, each into a folder of its own.
 
-200 hosts of two clusters, made of recorded ones: the masters are as they were, of the worker there are many, each with its
-name, its machine and its Node.
+Judged together they say what one run says.
+
+200 hosts of two clusters, made of recorded ones: the masters are as they were, of the worker there
+are many, each with its name, its machine and its Node.
 """
 
 from __future__ import annotations
@@ -16,7 +18,13 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence, sources as evidence_sources
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    document as evidence,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    sources as evidence_sources,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 
 RECORDED = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
@@ -28,7 +36,9 @@ def renamed(document: dict, number: int) -> dict:
     """The document of worker `number`: w1's, by another name and of another machine."""
     text = re.sub(r"\bw1\b", f"w{number}", json.dumps(document))
     machine = document["collectors"]["system"]["data"]["machine_id"]
-    return json.loads(text.replace(machine, hashlib.sha256(f"{machine} {number}".encode()).hexdigest()[:32]))
+    return json.loads(
+        text.replace(machine, hashlib.sha256(f"{machine} {number}".encode()).hexdigest()[:32])
+    )
 
 
 def with_nodes(document: dict, number: int) -> dict:
@@ -50,8 +60,15 @@ def fleet() -> list[dict]:
     for name, (case, workers) in CLUSTERS.items():
         for path in sorted((RECORDED / case / "evidence").iterdir()):
             document = json.loads(path.read_text(encoding="utf-8"))
-            several = [with_nodes(document, workers)] if path.name.endswith(".cluster.json") else \
-                [renamed(document, one) for one in range(1, workers + 1)] if document["host"] == "w1" else [document]
+            several = (
+                [with_nodes(document, workers)]
+                if path.name.endswith(".cluster.json")
+                else (
+                    [renamed(document, one) for one in range(1, workers + 1)]
+                    if document["host"] == "w1"
+                    else [document]
+                )
+            )
             found += [{**one, "host": f"{name}-{one['host']}"} for one in several]
     return found
 
@@ -61,7 +78,10 @@ def suffix(document: dict) -> str:
 
 
 def sliced(documents: list[dict], count: int, base: Path, limited: bool) -> list[Path]:
-    """Every count-th host into one slice, as AWX does it. limited: with --limit a slice knows of the hosts that it leaves out."""
+    """Every count-th host into one slice, as AWX does it. limited.
+
+    With --limit a slice knows of the hosts that it leaves out.
+    """
     hosts = sorted({one["host"] for one in documents})
     slices = [base / str(number) for number in range(count)]
     for number, folder in enumerate(slices):
@@ -71,7 +91,9 @@ def sliced(documents: list[dict], count: int, base: Path, limited: bool) -> list
             if document["host"] in mine:
                 evidence.write(document, folder, suffix(document))
             elif limited and suffix(document) == ".json":
-                evidence.write_stub(folder, document["host"], document["groups"], document.get("address"))
+                evidence.write_stub(
+                    folder, document["host"], document["groups"], document.get("address")
+                )
     return slices
 
 
@@ -84,7 +106,10 @@ def documents():
 
 @pytest.fixture(scope="module")
 def whole(documents, tmp_path_factory):
-    return judge.judge(evidence_sources.stream(sliced(documents, 1, tmp_path_factory.mktemp("whole"), False)), deep=True)
+    return judge.judge(
+        evidence_sources.stream(sliced(documents, 1, tmp_path_factory.mktemp("whole"), False)),
+        deep=True,
+    )
 
 
 def test_the_fleet_has_what_was_recorded(whole):
@@ -94,23 +119,35 @@ def test_the_fleet_has_what_was_recorded(whole):
     assert len({item.host for item in whole.findings if item.code == "KM502"}) == 99
 
 
-@pytest.mark.parametrize("count, limited", [(2, True), (8, False)])
+@pytest.mark.parametrize(("count", "limited"), [(2, True), (8, False)])
 def test_slices_merge_to_the_verdicts_of_one_run(documents, whole, count, limited, tmp_path):
-    merged = judge.judge(evidence_sources.stream(sliced(documents, count, tmp_path, limited)), deep=True)
+    merged = judge.judge(
+        evidence_sources.stream(sliced(documents, count, tmp_path, limited)), deep=True
+    )
     assert merged == whole
 
 
-def test_a_slice_alone_says_of_its_hosts_what_all_say_and_nothing_of_whole_clusters(documents, whole, tmp_path):
+def test_a_slice_alone_says_of_its_hosts_what_all_say_and_nothing_of_whole_clusters(
+    documents, whole, tmp_path
+):
     """A master that is in another slice would else be one that was forgotten (KM112)."""
     for folder in sliced(documents, 8, tmp_path, False):
         alone = judge.judge(evidence_sources.stream([folder]), deep=True, part=True)
         hosts = {row.host for row in alone.hosts}
-        mine = [item for item in whole.verdicts if item.host in hosts and judge.CATALOGUE[item.code].cluster is None]
-        assert {(item.code, item.host, item.component, item.verdict) for item in mine} <= \
-            {(item.code, item.host, item.component, item.verdict) for item in alone.verdicts}
-        assert {item.code for item in alone.verdicts} | {item.code for item in alone.findings} <= \
-            {code for code, fault in judge.CATALOGUE.items() if fault.cluster is None}
-        assert {item.code for item in alone.not_judged if item.reason == "slice"} == {code for code, fault in judge.CATALOGUE.items() if fault.cluster}
+        mine = [
+            item
+            for item in whole.verdicts
+            if item.host in hosts and judge.CATALOGUE[item.code].cluster is None
+        ]
+        assert {(item.code, item.host, item.component, item.verdict) for item in mine} <= {
+            (item.code, item.host, item.component, item.verdict) for item in alone.verdicts
+        }
+        assert {item.code for item in alone.verdicts} | {item.code for item in alone.findings} <= {
+            code for code, fault in judge.CATALOGUE.items() if fault.cluster is None
+        }
+        assert {item.code for item in alone.not_judged if item.reason == "slice"} == {
+            code for code, fault in judge.CATALOGUE.items() if fault.cluster
+        }
 
 
 def test_a_slice_that_was_run_again_counts_as_it_was_the_last_time(documents, whole, tmp_path):
@@ -119,6 +156,8 @@ def test_a_slice_that_was_run_again_counts_as_it_was_the_last_time(documents, wh
     (lost,) = [one for one in documents if one["host"] == "new-m1" and one.get("kind") != "cluster"]
     again = tmp_path / "again"
     again.mkdir()
-    evidence.write({**lost, "status": "unreachable", "reason": "no route to host", "collectors": {}}, again)
+    evidence.write(
+        {**lost, "status": "unreachable", "reason": "no route to host", "collectors": {}}, again
+    )
     assert judge.judge(evidence_sources.stream([*slices, again]), deep=True) == whole
     assert judge.judge(evidence_sources.stream([again]), deep=True) != whole

@@ -1,11 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence recorded from real clusters, judged again: the verdicts that were checked by hand stand beside it.
+"""Evidence recorded from real clusters, judged again.
 
-tests/fixtures/recorded/<version>-<incident>/ holds evidence as an audit wrote it and expected.json. Recorded with
-`python -m tests.lab.support.playbook record`, pods-pending and scheduler-out-of-reach by the lab's test_pending.py; expected.json by a run with
-KUBEMEND_APPROVE=1, and then read by a person.
+The verdicts that were checked by hand stand beside it.
+
+tests/fixtures/recorded/<version>-<incident>/ holds evidence as an audit wrote it and expected.json.
+Recorded with `python -m tests.lab.support.playbook record`, pods-pending and scheduler-out-of-reach
+by the lab's test_pending.py; expected.json by a run with KUBEMEND_APPROVE=1, and then read by a
+person.
 """
 
 from __future__ import annotations
@@ -15,7 +18,10 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import sources as evidence_sources
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    sources as evidence_sources,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 
 FOLDER = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
@@ -25,11 +31,29 @@ CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDE
 def rows(case: str) -> list[list]:
     """Every verdict that says something, and every finding's place."""
     result = judge.judge(evidence_sources.stream([str(FOLDER / case / "evidence")]), deep=True)
-    told = [[item.verdict, item.code, item.host, item.component, sorted({lack.host for lack in item.missing})]
-            for item in result.verdicts]
-    told += [["finding", item.code, item.host, item.component, [proof.path for proof in item.evidence if proof.path]]
-             for item in result.findings]
-    return told + [["not_judged", item.code, None, None, [item.reason]] for item in result.not_judged]
+    told = [
+        [
+            item.verdict,
+            item.code,
+            item.host,
+            item.component,
+            sorted({lack.host for lack in item.missing}),
+        ]
+        for item in result.verdicts
+    ]
+    told += [
+        [
+            "finding",
+            item.code,
+            item.host,
+            item.component,
+            [proof.path for proof in item.evidence if proof.path],
+        ]
+        for item in result.findings
+    ]
+    return told + [
+        ["not_judged", item.code, None, None, [item.reason]] for item in result.not_judged
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -37,7 +61,9 @@ def test_recorded_evidence_gives_the_verdicts_that_were_checked(case):
     path = FOLDER / case / "expected.json"
     found = rows(case)
     if os.environ.get("KUBEMEND_APPROVE") == "1":
-        path.write_text("[\n" + ",\n".join(json.dumps(row) for row in found) + "\n]\n", encoding="utf-8")
+        path.write_text(
+            "[\n" + ",\n".join(json.dumps(row) for row in found) + "\n]\n", encoding="utf-8"
+        )
     assert found == json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -47,36 +73,112 @@ def test_something_was_recorded():
 
 @pytest.mark.parametrize("code", sorted(judge.CATALOGUE))
 def test_every_fault_was_judged_both_ways_on_real_evidence(code):
-    """A fault's predicate must have said present, clear and unknown of evidence that a real cluster gave."""
-    seen = {row[0] for case in CASES for row in json.loads((FOLDER / case / "expected.json").read_text()) if row[1] == code}
+    """A fault's predicate must have said present, clear and unknown of evidence that a real
+    cluster gave.
+    """
+    seen = {
+        row[0]
+        for case in CASES
+        for row in json.loads((FOLDER / case / "expected.json").read_text())
+        if row[1] == code
+    }
     missing = {"present", "clear", "unknown"} - seen
     excused = WITHOUT_RECORD.get(code, {})
     assert missing == set(excused), f"{code}: {missing} never recorded"
 
 
-# What no lab cluster was made to show, with the reason; hand-written evidence in test_judge.py covers it where it exists.
+# What no lab cluster was made to show, with the reason; hand-written evidence in test_judge.py
+# covers it where it exists.
 WITHOUT_RECORD: dict[str, dict[str, str]] = {
-    "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
+    "KM111": {
+        "present": (
+            "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"
+        )
+    },
     "KM201": {"unknown": "no lab runs a vendor's build; test_scheduling_tree.py has some"},
-    "KM225": {"present": "recorded clusters have no such pods; test_scheduling_pending.py has them"},
-    "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
+    "KM225": {
+        "present": "recorded clusters have no such pods; test_scheduling_pending.py has them"
+    },
+    "KM329": {
+        "present": (
+            "on two CPUs what is left beside the one that is pinned is less than a whole one: the"
+            " kubelet says OutOfcpu"
+        )
+    },
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
     "KM331": {"present": "the lab's nodes have one NUMA node"},
-    "KM405": {"present": "file handles are the whole machine's: whoever uses them up stops the tests too"},
-    "KM408": {"clear": "no node of the lab has a limit of everybody that is below its services'; test_limits_process.py has one"},
-    "KM411": {"present": "no lab fills the machine that it runs on with threads; test_limits_kernel.py has some"},
-    "KM410": {"clear": "every runtime of the lab comes with LimitNOFILE=infinity; test_limits_process.py has others"},
-    "KM409": {"present": "systemd gives a unit the most that it can have where the kernel refuses more; only other limits of older ones end so"},
-    "KM515": {"present": "the lab's nodes share the machine's cgroups, of which its kubelets are told not to mind"},
+    "KM405": {
+        "present": "file handles are the whole machine's: whoever uses them up stops the tests too"
+    },
+    "KM408": {
+        "clear": (
+            "no node of the lab has a limit of everybody that is below its services';"
+            " test_limits_process.py has one"
+        )
+    },
+    "KM411": {
+        "present": (
+            "no lab fills the machine that it runs on with threads; test_limits_kernel.py has some"
+        )
+    },
+    "KM410": {
+        "clear": (
+            "every runtime of the lab comes with LimitNOFILE=infinity; test_limits_process.py has"
+            " others"
+        )
+    },
+    "KM409": {
+        "present": (
+            "systemd gives a unit the most that it can have where the kernel refuses more; only"
+            " other limits of older ones end so"
+        )
+    },
+    "KM515": {
+        "present": (
+            "the lab's nodes share the machine's cgroups, of which its kubelets are told not to"
+            " mind"
+        )
+    },
     "KM516": {"present": "no kubelet of the lab has dockershim"},
-    "KM517": {"present": "the lab's kubelets may not change the machine's kernel; test_node_kubelet.py has their last words"},
-    "KM521": {"present": "recorded before the lab's folder-read-only; test_node_boot.py has others"},
-    "KM522": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_boot.py has them"),
-    "KM523": {"present": "recorded before the lab's memory-pressure; test_node_network.py has others"},
-    "KM526": dict.fromkeys(("present", "unknown"), "the lab's nodes share the machine's clock; most were recorded before the controller noted its times"),
-    "KM527": {"present": "no node of the lab runs firewalld or ufw; test_node_firewall.py has those of distributions"},
-    "KM528": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_firewall.py has its denials"),
+    "KM517": {
+        "present": (
+            "the lab's kubelets may not change the machine's kernel; test_node_kubelet.py has their"
+            " last words"
+        )
+    },
+    "KM521": {
+        "present": "recorded before the lab's folder-read-only; test_node_boot.py has others"
+    },
+    "KM522": dict.fromkeys(
+        ("present", "clear"), "no machine of the lab has SELinux; test_node_boot.py has them"
+    ),
+    "KM523": {
+        "present": "recorded before the lab's memory-pressure; test_node_network.py has others"
+    },
+    "KM526": dict.fromkeys(
+        ("present", "unknown"),
+        "the lab's nodes share the machine's clock; most were recorded before the controller noted"
+        " its times",
+    ),
+    "KM527": {
+        "present": (
+            "no node of the lab runs firewalld or ufw; test_node_firewall.py has those of"
+            " distributions"
+        )
+    },
+    "KM528": dict.fromkeys(
+        ("present", "clear"),
+        "no machine of the lab has SELinux; test_node_firewall.py has its denials",
+    ),
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
-    "KM905": dict.fromkeys(("present", "unknown"), "every machine of the lab is a node, and its API names it; test_node_hosts.py has others"),
-    "KM903": {"present": "recorded before levels were journalled; it is made real in tests/lab/tests/test_capture.py"},
+    "KM905": dict.fromkeys(
+        ("present", "unknown"),
+        "every machine of the lab is a node, and its API names it; test_node_hosts.py has others",
+    ),
+    "KM903": {
+        "present": (
+            "recorded before levels were journalled; it is made real in"
+            " tests/lab/tests/test_capture.py"
+        )
+    },
 }

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence of a shape that nobody foresaw: it costs its host or its fault, and the judgement of the others goes on."""
+"""Evidence of a shape that nobody foresaw.
+
+It costs its host or its fault, and the judgement of the others goes on.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,52 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    document as evidence,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan as planning
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import control_plane as remedies
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    control_plane as remedies,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan as planning
 
 RECORDED = Path(__file__).parents[4] / "fixtures" / "recorded"
-CASES = ("v1.18.4-two-leaders", "v1.36.3-two-leaders", "v1.18.4-gpu-held", "v1.36.3-interrupted-change", "v1.36.3-gpu-two-leaders", "v1.36.3-user-taint")
-WRONG = (None, True, 7, -1, 10 ** 400, "", "x" * 50, "\x1b[2J", [], [[]], ["x"], {}, {"name": 3}, [None], 1.5)
+CASES = (
+    "v1.18.4-two-leaders",
+    "v1.36.3-two-leaders",
+    "v1.18.4-gpu-held",
+    "v1.36.3-interrupted-change",
+    "v1.36.3-gpu-two-leaders",
+    "v1.36.3-user-taint",
+)
+WRONG = (
+    None,
+    True,
+    7,
+    -1,
+    10**400,
+    "",
+    "x" * 50,
+    "\x1b[2J",
+    [],
+    [[]],
+    ["x"],
+    {},
+    {"name": 3},
+    [None],
+    1.5,
+)
 
 
 def documents(case):
     where = RECORDED / case
-    return [evidence.read(path) for path in sorted(where.rglob("*.json")) if path.name != "expected.json"]
+    return [
+        evidence.read(path)
+        for path in sorted(where.rglob("*.json"))
+        if path.name != "expected.json"
+    ]
 
 
 def places(value, path=()):
@@ -59,16 +93,27 @@ def test_one_wrong_value_costs_no_more_than_its_host(case):
         spoiled[index] = copy.deepcopy(sound[index])
         spoil(spoiled[index], path, chosen.choice(WRONG))
         result, found = judge.examine(spoiled)
-        assert {row.host: row.status for row in result.hosts if row.host != sound[index]["host"]} == {
-            host: status for host, status in usual.items() if host != sound[index]["host"]}, path
+        assert {
+            row.host: row.status for row in result.hosts if row.host != sound[index]["host"]
+        } == {host: status for host, status in usual.items() if host != sound[index]["host"]}, path
         timeline.of_clusters(found)
         planned(result, found, spoiled)
 
 
 def planned(result, clusters, documents):
-    by_host = {document["host"]: document for document in documents if document.get("kind") != "cluster"}
+    by_host = {
+        document["host"]: document for document in documents if document.get("kind") != "cluster"
+    }
     consent = plan.Consent(3, wishes=frozenset({plan.CLEAN_UP, plan.PATCH}))
-    return plan.plan(result.findings, clusters, by_host.__getitem__, consent, planning.REMEDIES, judge.KEY_DIGITS, remedies.probe)
+    return plan.plan(
+        result.findings,
+        clusters,
+        by_host.__getitem__,
+        consent,
+        planning.REMEDIES,
+        judge.KEY_DIGITS,
+        remedies.probe,
+    )
 
 
 @pytest.mark.parametrize("odd", ["x" * 50, 7])
@@ -77,26 +122,47 @@ def test_what_a_remedy_alone_stumbles_over_costs_its_step_and_not_the_plan(odd):
     document = next(item for item in spoiled if item["host"] == "w1")
     document["collectors"]["kubelet"]["data"]["unit"]["split_variables"][0] = odd
     step = planned(*judge.examine(spoiled), spoiled)[0]
-    assert (step.host, step.code, step.remedy, step.allowed) == ("w1", "KM301", "none", False) and "nobody foresaw" in step.blocked_by
+    assert (step.host, step.code, step.remedy, step.allowed) == (
+        "w1",
+        "KM301",
+        "none",
+        False,
+    )
+    assert "nobody foresaw" in step.blocked_by
 
 
 def test_it_is_said_whose_evidence_it_was_and_what_is_unknown_for_it():
     sound = documents("v1.36.3-two-leaders")
-    at = next(index for index, document in enumerate(sound) if document["host"] == "m1" and document.get("kind") != "cluster")
+    at = next(
+        index
+        for index, document in enumerate(sound)
+        if document["host"] == "m1" and document.get("kind") != "cluster"
+    )
     sound[at] = json.loads(json.dumps(sound[at]))
     sound[at]["collectors"]["instances"]["data"]["processes"] = [7]
     result = judge.judge(sound)
     row = next(row for row in result.hosts if row.host == "m1")
-    assert row.status == "error" and "nobody foresaw" in row.reason
+    assert row.status == "error"
+    assert "nobody foresaw" in row.reason
     assert {finding.host for finding in result.findings if finding.code == "KM901"} == {"m1"}
     assert {finding.host for finding in result.findings if finding.code == "KM101"} == {"m2"}
-    assert "m1" in {missing.host for verdict in result.verdicts if verdict.code == "KM101" for missing in verdict.missing}
+    assert "m1" in {
+        missing.host
+        for verdict in result.verdicts
+        if verdict.code == "KM101"
+        for missing in verdict.missing
+    }
 
 
 def test_a_fault_of_a_cluster_that_cannot_be_judged_is_unknown_and_the_others_are_judged():
     sound = [json.loads(json.dumps(document)) for document in documents("v1.36.3-two-leaders")]
     api = next(document for document in sound if document.get("kind") == "cluster")
     api["collectors"]["jobs"]["data"] = {"items": [7], "namespaces": 3, "pods": "x"}
-    before = {verdict.code: verdict.verdict for verdict in judge.judge(documents("v1.36.3-two-leaders")).verdicts if verdict.code != "KM113"}
+    before = {
+        verdict.code: verdict.verdict
+        for verdict in judge.judge(documents("v1.36.3-two-leaders")).verdicts
+        if verdict.code != "KM113"
+    }
     after = {verdict.code: verdict.verdict for verdict in judge.judge(sound).verdicts}
-    assert after.pop("KM113") == "unknown" and after == before
+    assert after.pop("KM113") == "unknown"
+    assert after == before

@@ -1,10 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a fresh node of each distribution has of sysctl.d, limits, swap and the kubelet's unit, from its files to what is said of it.
+"""What a fresh node of each distribution has of sysctl.d, limits, swap and the kubelet's unit, from
+its files to what is said of it.
 
-tests/fixtures/distributions: files.txt is the part of the file system that matters, as `head` shows several files, a link as `-> target`; the others
-are /proc/swaps and what that systemd's `systemctl show` prints. They are written down from what installers and packages do, not copied from a machine.
+tests/fixtures/distributions: files.txt is the part of the file system that matters, as `head` shows
+several files, a link as `-> target`; the others are /proc/swaps and what that systemd's `systemctl
+show` prints. They are written down from what installers and packages do, not copied from a machine.
 """
 
 from __future__ import annotations
@@ -16,25 +18,56 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import files, systemd as unit
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits, swap
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import systemd_unit as kubelet_unit, limits_conf, swap_files, sysctl_d as sysctl_files
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import swap as swap_plan
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import sources as swap_sources
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.node import NodeSwap
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import Seen
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import Wanted
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    limits,
+    swap,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    files,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    systemd as unit,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
+    sources as swap_sources,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.evidence import Seen
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.node import NodeSwap
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import Wanted
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    limits_conf,
+    swap_files,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    sysctl_d as sysctl_files,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    systemd_unit as kubelet_unit,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    swap as swap_plan,
+)
 from tests.unit.plugins.plugin_utils.models.swap.test_sources import CLEAN
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "distributions"
-WATCHED = ("kernel.pid_max", "kernel.sysrq", "net.ipv4.conf.all.rp_filter", "fs.file-max", "fs.inotify.max_user_instances", "fs.nr_open")
+WATCHED = (
+    "kernel.pid_max",
+    "kernel.sysrq",
+    "net.ipv4.conf.all.rp_filter",
+    "fs.file-max",
+    "fs.inotify.max_user_instances",
+    "fs.nr_open",
+)
 NPROC = "/etc/security/limits.d/20-nproc.conf"
 
 
 @dataclass(frozen=True)
 class Known:
-    """Of a distribution: systemd's version; of WATCHED what its files set; limits that are no comments; fstab's swap line; the swap that is on; its unit."""
+    """Of a distribution: systemd's version; of WATCHED what its files set.
+
+    Limits that are no comments; fstab's swap line; the swap that is on; its unit.
+    """
 
     systemd: int
     sysctl: dict[str, str]
@@ -50,17 +83,53 @@ RHEL_SWAP = ("/dev/dm-1", "partition")
 UUID = "/dev/disk/by-uuid/0a3407de-014b-458b-b5c1-848e92a327a3"
 PID_MAX = {"kernel.pid_max": "4194304"}
 KNOWN = {
-    "rhel-7": Known(219, {"kernel.sysrq": "16", "net.ipv4.conf.all.rp_filter": "1"}, (11, "/dev/mapper/rhel-swap"), RHEL_SWAP,
-                    "dev-mapper-rhel\\x2dswap.swap", (("*", "soft", "nproc", 4096), ("root", "soft", "nproc", -1)), None, ()),
-    "rhel-8": Known(239, {**PID_MAX, "kernel.sysrq": "16", "net.ipv4.conf.all.rp_filter": "1"}, (11, "/dev/mapper/rhel-swap"), RHEL_SWAP,
-                    "dev-mapper-rhel\\x2dswap.swap", extra=()),
-    "rhel-9": Known(252, {**PID_MAX, "kernel.sysrq": "16"}, (8, UUID), ("/dev/vda3", "partition"), swap_files.unit_name(UUID), extra=()),
-    "ubuntu-20.04": Known(245, {**PID_MAX, "kernel.sysrq": "176", "net.ipv4.conf.all.rp_filter": "2"}, (10, "/swapfile"), ("/swapfile", "file"),
-                          "swapfile.swap"),
-    "ubuntu-22.04": Known(249, {**PID_MAX, "kernel.sysrq": "176", "net.ipv4.conf.all.rp_filter": "2"}, (12, "/swap.img"), ("/swap.img", "file"),
-                          "swap.img.swap"),
-    "ubuntu-24.04": Known(255, {**PID_MAX, "kernel.sysrq": "176", "net.ipv4.conf.all.rp_filter": "2"}, (11, "/swap.img"), ("/swap.img", "file"),
-                          "swap.img.swap"),
+    "rhel-7": Known(
+        219,
+        {"kernel.sysrq": "16", "net.ipv4.conf.all.rp_filter": "1"},
+        (11, "/dev/mapper/rhel-swap"),
+        RHEL_SWAP,
+        "dev-mapper-rhel\\x2dswap.swap",
+        (("*", "soft", "nproc", 4096), ("root", "soft", "nproc", -1)),
+        None,
+        (),
+    ),
+    "rhel-8": Known(
+        239,
+        {**PID_MAX, "kernel.sysrq": "16", "net.ipv4.conf.all.rp_filter": "1"},
+        (11, "/dev/mapper/rhel-swap"),
+        RHEL_SWAP,
+        "dev-mapper-rhel\\x2dswap.swap",
+        extra=(),
+    ),
+    "rhel-9": Known(
+        252,
+        {**PID_MAX, "kernel.sysrq": "16"},
+        (8, UUID),
+        ("/dev/vda3", "partition"),
+        swap_files.unit_name(UUID),
+        extra=(),
+    ),
+    "ubuntu-20.04": Known(
+        245,
+        {**PID_MAX, "kernel.sysrq": "176", "net.ipv4.conf.all.rp_filter": "2"},
+        (10, "/swapfile"),
+        ("/swapfile", "file"),
+        "swapfile.swap",
+    ),
+    "ubuntu-22.04": Known(
+        249,
+        {**PID_MAX, "kernel.sysrq": "176", "net.ipv4.conf.all.rp_filter": "2"},
+        (12, "/swap.img"),
+        ("/swap.img", "file"),
+        "swap.img.swap",
+    ),
+    "ubuntu-24.04": Known(
+        255,
+        {**PID_MAX, "kernel.sysrq": "176", "net.ipv4.conf.all.rp_filter": "2"},
+        (11, "/swap.img"),
+        ("/swap.img", "file"),
+        "swap.img.swap",
+    ),
 }
 
 
@@ -69,8 +138,15 @@ class Machine:
 
     def __init__(self, name: str, root: Path) -> None:
         self.known, self.folder, self.root = KNOWN[name], FIXTURES / name, root
-        parts = re.split(r"^==> (.+) <==\n", (self.folder / "files.txt").read_text(encoding="utf-8"), flags=re.MULTILINE)
-        for path, text in sorted(zip(parts[1::2], parts[2::2]), key=lambda one: not one[0].startswith("/usr/")):  # /lib leads there
+        parts = re.split(
+            r"^==> (.+) <==\n",
+            (self.folder / "files.txt").read_text(encoding="utf-8"),
+            flags=re.MULTILINE,
+        )
+        # /lib leads there
+        for path, text in sorted(
+            zip(parts[1::2], parts[2::2]), key=lambda one: not one[0].startswith("/usr/")
+        ):
             where = root / path[1:]
             where.parent.mkdir(parents=True, exist_ok=True)
             if text.startswith("-> "):
@@ -93,13 +169,24 @@ class Machine:
     def conf(self, folders: tuple[str, ...], single: str) -> list[dict[str, Any]]:
         paths, unlisted = limits.conf_files([str(self.root / folder[1:]) for folder in folders])
         assert unlisted == []
-        return [self.record(path[len(str(self.root)):]) for path in (*paths, str(self.root / single[1:]))]
+        return [
+            self.record(path[len(str(self.root)) :])
+            for path in (*paths, str(self.root / single[1:]))
+        ]
 
     def swap(self) -> dict[str, Any]:
         links = {"/dev/mapper/rhel-swap": "/dev/dm-1", UUID: "/dev/vda3"}
-        return {"swaps": self.text("swaps.txt"), "fstab": self.record("/etc/fstab"), "units": swap.units(self.blocks("systemctl-swap.txt"), str(self.root)),
-                "cmdline": "-", "links": links, "own": [], "container": False, "systemd": self.known.systemd if self.known.systemd > 230 else None,
-                "files": CLEAN}
+        return {
+            "swaps": self.text("swaps.txt"),
+            "fstab": self.record("/etc/fstab"),
+            "units": swap.units(self.blocks("systemctl-swap.txt"), str(self.root)),
+            "cmdline": "-",
+            "links": links,
+            "own": [],
+            "container": False,
+            "systemd": self.known.systemd if self.known.systemd > 230 else None,
+            "files": CLEAN,
+        }
 
 
 @pytest.fixture(params=sorted(KNOWN))
@@ -112,20 +199,31 @@ def test_every_folder_is_known():
 
 
 def test_kernel_settings(machine, monkeypatch):
-    monkeypatch.setattr(limits, "SYSCTL", tuple(str(machine.root / folder[1:]) for folder in limits.SYSCTL))
-    folders = tuple(folder[len(str(machine.root)):] for folder in limits._folders())
+    monkeypatch.setattr(
+        limits, "SYSCTL", tuple(str(machine.root / folder[1:]) for folder in limits.SYSCTL)
+    )
+    folders = tuple(folder[len(str(machine.root)) :] for folder in limits._folders())
     assert "/lib/sysctl.d" not in folders  # a link to /usr/lib
     records = machine.conf(folders, "/etc/sysctl.conf")
     (link,) = [one for one in records if one["kind"] == "symlink"]
-    assert (link["path"], link["link"]) == ("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf") and sysctl_files.unreadable(records) == []
+    assert (link["path"], link["link"]) == (
+        "/etc/sysctl.d/99-sysctl.conf",
+        "../sysctl.conf",
+    )
+    assert sysctl_files.unreadable(records) == []
     for read in (sysctl_files.at_boot, sysctl_files.by_hand):
-        assert {key: one.value for key, one in read(records, WATCHED).items()} == machine.known.sysctl
+        assert {
+            key: one.value for key, one in read(records, WATCHED).items()
+        } == machine.known.sysctl
 
 
 def test_limits_of_logins(machine):
     records = machine.conf(("/etc/security/limits.d",), "/etc/security/limits.conf")
     found = limits_conf.entries(records)
-    assert tuple((one.domain, one.kind, one.item, one.number) for one in found) == machine.known.limits and {one.path for one in found} <= {NPROC}
+    assert (
+        tuple((one.domain, one.kind, one.item, one.number) for one in found) == machine.known.limits
+    )
+    assert {one.path for one in found} <= {NPROC}
     assert limits_conf.unreadable(records) == []
 
 
@@ -133,32 +231,69 @@ def test_swap_and_where_it_comes_from(machine):
     known, seen = machine.known, machine.swap()
     number, device = known.line
     lines, odd, problem = swap_files.fstab(seen["fstab"])
-    assert [(one.line, one.device) for one in lines] == [known.line] and not odd and problem is None
+    assert [(one.line, one.device) for one in lines] == [known.line]
+    assert not odd
+    assert problem is None
     assert known.unit in Seen(seen).by_name
     (running,) = swap_sources.running(seen)
     assert (running.active.path, running.active.kind, running.active.used_kib) == (*known.on, 0)
-    assert (running.source.origin, running.source.unit, running.source.place) == ("fstab", known.unit, f"/etc/fstab:{number}")
+    assert (running.source.origin, running.source.unit, running.source.place) == (
+        "fstab",
+        known.unit,
+        f"/etc/fstab:{number}",
+    )
     later = swap_sources.after_boot(seen)
     (source,) = later.sources
-    assert (source.origin, source.device, source.unit, source.on) == ("fstab", device, known.unit, True) and later.unknown == ()
-    assert [(undo.kind, undo.target) for undo in source.undo] == [("comment", f"/etc/fstab:{number}")]
-    found = swap_plan.sources(NodeSwap(seen, [running], later, Wanted(True, False, "NoSwap"), False))
+    assert (source.origin, source.device, source.unit, source.on) == (
+        "fstab",
+        device,
+        known.unit,
+        True,
+    )
+    assert later.unknown == ()
+    assert [(undo.kind, undo.target) for undo in source.undo] == [
+        ("comment", f"/etc/fstab:{number}")
+    ]
+    found = swap_plan.sources(
+        NodeSwap(seen, [running], later, Wanted(True, False, "NoSwap"), False)
+    )
     partition = known.on[1] == "partition"
-    assert (found.lines, found.hand) == ({number}, []) and set(found.empty) == ({"/etc/systemd/system/swap.target"} if partition else set())
+    assert (found.lines, found.hand) == ({number}, [])
+    assert set(found.empty) == ({"/etc/systemd/system/swap.target"} if partition else set())
 
 
 def test_the_kubelets_unit_while_it_is_down(machine):
-    """All of them were disabled and stopped: nothing but systemd and files tells with what such a kubelet would start."""
+    """All of them were disabled and stopped.
+
+    Nothing but systemd and files tells with what such a kubelet would start.
+    """
     blocks = machine.blocks("systemctl-kubelet.txt")
-    assert set(blocks) == {"kubelet.service", "k3s.service"} and unit.unit(blocks["k3s.service"]) is None
+    assert set(blocks) == {"kubelet.service", "k3s.service"}
+    assert unit.unit(blocks["k3s.service"]) is None
     block = blocks["kubelet.service"]
     found = unit.unit(block)
-    assert (found["main_pid"], found["n_restarts"], found["exec_main_status"], found["need_daemon_reload"]) == (0, machine.known.restarts, 0, False)
+    assert (
+        found["main_pid"],
+        found["n_restarts"],
+        found["exec_main_status"],
+        found["need_daemon_reload"],
+    ) == (0, machine.known.restarts, 0, False)
     one = kubelet_unit.unit(found)
-    assert (kubelet_unit.state(one).kind, kubelet_unit.at_boot(one).answer, one.family) == ("stopped", "no", "kubelet")
+    assert (kubelet_unit.state(one).kind, kubelet_unit.at_boot(one).answer, one.family) == (
+        "stopped",
+        "no",
+        "kubelet",
+    )
     for path in (found["fragment_path"], *found["drop_in_paths"], *unit.environment_paths(block)):
         assert os.path.isfile(machine.root / path[1:])
-    assert len(found["drop_in_paths"]) == 1 and len(unit.environment_paths(block)) == 2
+    assert len(found["drop_in_paths"]) == 1
+    assert len(unit.environment_paths(block)) == 2
     assert unit.command_line(block, machine.read) == [
-        "/usr/bin/kubelet", "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf", "--kubeconfig=/etc/kubernetes/kubelet.conf",
-        "--config=/var/lib/kubelet/config.yaml", "--network-plugin=cni", "--pod-infra-container-image=k8s.gcr.io/pause:3.2", *machine.known.extra]
+        "/usr/bin/kubelet",
+        "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf",
+        "--kubeconfig=/etc/kubernetes/kubelet.conf",
+        "--config=/var/lib/kubelet/config.yaml",
+        "--network-plugin=cni",
+        "--pod-infra-container-image=k8s.gcr.io/pause:3.2",
+        *machine.known.extra,
+    ]

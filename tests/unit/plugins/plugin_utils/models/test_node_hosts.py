@@ -10,9 +10,19 @@ import copy
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import installer
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence, sources as evidence_sources
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    document as evidence,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    sources as evidence_sources,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model, node_hosts
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    node_hosts,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    result as model,
+)
 from tests.unit.plugins.plugin_utils.faults.test_recorded import FOLDER
 
 
@@ -52,7 +62,8 @@ def bare(world, host="x1", **more):
 def test_a_worker_that_no_host_of_the_run_is(world):
     del world.documents["w1"]
     result = world.judge()
-    assert found(result, "KM904") == ["w1"] and found(result, "KM112") == []
+    assert found(result, "KM904") == ["w1"]
+    assert found(result, "KM112") == []
     assert covered(result) == model.Coverage(
         covered(result).cluster, 4, 3, (("w1", node_hosts.NO_HOST),)
     )
@@ -61,13 +72,15 @@ def test_a_worker_that_no_host_of_the_run_is(world):
 def test_a_master_is_told_by_the_other_fault(world):
     del world.documents["m3"]
     result = world.judge()
-    assert found(result, "KM112") == ["m3"] and found(result, "KM904") == []
+    assert found(result, "KM112") == ["m3"]
+    assert found(result, "KM904") == []
     assert covered(result).left == (("m3", node_hosts.NO_HOST),)
 
 
 def test_every_node_audited(world):
     result = world.judge()
-    assert verdict(result, "KM904") == "clear" and (
+    assert verdict(result, "KM904") == "clear"
+    assert (
         covered(result).nodes,
         covered(result).audited,
         covered(result).left,
@@ -78,7 +91,8 @@ def test_an_address_is_as_good_as_a_name(world):
     node = world.data("api", "nodes")["items"][-1]
     node.update(name="ip-10-0-0-100", addresses=[{"type": "InternalIP", "address": "10.0.0.100"}])
     result = world.judge()
-    assert verdict(result, "KM904") == "clear" and covered(result).audited == 4
+    assert verdict(result, "KM904") == "clear"
+    assert covered(result).audited == 4
 
 
 @pytest.mark.parametrize("status", ["unreachable", "error", "not_asked"])
@@ -86,7 +100,8 @@ def test_a_silent_host_of_another_name_may_be_it(world, status):
     world.documents["worker"] = {**world.documents.pop("w1"), "host": "worker"}
     world.silence("worker", status)
     result = world.judge()
-    assert found(result, "KM904") == [] and verdict(result, "KM904") in ("unknown", None)
+    assert found(result, "KM904") == []
+    assert verdict(result, "KM904") in ("unknown", None)
     assert ("worker", node_hosts.LIMIT if status == "not_asked" else status) in covered(result).left
 
 
@@ -102,7 +117,8 @@ def test_more_nodes_than_silent_hosts_are_told_all(world):
 def test_a_host_left_out_by_limit_is_named_so(world):
     world.silence("w1", "not_asked")
     result = world.judge()
-    assert covered(result).left == (("w1", node_hosts.LIMIT),) and found(result, "KM904") == []
+    assert covered(result).left == (("w1", node_hosts.LIMIT),)
+    assert found(result, "KM904") == []
 
 
 def test_a_host_left_out_by_kubemend_hosts_is_named_so(world):
@@ -114,7 +130,8 @@ def test_a_host_left_out_by_kubemend_hosts_is_named_so(world):
 def test_an_api_that_did_not_answer(world):
     world.api.update(status="error", reason="connection refused", collectors={})
     result = world.judge()
-    assert verdict(result, "KM904") == "unknown" and (
+    assert verdict(result, "KM904") == "unknown"
+    assert (
         covered(result).nodes,
         covered(result).audited,
     ) == (None, 4)
@@ -151,7 +168,8 @@ def test_a_recorded_cluster_without_the_host_at_fault_names_it():
         if path.name != "w1.json"
     ]
     result = judge.judge(evidence_sources.stream(paths), deep=True)
-    assert found(result, "KM904") == ["w1"] and ("w1", node_hosts.NO_HOST) in covered(result).left
+    assert found(result, "KM904") == ["w1"]
+    assert ("w1", node_hosts.NO_HOST) in covered(result).left
 
 
 # Machines that are no node.
@@ -163,9 +181,8 @@ def test_a_machine_that_is_no_node_gets_one_verdict(world):
     assert [(item.code, item.verdict) for item in result.verdicts if item.host == "x1"] == [
         ("KM905", "present")
     ]
-    assert [item.code for item in result.findings] == ["KM905"] and all(
-        lack.host != "x1" for item in result.verdicts for lack in item.missing
-    )
+    assert [item.code for item in result.findings] == ["KM905"]
+    assert all(lack.host != "x1" for item in result.verdicts for lack in item.missing)
 
 
 def test_alone_it_is_all_that_is_said(world):
@@ -217,7 +234,8 @@ def test_a_broken_node_is_a_node(world, trace):
     assert trace in (*installer.TRACES, installer.PROCESS)
     collectors["installer"]["data"]["traces"] = [trace]
     result = world.judge()
-    assert found(result, "KM905") == [] and any(item.host == "x1" for item in result.verdicts)
+    assert found(result, "KM905") == []
+    assert any(item.host == "x1" for item in result.verdicts)
 
 
 def test_a_host_with_a_unit_or_that_the_api_or_etcd_names_is_a_node(world):
@@ -231,13 +249,15 @@ def test_a_host_with_a_unit_or_that_the_api_or_etcd_names_is_a_node(world):
     assert found(world.judge(), "KM905") == []
     bare(world)
     world.data("api", "nodes")["items"][-1]["name"] = "x1"
-    assert found(world.judge(), "KM905") == [] and verdict(world.judge(), "KM905", "x1") == "clear"
+    assert found(world.judge(), "KM905") == []
+    assert verdict(world.judge(), "KM905", "x1") == "clear"
 
 
 def test_evidence_that_does_not_say_makes_no_stranger(world):
     collectors = bare(world)
     del collectors["installer"]["data"]["traces"]  # as an older release has it
-    assert found(world.judge(), "KM905") == [] and verdict(world.judge(), "KM905", "x1") is None
+    assert found(world.judge(), "KM905") == []
+    assert verdict(world.judge(), "KM905", "x1") is None
     collectors["installer"] = {"status": "timeout", "error": "5 s", "data": None}
     assert verdict(world.judge(), "KM905", "x1") == "unknown"
 
@@ -273,7 +293,8 @@ def test_a_host_of_which_everything_was_judged(world):
 def test_what_is_not_chosen_unknown_or_of_a_slice_is_not_judged(world):
     whole = world.judge()
     some = world.judge(faults=frozenset(["KM101", "KM501"]))
-    assert set(judged(some).values()) == {2} and some.faults == whole.faults
+    assert set(judged(some).values()) == {2}
+    assert some.faults == whole.faults
     assert max(judged(world.judge(part=True)).values()) < min(judged(whole).values())
     before = judged(whole)
     world.documents["w1"]["collectors"]["kubelet"] = {
@@ -289,4 +310,5 @@ def test_evidence_without_a_collector_lowers_the_count_of_its_host_alone(world):
     before = judged(world.judge())
     del world.documents["w1"]["collectors"]["swap"]
     after = judged(world.judge())
-    assert after["w1"] < before["w1"] and after["m1"] == before["m1"]
+    assert after["w1"] < before["w1"]
+    assert after["m1"] == before["m1"]

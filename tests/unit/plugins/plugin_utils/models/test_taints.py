@@ -9,10 +9,22 @@ import itertools
 from typing import Any
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taint_catalogue import OWNED
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taints import EFFECTS, Taint, Told, Verdict, explained, keeps_away, told, tolerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taint_catalogue import (
+    OWNED,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.taints import (
+    EFFECTS,
+    Taint,
+    Told,
+    Verdict,
+    explained,
+    keeps_away,
+    told,
+    tolerated,
+)
 
 NODE = "node.kubernetes.io/"
 
@@ -22,26 +34,50 @@ def taint(key: Any, effect: str = "NoSchedule", **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
-@pytest.mark.parametrize("key", ["not-ready", "unreachable", "memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "not-ready",
+        "unreachable",
+        "memory-pressure",
+        "disk-pressure",
+        "pid-pressure",
+        "network-unavailable",
+    ],
+)
 def test_taints_of_the_lifecycle_controller(key, effect):
-    """NoSchedule of all, NoExecute of two; somebody else's taint that bears such a key is not removed by it."""
-    mine = effect == "NoSchedule" or effect == "NoExecute" and key in ("not-ready", "unreachable")
+    """NoSchedule of all, NoExecute of two.
+
+    Somebody else's taint that bears such a key is not removed by it.
+    """
+    mine = effect == "NoSchedule" or (effect == "NoExecute" and key in ("not-ready", "unreachable"))
     found = explained(taint(NODE + key, effect))
-    assert found.owner.kind == ("lifecycle" if mine else "user") and ("5 s" in found.owner.never) is mine and not found.owner.fence
+    assert found.owner.kind == ("lifecycle" if mine else "user")
+    assert ("5 s" in found.owner.never) is mine
+    assert not found.owner.fence
 
 
-@pytest.mark.parametrize(("one", "kind", "fence"), [
-    (taint(NODE + "unschedulable"), "administrator", True), (taint(NODE + "unschedulable", "NoExecute"), "user", False),
-    (taint(NODE + "out-of-service", "NoExecute", value="nodeshutdown"), "administrator", True),
-    (taint("node.cloudprovider.kubernetes.io/uninitialized", value="true"), "cloud", False),
-    (taint("node.cloudprovider.kubernetes.io/shutdown"), "cloud", True),
-    (taint("node-role.kubernetes.io/master"), "kubeadm", False), (taint("node-role.kubernetes.io/control-plane", "PreferNoSchedule"), "kubeadm", False),
-    (taint("ToBeDeletedByClusterAutoscaler", value="1700000000"), "autoscaler", True), (taint("ToBeDeletedByClusterAutoscaler", "NoExecute"), "user", False),
-    (taint("DeletionCandidateOfClusterAutoscaler", "PreferNoSchedule"), "autoscaler", True),
-    (taint("karpenter.sh/unregistered", "NoExecute"), "autoscaler", False),
-    (taint("startup-taint.cluster-autoscaler.kubernetes.io/net"), "administrator", False), (taint(NODE + "out-of-disk"), "unknown", False),
-    (taint("x.k8s.io/y"), "unknown", False), (taint("notkubernetes.io/y"), "user", False), (taint("caf", "NoExecute", value="log"), "user", False),
-])
+@pytest.mark.parametrize(
+    ("one", "kind", "fence"),
+    [
+        (taint(NODE + "unschedulable"), "administrator", True),
+        (taint(NODE + "unschedulable", "NoExecute"), "user", False),
+        (taint(NODE + "out-of-service", "NoExecute", value="nodeshutdown"), "administrator", True),
+        (taint("node.cloudprovider.kubernetes.io/uninitialized", value="true"), "cloud", False),
+        (taint("node.cloudprovider.kubernetes.io/shutdown"), "cloud", True),
+        (taint("node-role.kubernetes.io/master"), "kubeadm", False),
+        (taint("node-role.kubernetes.io/control-plane", "PreferNoSchedule"), "kubeadm", False),
+        (taint("ToBeDeletedByClusterAutoscaler", value="1700000000"), "autoscaler", True),
+        (taint("ToBeDeletedByClusterAutoscaler", "NoExecute"), "user", False),
+        (taint("DeletionCandidateOfClusterAutoscaler", "PreferNoSchedule"), "autoscaler", True),
+        (taint("karpenter.sh/unregistered", "NoExecute"), "autoscaler", False),
+        (taint("startup-taint.cluster-autoscaler.kubernetes.io/net"), "administrator", False),
+        (taint(NODE + "out-of-disk"), "unknown", False),
+        (taint("x.k8s.io/y"), "unknown", False),
+        (taint("notkubernetes.io/y"), "user", False),
+        (taint("caf", "NoExecute", value="log"), "user", False),
+    ],
+)
 def test_owners(one, kind, fence):
     found = explained(one)
     assert (found.owner.kind, found.owner.fence) == (kind, fence)
@@ -50,12 +86,19 @@ def test_owners(one, kind, fence):
 
 def test_a_key_without_an_effect_is_its_owners():
     """As a scheduler's message names it."""
-    assert explained(Taint(NODE + "unreachable")).owner.kind == "lifecycle" and explained(Taint("caf")).owner.kind == "user"
+    assert explained(Taint(NODE + "unreachable")).owner.kind == "lifecycle"
+    assert explained(Taint("caf")).owner.kind == "user"
 
 
-@pytest.mark.parametrize("doubtful", [{"key": "caf", "operator": "Gt"}, {"key": "caf", "effect": 5}, {"key": 5}, "caf"])
+@pytest.mark.parametrize(
+    "doubtful", [{"key": "caf", "operator": "Gt"}, {"key": "caf", "effect": 5}, {"key": 5}, "caf"]
+)
 def test_a_toleration_that_nobody_can_read_leaves_doubt(doubtful):
-    assert tolerated(taint("caf"), [doubtful, {"key": "other"}]) == tolerated(taint("caf"), [{"key": "other"}, doubtful]) == Verdict(None)
+    assert (
+        tolerated(taint("caf"), [doubtful, {"key": "other"}])
+        == tolerated(taint("caf"), [{"key": "other"}, doubtful])
+        == Verdict(None)
+    )
 
 
 def test_the_users_own_taint_is_never_ours_to_remove():
@@ -63,81 +106,196 @@ def test_the_users_own_taint_is_never_ours_to_remove():
     assert "any repair" in explained(taint("caf", "NoExecute", value="log")).owner.never
 
 
-@pytest.mark.parametrize("thing", [None, "a", [], {}, {"key": "a"}, taint("a", "Sometimes"), taint(""), taint("a", value=5), taint(5)])
+@pytest.mark.parametrize(
+    "thing",
+    [
+        None,
+        "a",
+        [],
+        {},
+        {"key": "a"},
+        taint("a", "Sometimes"),
+        taint(""),
+        taint("a", value=5),
+        taint(5),
+    ],
+)
 def test_what_is_no_taint(thing):
-    assert explained(thing) is None and tolerated(thing, []) == Verdict(None)
+    assert explained(thing) is None
+    assert tolerated(thing, []) == Verdict(None)
 
 
 def test_the_catalogue_names_each_taint_once():
     pairs = [(key, effect) for key, effects, _owner in OWNED for effect in effects]
-    assert len(pairs) == len(set(pairs)) and all(set(effects) <= set(EFFECTS) for _key, effects, _owner in OWNED)
+    assert len(pairs) == len(set(pairs))
+    assert all(set(effects) <= set(EFFECTS) for _key, effects, _owner in OWNED)
 
 
 CORDON = Taint(NODE + "unschedulable", "", "NoSchedule")
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    ("0/4 nodes are available: 1 Insufficient cpu, 3 node(s) had taints that the pod didn't tolerate.", [Told("taints", 3)]),  # up to 1.17
-    ("0/6 nodes are available: 1 node(s) had taint {node-role.kubernetes.io/master: }, that the pod didn't tolerate, 5 Insufficient memory.",
-     [Told("taint", 1, Taint("node-role.kubernetes.io/master"))]),  # 1.18 to 1.23
-    ("0/3 nodes are available: 1 node(s) had untolerated taint {caf: log}, 2 node(s) had untolerated taint {node.kubernetes.io/unreachable: }. preemption: "
-     "0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
-     [Told("taint", 1, Taint("caf", "log")), Told("taint", 2, Taint(NODE + "unreachable"))]),  # 1.24 to 1.34
-    ("0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, "
-     "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.", [Told("taints", 1)]),  # 1.35
-    ("0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) had untolerated taint(s).", [Told("cordon", 1, CORDON), Told("taints", 1)]),
-    ("0/2 nodes are available: 1 node(s) were not ready, 1 node(s) had disk pressure, 1 node(s) had unknown conditions.",  # up to 1.17
-     [Told("condition", 1, Taint(NODE + "not-ready")), Told("condition", 1, Taint(NODE + "disk-pressure")), Told("condition", 1)]),
-    ("node(s) had taint {a/b: c-d_e.f}, that the pod didn't tolerate", [Told("taint", None, Taint("a/b", "c-d_e.f"))]),
-    ("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}. preemption: 1 node(s) had untolerated taint {c: d}",
-     [Told("taint", 1, Taint("a", "b"))]),
-    ("0/1 nodes are available: 1 Insufficient cpu.", []), ("", []), (None, []), (5, []), ("1 node(s) had taint {a b: c}", []),
-    ("1 node(s) had taint {a: b", []),
-    ("99999999999 node(s) were unschedulable", [Told("cordon", None, CORDON)]),
-])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # up to 1.17
+        (
+            (
+                "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) had taints that the pod"
+                " didn't tolerate."
+            ),
+            [Told("taints", 3)],
+        ),
+        (
+            (
+                "0/6 nodes are available: 1 node(s) had taint {node-role.kubernetes.io/master: },"
+                " that the pod didn't tolerate, 5 Insufficient memory."
+            ),
+            [Told("taint", 1, Taint("node-role.kubernetes.io/master"))],
+        ),  # 1.18 to 1.23
+        (
+            (
+                "0/3 nodes are available: 1 node(s) had untolerated taint {caf: log}, 2 node(s) had"
+                " untolerated taint {node.kubernetes.io/unreachable: }. preemption: 0/3 nodes are"
+                " available: 3 Preemption is not helpful for scheduling."
+            ),
+            # 1.24 to 1.34
+            [Told("taint", 1, Taint("caf", "log")), Told("taint", 2, Taint(NODE + "unreachable"))],
+        ),
+        (
+            "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 node(s) didn't match"
+            " Pod's node affinity/selector. no new claims to deallocate, "
+            # 1.35
+            "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+            [Told("taints", 1)],
+        ),
+        (
+            (
+                "0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) had untolerated"
+                " taint(s)."
+            ),
+            [Told("cordon", 1, CORDON), Told("taints", 1)],
+        ),
+        # up to 1.17
+        (
+            (
+                "0/2 nodes are available: 1 node(s) were not ready, 1 node(s) had disk pressure, 1"
+                " node(s) had unknown conditions."
+            ),
+            [
+                Told("condition", 1, Taint(NODE + "not-ready")),
+                Told("condition", 1, Taint(NODE + "disk-pressure")),
+                Told("condition", 1),
+            ],
+        ),
+        (
+            "node(s) had taint {a/b: c-d_e.f}, that the pod didn't tolerate",
+            [Told("taint", None, Taint("a/b", "c-d_e.f"))],
+        ),
+        (
+            (
+                "0/1 nodes are available: 1 node(s) had untolerated taint {a: b}. preemption: 1"
+                " node(s) had untolerated taint {c: d}"
+            ),
+            [Told("taint", 1, Taint("a", "b"))],
+        ),
+        ("0/1 nodes are available: 1 Insufficient cpu.", []),
+        ("", []),
+        (None, []),
+        (5, []),
+        ("1 node(s) had taint {a b: c}", []),
+        ("1 node(s) had taint {a: b", []),
+        ("99999999999 node(s) were unschedulable", [Told("cordon", None, CORDON)]),
+    ],
+)
 def test_what_schedulers_say(text, found):
     assert list(told(text)) == found
 
 
-@pytest.mark.parametrize(("toleration", "fits"), [
-    ({"key": "caf", "operator": "Equal", "value": "log", "effect": "NoExecute"}, True), ({"key": "caf", "value": "log"}, True),
-    ({"key": "caf", "operator": "", "value": "log"}, True), ({"key": "caf"}, False), ({"key": "caf", "value": "LOG"}, False),
-    ({"key": "caf", "operator": "Exists"}, True), ({"key": "caf", "operator": "Exists", "value": "other"}, True), ({"operator": "Exists"}, True),
-    ({"operator": "Exists", "effect": "NoExecute"}, True), ({"operator": "Exists", "effect": "NoSchedule"}, False), ({"value": "log"}, True), ({}, False),
-    ({"key": "caf", "operator": "Exists", "effect": ""}, True), ({"key": "ca", "operator": "Exists"}, False), ({"key": None, "operator": "Exists"}, True),
-    ({"key": "caf", "operator": "Gt", "value": "5"}, None), ({"key": "caf", "operator": "Lt", "value": "5"}, None), ({"key": "other", "operator": "Gt"}, False),
-    ({"operator": "Gt", "effect": "NoSchedule"}, False), ({"key": "caf", "operator": "exists"}, None), ({"key": 5}, None), (None, None), ("caf", None),
-])
+@pytest.mark.parametrize(
+    ("toleration", "fits"),
+    [
+        ({"key": "caf", "operator": "Equal", "value": "log", "effect": "NoExecute"}, True),
+        ({"key": "caf", "value": "log"}, True),
+        ({"key": "caf", "operator": "", "value": "log"}, True),
+        ({"key": "caf"}, False),
+        ({"key": "caf", "value": "LOG"}, False),
+        ({"key": "caf", "operator": "Exists"}, True),
+        ({"key": "caf", "operator": "Exists", "value": "other"}, True),
+        ({"operator": "Exists"}, True),
+        ({"operator": "Exists", "effect": "NoExecute"}, True),
+        ({"operator": "Exists", "effect": "NoSchedule"}, False),
+        ({"value": "log"}, True),
+        ({}, False),
+        ({"key": "caf", "operator": "Exists", "effect": ""}, True),
+        ({"key": "ca", "operator": "Exists"}, False),
+        ({"key": None, "operator": "Exists"}, True),
+        ({"key": "caf", "operator": "Gt", "value": "5"}, None),
+        ({"key": "caf", "operator": "Lt", "value": "5"}, None),
+        ({"key": "other", "operator": "Gt"}, False),
+        ({"operator": "Gt", "effect": "NoSchedule"}, False),
+        ({"key": "caf", "operator": "exists"}, None),
+        ({"key": 5}, None),
+        (None, None),
+        ("caf", None),
+    ],
+)
 def test_one_toleration(toleration, fits):
     assert tolerated(taint("caf", "NoExecute", value="log"), [toleration]).tolerated is fits
 
 
-@pytest.mark.parametrize(("tolerations", "verdict"), [
-    (None, Verdict(False, False, 0)), ([], Verdict(False, False, 0)), ([{"operator": "Exists"}], Verdict(True, True, None, 0)),
-    ([{"operator": "Exists", "tolerationSeconds": 300}], Verdict(True, False, 300, 0)),
-    ([{"operator": "Exists", "tolerationSeconds": 0}], Verdict(True, False, 0, 0)),
-    ([{"operator": "Exists", "tolerationSeconds": -5}], Verdict(True, False, 0, 0)),
-    ([{"operator": "Exists", "tolerationSeconds": "5"}], Verdict(True, None, None, 0)),
-    ([{"key": "x"}, {"operator": "Exists", "tolerationSeconds": 5}, {"operator": "Exists"}], Verdict(True, False, 5, 1)),
-    ([{"operator": "Gt"}, {"operator": "Exists", "tolerationSeconds": 5}], Verdict(True, None, None, 1)), ([{"operator": "Gt"}], Verdict(None)),
-    ("Exists", Verdict(None)), ({"operator": "Exists"}, Verdict(None)), ([{"operator": "Exists"}] * 2000, Verdict(None)),
-])
+@pytest.mark.parametrize(
+    ("tolerations", "verdict"),
+    [
+        (None, Verdict(False, False, 0)),
+        ([], Verdict(False, False, 0)),
+        ([{"operator": "Exists"}], Verdict(True, True, None, 0)),
+        ([{"operator": "Exists", "tolerationSeconds": 300}], Verdict(True, False, 300, 0)),
+        ([{"operator": "Exists", "tolerationSeconds": 0}], Verdict(True, False, 0, 0)),
+        ([{"operator": "Exists", "tolerationSeconds": -5}], Verdict(True, False, 0, 0)),
+        ([{"operator": "Exists", "tolerationSeconds": "5"}], Verdict(True, None, None, 0)),
+        (
+            [{"key": "x"}, {"operator": "Exists", "tolerationSeconds": 5}, {"operator": "Exists"}],
+            Verdict(True, False, 5, 1),
+        ),
+        (
+            [{"operator": "Gt"}, {"operator": "Exists", "tolerationSeconds": 5}],
+            Verdict(True, None, None, 1),
+        ),
+        ([{"operator": "Gt"}], Verdict(None)),
+        ("Exists", Verdict(None)),
+        ({"operator": "Exists"}, Verdict(None)),
+        ([{"operator": "Exists"}] * 2000, Verdict(None)),
+    ],
+)
 def test_how_long_a_pod_may_stay(tolerations, verdict):
     assert tolerated(taint(NODE + "unreachable", "NoExecute"), tolerations) == verdict
 
 
 def test_only_no_execute_makes_anybody_leave():
     for effect in ("NoSchedule", "PreferNoSchedule"):
-        assert tolerated(taint("a", effect), [{"operator": "Exists", "tolerationSeconds": 5}]) == Verdict(True, True, None, 0)
+        assert tolerated(
+            taint("a", effect), [{"operator": "Exists", "tolerationSeconds": 5}]
+        ) == Verdict(True, True, None, 0)
         assert tolerated(taint("a", effect), []) == Verdict(False, True)
-        assert tolerated(taint("a", effect), [{"operator": "Lt"}, {"operator": "Exists"}]) == Verdict(True, True, None, 1)
+        assert tolerated(
+            taint("a", effect), [{"operator": "Lt"}, {"operator": "Exists"}]
+        ) == Verdict(True, True, None, 1)
 
 
 def test_what_keeps_a_pod_away():
-    taints = [taint("a"), taint("b", "NoExecute"), taint("c", "PreferNoSchedule"), taint("d"), taint(5)]
-    off, doubtful = keeps_away(taints, [{"key": "a", "operator": "Exists"}, {"key": "d", "operator": "Gt", "value": "1"}])
+    taints = [
+        taint("a"),
+        taint("b", "NoExecute"),
+        taint("c", "PreferNoSchedule"),
+        taint("d"),
+        taint(5),
+    ]
+    off, doubtful = keeps_away(
+        taints, [{"key": "a", "operator": "Exists"}, {"key": "d", "operator": "Gt", "value": "1"}]
+    )
     assert ([one.key for one in off], [one.key for one in doubtful]) == (["b"], ["d", ""])
-    assert keeps_away(None, None) == ([], []) and keeps_away(taints, 5)[0] == []
+    assert keeps_away(None, None) == ([], [])
+    assert keeps_away(taints, 5)[0] == []
     assert keeps_away("a", None) == keeps_away([taint("a")] * 2000, None) == ([], [Taint("")])
 
 
@@ -146,15 +304,37 @@ KEYS, VALUES, OPERATORS = ("", "a", "b"), ("", "x", "y"), ("", "Equal", "Exists"
 
 def test_every_pair_as_the_scheduler_has_it():
     """A second, flat statement of the rule over all small cases."""
-    for key, value, effect, tkey, tvalue, teffect, operator in itertools.product(KEYS[1:], VALUES, EFFECTS, KEYS, VALUES, ("", *EFFECTS), OPERATORS):
-        expected = teffect in ("", effect) and tkey in ("", key) and (operator == "Exists" or tvalue == value)
-        one = tolerated(taint(key, effect, value=value), [{"key": tkey, "operator": operator, "value": tvalue, "effect": teffect}])
+    for key, value, effect, tkey, tvalue, teffect, operator in itertools.product(
+        KEYS[1:], VALUES, EFFECTS, KEYS, VALUES, ("", *EFFECTS), OPERATORS
+    ):
+        expected = (
+            teffect in ("", effect)
+            and tkey in ("", key)
+            and (operator == "Exists" or tvalue == value)
+        )
+        one = tolerated(
+            taint(key, effect, value=value),
+            [{"key": tkey, "operator": operator, "value": tvalue, "effect": teffect}],
+        )
         assert one.tolerated is expected
 
 
-ANY = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(("Exists", "NoExecute", "a")),
-                   lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-                       st.sampled_from(("key", "value", "effect", "operator", "tolerationSeconds")), inner, max_size=5), max_leaves=8)
+ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from(("Exists", "NoExecute", "a")),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(("key", "value", "effect", "operator", "tolerationSeconds")),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=8,
+)
 
 
 @settings(max_examples=200, deadline=None)
@@ -167,8 +347,16 @@ def test_hostile_objects_do_not_raise(one, tolerations):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.from_regex(r"[a-z][a-z0-9.-]{0,20}(/[a-z]{1,9})?", fullmatch=True), st.from_regex(r"[A-Za-z0-9_.-]{0,12}", fullmatch=True), st.integers(1, 5000),
-       st.sampled_from(("had taint {%s: %s}, that the pod didn't tolerate", "had untolerated taint {%s: %s}")))
+@given(
+    st.from_regex(r"[a-z][a-z0-9.-]{0,20}(/[a-z]{1,9})?", fullmatch=True),
+    st.from_regex(r"[A-Za-z0-9_.-]{0,12}", fullmatch=True),
+    st.integers(1, 5000),
+    st.sampled_from(
+        ("had taint {%s: %s}, that the pod didn't tolerate", "had untolerated taint {%s: %s}")
+    ),
+)
 def test_any_taint_is_found_in_a_message(key, value, nodes, form):
-    text = f"0/{nodes} nodes are available: {nodes} node(s) {form % (key, value)}, 1 Insufficient cpu."
+    text = (
+        f"0/{nodes} nodes are available: {nodes} node(s) {form % (key, value)}, 1 Insufficient cpu."
+    )
     assert told(text) == (Told("taint", nodes, Taint(key, value)),)

@@ -8,31 +8,72 @@ from __future__ import annotations
 import posixpath
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import modules_load_fstab as boot_files
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    modules_load_fstab as boot_files,
+)
+
 
 def record(path, text=None, **more):
-    return {"path": path, "kind": "file", "link": None, "text": text, "truncated": False, "binary": False, "error": None, **more}
+    return {
+        "path": path,
+        "kind": "file",
+        "link": None,
+        "text": text,
+        "truncated": False,
+        "binary": False,
+        "error": None,
+        **more,
+    }
 
 
 ETC, USR, OLD = "/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d"
-DEBIAN = record(f"{ETC}/modules.conf", "# /etc/modules: kernel modules to load at boot time.\n\nbr_netfilter\n", kind="symlink", link="../modules")
+DEBIAN = record(
+    f"{ETC}/modules.conf",
+    "# /etc/modules: kernel modules to load at boot time.\n\nbr_netfilter\n",
+    kind="symlink",
+    link="../modules",
+)
 
 
-@pytest.mark.parametrize(("records", "named"), [
-    ([record(f"{ETC}/k8s.conf", "overlay\nbr_netfilter\n")], [("overlay", 1), ("br_netfilter", 2)]),
-    ([record(f"{ETC}/containerd.conf", "# comment\n; another\n\n  overlay  \r\n")], [("overlay", 4)]),
-    ([DEBIAN, record("/etc/modules", "br_netfilter\n")], [("br_netfilter", 3)]),  # Debian, Ubuntu: read by its link alone
-    ([record("/etc/modules", "br_netfilter\n")], []),  # RHEL, SUSE: nobody reads it
-    ([record(f"{ETC}/a.conf", "br-netfilter\n")], [("br_netfilter", 1)]),
-    ([record(f"{ETC}/a.conf", "loop max_loop=64\nbr_netfilter overlay\n")], []),
-    ([record(f"{ETC}/a.conf.bak", "overlay\n"), record(f"{ETC}/.a.conf", "overlay\n"), record(f"{ETC}/sub/a.conf", "overlay\n")], []),
-    ([record(f"{USR}/fwupd.conf", "msr\n"), record(f"{ETC}/fwupd.conf", None, kind="symlink", link="/dev/null")], []),  # masked
-    ([record(f"{OLD}/a.conf", "overlay\n"), record(f"{USR}/a.conf", "")], []),
-    ([record(f"{ETC}/b.conf", "b\n"), record(f"{USR}/a.conf", "a\n")], [("a", 1), ("b", 1)]),
-])
+@pytest.mark.parametrize(
+    ("records", "named"),
+    [
+        (
+            [record(f"{ETC}/k8s.conf", "overlay\nbr_netfilter\n")],
+            [("overlay", 1), ("br_netfilter", 2)],
+        ),
+        (
+            [record(f"{ETC}/containerd.conf", "# comment\n; another\n\n  overlay  \r\n")],
+            [("overlay", 4)],
+        ),
+        # Debian, Ubuntu: read by its link alone
+        ([DEBIAN, record("/etc/modules", "br_netfilter\n")], [("br_netfilter", 3)]),
+        ([record("/etc/modules", "br_netfilter\n")], []),  # RHEL, SUSE: nobody reads it
+        ([record(f"{ETC}/a.conf", "br-netfilter\n")], [("br_netfilter", 1)]),
+        ([record(f"{ETC}/a.conf", "loop max_loop=64\nbr_netfilter overlay\n")], []),
+        (
+            [
+                record(f"{ETC}/a.conf.bak", "overlay\n"),
+                record(f"{ETC}/.a.conf", "overlay\n"),
+                record(f"{ETC}/sub/a.conf", "overlay\n"),
+            ],
+            [],
+        ),
+        # masked
+        (
+            [
+                record(f"{USR}/fwupd.conf", "msr\n"),
+                record(f"{ETC}/fwupd.conf", None, kind="symlink", link="/dev/null"),
+            ],
+            [],
+        ),
+        ([record(f"{OLD}/a.conf", "overlay\n"), record(f"{USR}/a.conf", "")], []),
+        ([record(f"{ETC}/b.conf", "b\n"), record(f"{USR}/a.conf", "a\n")], [("a", 1), ("b", 1)]),
+    ],
+)
 def test_modules(records, named):
     assert [(one.name, one.line) for one in boot_files.modules(records)] == named
 
@@ -44,17 +85,52 @@ def test_a_place_is_where_an_operator_edits_it():
 
 def test_what_was_not_read():
     denied = {"error": "denied"}
-    files = [record(f"{ETC}/a.conf", **denied), record("/etc/modules", **denied), record(USR, kind="directory", **denied)]
+    files = [
+        record(f"{ETC}/a.conf", **denied),
+        record("/etc/modules", **denied),
+        record(USR, kind="directory", **denied),
+    ]
     assert boot_files.unread(files) == [f"{ETC}/a.conf", USR]
-    assert boot_files.unread([record(f"{ETC}/a.conf", "a\n"), record(f"{USR}/a.conf", **denied), record(f"{OLD}", None, error="missing")]) == []  # it is hidden
-    assert boot_files.unread([DEBIAN, record(f"{ETC}/b.conf", None, kind="symlink", link="../gone", error="missing")]) == []
+    # it is hidden
+    assert (
+        boot_files.unread(
+            [
+                record(f"{ETC}/a.conf", "a\n"),
+                record(f"{USR}/a.conf", **denied),
+                record(f"{OLD}", None, error="missing"),
+            ]
+        )
+        == []
+    )
+    assert (
+        boot_files.unread(
+            [DEBIAN, record(f"{ETC}/b.conf", None, kind="symlink", link="../gone", error="missing")]
+        )
+        == []
+    )
 
 
 NAMES = st.sampled_from(["a.conf", "b.conf", "k8s.conf", "z.conf", ".x.conf", "x.bak"])
-LINES = st.sampled_from(["overlay", "br_netfilter", "br-netfilter", " overlay ", "# overlay", "", "; x", "two words", "\x0c"])
+LINES = st.sampled_from(
+    [
+        "overlay",
+        "br_netfilter",
+        "br-netfilter",
+        " overlay ",
+        "# overlay",
+        "",
+        "; x",
+        "two words",
+        "\x0c",
+    ]
+)
 
 
-@given(st.dictionaries(st.tuples(st.sampled_from(boot_files.FOLDERS), NAMES), st.lists(LINES, max_size=4)))
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from(boot_files.FOLDERS), NAMES), st.lists(LINES, max_size=4)
+    )
+)
 def test_modules_by_a_second_reading(files):
     """Written down anew: of each name the file of the first folder, by name, a module a line."""
     expected = []
@@ -64,31 +140,78 @@ def test_modules_by_a_second_reading(files):
         folder = next(folder for folder in boot_files.FOLDERS if (folder, name) in files)
         for number, line in enumerate(files[folder, name], 1):
             if line.strip() and line.strip()[0] not in "#;" and " " not in line.strip():
-                expected.append((posixpath.join(folder, name), number, line.strip().replace("-", "_")))
-    records = [record(posixpath.join(*key), "\n".join(lines)) for key, lines in sorted(files.items(), reverse=True)]
+                expected.append(
+                    (posixpath.join(folder, name), number, line.strip().replace("-", "_"))
+                )
+    records = [
+        record(posixpath.join(*key), "\n".join(lines))
+        for key, lines in sorted(files.items(), reverse=True)
+    ]
     assert [(one.path, one.line, one.name) for one in boot_files.modules(records)] == expected
 
 
-@given(st.one_of(st.none(), st.text(), st.lists(st.one_of(
-    st.integers(), st.dictionaries(st.sampled_from(["path", "text", "link", "kind"]), st.text() | st.none())))))
+@given(
+    st.one_of(
+        st.none(),
+        st.text(),
+        st.lists(
+            st.one_of(
+                st.integers(),
+                st.dictionaries(
+                    st.sampled_from(["path", "text", "link", "kind"]), st.text() | st.none()
+                ),
+            )
+        ),
+    )
+)
 def test_whatever_comes_as_records(records):
-    assert isinstance(boot_files.modules(records), list) and isinstance(boot_files.unread(records), list)
+    assert isinstance(boot_files.modules(records), list)
+    assert isinstance(boot_files.unread(records), list)
 
 
-@pytest.mark.parametrize(("line", "mount"), [
-    ("UUID=aa /var/lib/etcd ext4 defaults,nofail 0 2", ("UUID=aa", "/var/lib/etcd", "ext4", ("defaults", "nofail"))),
-    ("LABEL=x\t//var//lib/\txfs\tnoatime\t0\t0", ("LABEL=x", "/var/lib", "xfs", ("noatime",))),
-    ("/dev/sdb /mnt/a\\040b ext4", ("/dev/sdb", "/mnt/a b", "ext4", ())),
-    ("/srv/docker /var/lib/docker none bind\r", ("/srv/docker", "/var/lib/docker", "none", ("bind",))),
-    ("/dev/sdb none swap sw 0 0", None), ("/swap swap swap defaults", None), ("# /dev/sdb /var ext4 defaults", None), ("/dev/sdb /var", None), ("", None)])
+@pytest.mark.parametrize(
+    ("line", "mount"),
+    [
+        (
+            "UUID=aa /var/lib/etcd ext4 defaults,nofail 0 2",
+            ("UUID=aa", "/var/lib/etcd", "ext4", ("defaults", "nofail")),
+        ),
+        ("LABEL=x\t//var//lib/\txfs\tnoatime\t0\t0", ("LABEL=x", "/var/lib", "xfs", ("noatime",))),
+        ("/dev/sdb /mnt/a\\040b ext4", ("/dev/sdb", "/mnt/a b", "ext4", ())),
+        (
+            "/srv/docker /var/lib/docker none bind\r",
+            ("/srv/docker", "/var/lib/docker", "none", ("bind",)),
+        ),
+        ("/dev/sdb none swap sw 0 0", None),
+        ("/swap swap swap defaults", None),
+        ("# /dev/sdb /var ext4 defaults", None),
+        ("/dev/sdb /var", None),
+        ("", None),
+    ],
+)
 def test_fstab(line, mount):
     found = boot_files.mounts(record("/etc/fstab", "# first\n" + line + "\n"))
-    assert [(one.what, one.point, one.type, one.options) for one in found] == ([mount] if mount else []) and all(one.line == 2 for one in found)
+    assert [(one.what, one.point, one.type, one.options) for one in found] == (
+        [mount] if mount else []
+    )
+    assert all(one.line == 2 for one in found)
 
 
-@pytest.mark.parametrize(("options", "is_off"), [("noauto", True), ("defaults", False), ("noauto,auto", False), ("auto,noauto", True), ("xnoauto", False)])
+@pytest.mark.parametrize(
+    ("options", "is_off"),
+    [
+        ("noauto", True),
+        ("defaults", False),
+        ("noauto,auto", False),
+        ("auto,noauto", True),
+        ("xnoauto", False),
+    ],
+)
 def test_noauto(options, is_off):
-    assert boot_files.mounts(record("/etc/fstab", f"/dev/sdb /var ext4 {options} 0 0"))[0].noauto is is_off
+    assert (
+        boot_files.mounts(record("/etc/fstab", f"/dev/sdb /var ext4 {options} 0 0"))[0].noauto
+        is is_off
+    )
 
 
 @given(st.text(max_size=200))

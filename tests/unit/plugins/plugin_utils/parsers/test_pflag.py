@@ -6,19 +6,30 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import pflag as flags
 
 
-@pytest.mark.parametrize(("argv", "value"), [
-    (["--leader-elect"], True), (["--leader-elect=1"], True), (["--leader-elect=T"], True),
-    (["--leader-elect=TRUE"], True), (["--leader-elect=f"], False), (["--leader-elect=False"], False),
-    (["--leader_elect=false"], False),
-    (["--leader-elect=false", "--leader-elect=true"], True),   # the last wins
-    (["--leader-elect=no"], None), (["--leader-elect="], None), (["--leader-elect=fAlse"], None),
-    (['--leader-elect="false"'], None),
-    (["--leader-elect", "false"], None),                       # a stray argument: the component refuses to start
-    (["--leader-elect", "--v=2"], True),
-])
+@pytest.mark.parametrize(
+    ("argv", "value"),
+    [
+        (["--leader-elect"], True),
+        (["--leader-elect=1"], True),
+        (["--leader-elect=T"], True),
+        (["--leader-elect=TRUE"], True),
+        (["--leader-elect=f"], False),
+        (["--leader-elect=False"], False),
+        (["--leader_elect=false"], False),
+        (["--leader-elect=false", "--leader-elect=true"], True),  # the last wins
+        (["--leader-elect=no"], None),
+        (["--leader-elect="], None),
+        (["--leader-elect=fAlse"], None),
+        (['--leader-elect="false"'], None),
+        # a stray argument: the component refuses to start
+        (["--leader-elect", "false"], None),
+        (["--leader-elect", "--v=2"], True),
+    ],
+)
 def test_bool_flag(argv, value):
     found = flags.bool_flag(["kube-scheduler", *argv], "leader-elect")
     assert found is not None
@@ -26,32 +37,55 @@ def test_bool_flag(argv, value):
     assert bool(found.problem) is (value is None)
 
 
-@pytest.mark.parametrize("argv", [[], ["-leader-elect=false"], ["--leader-elect-lease-duration=15s"], ["--"]])
+@pytest.mark.parametrize(
+    "argv", [[], ["-leader-elect=false"], ["--leader-elect-lease-duration=15s"], ["--"]]
+)
 def test_bool_flag_that_is_not_there(argv):
     assert flags.bool_flag(argv, "leader-elect") is None
 
 
-@pytest.mark.parametrize(("argv", "value"), [
-    (["--config=/a"], "/a"), (["--config", "/b"], "/b"), (["--config=/a", "--config=/c"], "/c"), (["--config"], None),
-])
+@pytest.mark.parametrize(
+    ("argv", "value"),
+    [
+        (["--config=/a"], "/a"),
+        (["--config", "/b"], "/b"),
+        (["--config=/a", "--config=/c"], "/c"),
+        (["--config"], None),
+    ],
+)
 def test_string_flag(argv, value):
     assert flags.string_flag(argv, "config") == value
 
 
-@pytest.mark.parametrize(("argv", "fallbacks", "component"), [
-    (["kube-scheduler", "--v=2"], (), "kube-scheduler"),
-    (["/usr/local/bin/kube-controller-manager"], (), "kube-controller-manager"),
-    (["/hyperkube", "controller-manager"], (), "kube-controller-manager"),
-    (["hyperkube", "kube-apiserver"], (), "kube-apiserver"),
-    (["/go-runner", "--log-file=x", "/usr/local/bin/kube-scheduler"], (), "kube-scheduler"),
-    (["--v=2"], ("sidecar", "registry:5000/k8s/kube-scheduler-amd64:v1.18.4"), "kube-scheduler"),
-    (["nginx"], ("web", "nginx:1"), None),
-])
+@pytest.mark.parametrize(
+    ("argv", "fallbacks", "component"),
+    [
+        (["kube-scheduler", "--v=2"], (), "kube-scheduler"),
+        (["/usr/local/bin/kube-controller-manager"], (), "kube-controller-manager"),
+        (["/hyperkube", "controller-manager"], (), "kube-controller-manager"),
+        (["hyperkube", "kube-apiserver"], (), "kube-apiserver"),
+        (["/go-runner", "--log-file=x", "/usr/local/bin/kube-scheduler"], (), "kube-scheduler"),
+        (
+            ["--v=2"],
+            ("sidecar", "registry:5000/k8s/kube-scheduler-amd64:v1.18.4"),
+            "kube-scheduler",
+        ),
+        (["nginx"], ("web", "nginx:1"), None),
+    ],
+)
 def test_component_of(argv, fallbacks, component):
     assert flags.component_of(argv, *fallbacks) == component
 
 
-@pytest.mark.parametrize(("text", "version"), [
-    ("v1.18.4", (1, 18)), ("v1.18.4-tke.5", (1, 18)), ("1.36.3", (1, 36)), ("latest", None), (None, None)])
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("v1.18.4", (1, 18)),
+        ("v1.18.4-tke.5", (1, 18)),
+        ("1.36.3", (1, 36)),
+        ("latest", None),
+        (None, None),
+    ],
+)
 def test_parse_version(text, version):
     assert flags.parse_version(text) == version

@@ -6,20 +6,37 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import pod_manifest as manifest
 
-POD = ("apiVersion: v1\nkind: Pod\nmetadata: {name: s, namespace: kube-system}\nspec:\n  containers:\n"
-       "  - name: s\n    image: registry:5000/kube-scheduler:v1.20.2\n")
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    pod_manifest as manifest,
+)
+
+POD = (
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: s, namespace: kube-system}\nspec:\n  containers:\n"
+    "  - name: s\n    image: registry:5000/kube-scheduler:v1.20.2\n"
+)
 
 
-@pytest.mark.parametrize(("listed", "words"), [
-    ("    command:\n    - kube-scheduler\n    - --v=2\n", ["kube-scheduler", "--v=2"]),
-    ("    command: [kube-scheduler, '--v=2']\n", ["kube-scheduler", "--v=2"]),
-    ("    command: [\"kube-scheduler\"]\n    args:\n    - \"--v=2\" # why\n", ["kube-scheduler", "--v=2"]),
-    ("    command:\r\n    - kube-scheduler\r\n    - --v=2\r\n", ["kube-scheduler", "--v=2"]),
-    ("    command: [sh, -c, 'exec kube-scheduler --v=2 2>&1']\n", ["sh", "-c", "exec", "kube-scheduler", "--v=2", "2>&1"]),
-    ("    env: [{name: L, value: '2'}]\n    command: [kube-scheduler, --v=$(L)]\n", ["kube-scheduler", "--v=2"]),
-])
+@pytest.mark.parametrize(
+    ("listed", "words"),
+    [
+        ("    command:\n    - kube-scheduler\n    - --v=2\n", ["kube-scheduler", "--v=2"]),
+        ("    command: [kube-scheduler, '--v=2']\n", ["kube-scheduler", "--v=2"]),
+        (
+            '    command: ["kube-scheduler"]\n    args:\n    - "--v=2" # why\n',
+            ["kube-scheduler", "--v=2"],
+        ),
+        ("    command:\r\n    - kube-scheduler\r\n    - --v=2\r\n", ["kube-scheduler", "--v=2"]),
+        (
+            "    command: [sh, -c, 'exec kube-scheduler --v=2 2>&1']\n",
+            ["sh", "-c", "exec", "kube-scheduler", "--v=2", "2>&1"],
+        ),
+        (
+            "    env: [{name: L, value: '2'}]\n    command: [kube-scheduler, --v=$(L)]\n",
+            ["kube-scheduler", "--v=2"],
+        ),
+    ],
+)
 def test_words_of_every_form(listed, words):
     container = manifest.parse(POD + listed).containers[0]
     assert container.words[0] == words
@@ -28,9 +45,11 @@ def test_words_of_every_form(listed, words):
 
 
 def test_the_place_of_an_argument_is_exact():
-    text = POD + "    command:\n    - kube-scheduler\n    - é\n    - \"--leader-elect=false\"   # off\n"
+    text = (
+        POD + '    command:\n    - kube-scheduler\n    - é\n    - "--leader-elect=false"   # off\n'
+    )
     argument = manifest.parse(text).containers[0].arguments[2]
-    assert text[argument.start:argument.end] == '"--leader-elect=false"'
+    assert text[argument.start : argument.end] == '"--leader-elect=false"'
     assert text.splitlines()[argument.line - 1].strip().startswith('- "--leader-elect')
 
 
@@ -39,21 +58,26 @@ def test_only_the_first_document_counts():
 
 
 def test_json_is_yaml():
-    found = manifest.parse('{"kind": "Pod", "metadata": {"name": "s"}, "spec": {"containers": [{"name": "kube-scheduler",'
-                           '"command": ["kube-scheduler", "--leader-elect=false"]}]}}')
+    found = manifest.parse(
+        '{"kind": "Pod", "metadata": {"name": "s"}, "spec": {"containers": [{"name":'
+        ' "kube-scheduler","command": ["kube-scheduler", "--leader-elect=false"]}]}}'
+    )
     assert found.containers[0].argv[1] == "--leader-elect=false"
 
 
-@pytest.mark.parametrize(("text", "problem", "line"), [
-    ("", "empty", None),
-    ("# only a comment\n", "empty", None),
-    ("- a\n", "not a mapping", None),
-    ("kind: ConfigMap\n", "not Pod", 1),
-    ("kind: Pod\nspec: {containers: []}\n", "missing or empty", None),
-    ("kind: Pod\nspec:\n  a: [\n", "", 4),
-    ("kind: Pod\n\tspec: 1\n", "tab", 2),
-    ("{{ template }}", "", None),
-])
+@pytest.mark.parametrize(
+    ("text", "problem", "line"),
+    [
+        ("", "empty", None),
+        ("# only a comment\n", "empty", None),
+        ("- a\n", "not a mapping", None),
+        ("kind: ConfigMap\n", "not Pod", 1),
+        ("kind: Pod\nspec: {containers: []}\n", "missing or empty", None),
+        ("kind: Pod\nspec:\n  a: [\n", "", 4),
+        ("kind: Pod\n\tspec: 1\n", "tab", 2),
+        ("{{ template }}", "", None),
+    ],
+)
 def test_what_the_kubelet_drops(text, problem, line):
     with pytest.raises(manifest.ManifestError) as caught:
         manifest.parse(text)
@@ -63,7 +87,9 @@ def test_what_the_kubelet_drops(text, problem, line):
 
 
 def test_aliases_that_explode_are_refused():
-    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9) if n else 'x, x, x, x, x, x, x, x, x'}]\n"
-                     for n in range(9))
+    levels = "".join(
+        f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9) if n else 'x, x, x, x, x, x, x, x, x'}]\n"
+        for n in range(9)
+    )
     with pytest.raises(manifest.ManifestError, match="more than"):
         list(manifest.scalars(levels))

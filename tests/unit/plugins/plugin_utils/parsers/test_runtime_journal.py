@@ -1,12 +1,20 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM508: what a container runtime said before it ended, and a database of containerd's that a power cut damaged."""
+"""KM508: what a container runtime said before it ended, and a database of containerd's that a
+power cut damaged.
+"""
 
 from __future__ import annotations
 
 import pytest
-from tests.unit.plugins.plugin_utils.faults.node.test_container_runtime import CONFIG, DISABLED, NOT_ASKED, Node
+
+from tests.unit.plugins.plugin_utils.faults.node.test_container_runtime import (
+    CONFIG,
+    DISABLED,
+    NOT_ASKED,
+    Node,
+)
 
 
 @pytest.fixture
@@ -14,46 +22,118 @@ def node(world):
     return Node(world)
 
 
-LOOPS = {"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code", "exec_main_status": 1, "main_pid": 0}
-TOML = "2027-01-15T07:59:50+0000 w1 containerd[9]: containerd: failed to load TOML: /etc/containerd/config.toml: (2, 2): unexpected token"
-JSON = "2027-01-15T07:59:50+0000 w1 dockerd[9]: unable to configure the Docker daemon with file /etc/docker/daemon.json: invalid character '}'"
-CUT = "2027-01-15T07:59:50+0000 w1 crio[9]: level=fatal msg=\"loading overlay-layers/layers.json: unexpected end of JSON input\""
-# Of cri-o/cri-o: a node after a power cut, one with another file system, one whose folder may not be made, one with a word that is no TOML.
-ZEROS = ("2025-11-05T00:10:00+0000 w1 crio[9]: level=fatal msg=\"validating root config: failed to get store to set defaults: loading \\\"/var/lib/containers/"
-         "storage/overlay-containers/volatile-containers.json\\\": []*storage.Container: decode slice: expect [ or n, but found \\x00...\"")
-BACKING = ("2021-12-01T11:45:31+0000 w1 crio[9]: level=fatal msg=\"Validating root config: failed to get store to set defaults: kernel does not support "
-           "overlay fs: 'overlay' is not supported over xfs\"")
-PLUGINS = "2022-12-09T09:52:02+0000 w1 crio[9]: level=fatal msg=\"validating network config: invalid plugin_dirs entry: mkdir /opt/cni: permission denied\""
-DECODE = "2019-11-06T22:26:18+0000 w1 crio[9]: unable to decode configuration /etc/crio/crio.conf: toml: cannot load TOML value of type []interface {}"
-FULL = "2022-12-09T09:52:02+0000 w1 crio[9]: level=fatal msg=\"validating root config: invalid log_dir: mkdir /var/log/crio: no space left on device\""
-NUL = "2027-01-15T07:59:50+0000 w1 dockerd[9]: unable to configure the Docker daemon with file /etc/docker/daemon.json: invalid character '\\x00' looking for"
-NEW = "2027-01-15T07:59:50+0000 w1 containerd[9]: time=\"…\" level=fatal msg=\"something new\""
+LOOPS = {
+    "active_state": "activating",
+    "sub_state": "auto-restart",
+    "result": "exit-code",
+    "exec_main_status": 1,
+    "main_pid": 0,
+}
+TOML = (
+    "2027-01-15T07:59:50+0000 w1 containerd[9]: containerd: failed to load TOML:"
+    " /etc/containerd/config.toml: (2, 2): unexpected token"
+)
+JSON = (
+    "2027-01-15T07:59:50+0000 w1 dockerd[9]: unable to configure the Docker daemon with file"
+    " /etc/docker/daemon.json: invalid character '}'"
+)
+CUT = (
+    '2027-01-15T07:59:50+0000 w1 crio[9]: level=fatal msg="loading overlay-layers/layers.json:'
+    ' unexpected end of JSON input"'
+)
+# Of cri-o/cri-o: a node after a power cut, one with another file system, one whose folder may not
+# be made, one with a word that is no TOML.
+ZEROS = (
+    '2025-11-05T00:10:00+0000 w1 crio[9]: level=fatal msg="validating root config: failed to get'
+    " store to set defaults: loading"
+    ' \\"/var/lib/containers/storage/overlay-containers/volatile-containers.json\\":'
+    ' []*storage.Container: decode slice: expect [ or n, but found \\x00..."'
+)
+BACKING = (
+    '2021-12-01T11:45:31+0000 w1 crio[9]: level=fatal msg="Validating root config: failed to get'
+    " store to set defaults: kernel does not support overlay fs: 'overlay' is not supported over"
+    ' xfs"'
+)
+PLUGINS = (
+    '2022-12-09T09:52:02+0000 w1 crio[9]: level=fatal msg="validating network config: invalid'
+    ' plugin_dirs entry: mkdir /opt/cni: permission denied"'
+)
+DECODE = (
+    "2019-11-06T22:26:18+0000 w1 crio[9]: unable to decode configuration /etc/crio/crio.conf: toml:"
+    " cannot load TOML value of type []interface {}"
+)
+FULL = (
+    '2022-12-09T09:52:02+0000 w1 crio[9]: level=fatal msg="validating root config: invalid log_dir:'
+    ' mkdir /var/log/crio: no space left on device"'
+)
+NUL = (
+    "2027-01-15T07:59:50+0000 w1 dockerd[9]: unable to configure the Docker daemon with file"
+    " /etc/docker/daemon.json: invalid character '\\x00' looking for"
+)
+NEW = '2027-01-15T07:59:50+0000 w1 containerd[9]: time="…" level=fatal msg="something new"'
 BYE = "2027-01-15T07:59:51+0000 w1 containerd[9]: bye"
 
 
-@pytest.mark.parametrize(("line", "what", "cure"), [
-    (TOML, "it refuses its configuration", "mend the file that its last words name"), (JSON, "it refuses its configuration", "mend the file"),
-    (CUT, "is empty or cut off, as a power cut leaves it", "crio wipe"), (ZEROS, "is empty or cut off, as a power cut leaves it", "crio wipe"),
-    (NUL, "is empty or cut off", "/etc/docker/daemon.json"), (BACKING, "CRI-O cannot open its storage", "ftype=1"), (FULL, "a disk is full", "df -h"),
-    (PLUGINS, "it refuses its configuration", "mend the file"), (DECODE, "it refuses its configuration", "mend the file"),
-    ("… w1 containerd[9]: containerd: mkdir /var/lib/containerd: read-only file system", "is read-only (KM521)", "journalctl -k"),
-    ("… w1 containerd[9]: open /x: no space left on device", "a disk is full", "df -h"),
-    ("… w1 containerd[9]: failed to create fsnotify watcher: too many open files", "(KM401, KM402)", "too_many_open_files"),
-    ("… w1 containerd[9]: open /var/lib/x: too many open files", "KM404", "too_many_open_files"),
-    ("… w1 containerd[9]: mkdir /sys/fs/cgroup/memory/x: no space left on device", "not a disk problem", "/proc/cgroups"),
-    ("… w1 containerd[9]: mkdir /sys/fs/cgroup/x: read-only file system", "not a disk problem", "/proc/cgroups")])
+@pytest.mark.parametrize(
+    ("line", "what", "cure"),
+    [
+        (TOML, "it refuses its configuration", "mend the file that its last words name"),
+        (JSON, "it refuses its configuration", "mend the file"),
+        (CUT, "is empty or cut off, as a power cut leaves it", "crio wipe"),
+        (ZEROS, "is empty or cut off, as a power cut leaves it", "crio wipe"),
+        (NUL, "is empty or cut off", "/etc/docker/daemon.json"),
+        (BACKING, "CRI-O cannot open its storage", "ftype=1"),
+        (FULL, "a disk is full", "df -h"),
+        (PLUGINS, "it refuses its configuration", "mend the file"),
+        (DECODE, "it refuses its configuration", "mend the file"),
+        (
+            "… w1 containerd[9]: containerd: mkdir /var/lib/containerd: read-only file system",
+            "is read-only (KM521)",
+            "journalctl -k",
+        ),
+        ("… w1 containerd[9]: open /x: no space left on device", "a disk is full", "df -h"),
+        (
+            "… w1 containerd[9]: failed to create fsnotify watcher: too many open files",
+            "(KM401, KM402)",
+            "too_many_open_files",
+        ),
+        (
+            "… w1 containerd[9]: open /var/lib/x: too many open files",
+            "KM404",
+            "too_many_open_files",
+        ),
+        (
+            "… w1 containerd[9]: mkdir /sys/fs/cgroup/memory/x: no space left on device",
+            "not a disk problem",
+            "/proc/cgroups",
+        ),
+        (
+            "… w1 containerd[9]: mkdir /sys/fs/cgroup/x: read-only file system",
+            "not a disk problem",
+            "/proc/cgroups",
+        ),
+    ],
+)
 def test_one_that_ended_tells_of_what(node, line, what, cure):
     node.set(unit={**LOOPS, "said": [line, BYE]}, **NOT_ASKED)
     found = node.finding()
-    assert what in found.summary and cure in found.remedy.partition("; then: ")[0] and "journalctl -u containerd.service" in found.remedy
-    assert [(proof.kind, proof.object, proof.text) for proof in found.evidence][1] == ("log", "containerd.service", line)
+    assert what in found.summary
+    assert cure in found.remedy.partition("; then: ")[0]
+    assert "journalctl -u containerd.service" in found.remedy
+    assert [(proof.kind, proof.object, proof.text) for proof in found.evidence][1] == (
+        "log",
+        "containerd.service",
+        line,
+    )
 
 
 def test_words_that_are_not_known_are_shown_and_name_no_cause(node):
     node.set(unit={**LOOPS, "said": [NEW, BYE]}, **NOT_ASKED)
     found = node.finding()
-    assert found.evidence[1].text == NEW and "a disk is full" not in found.summary
-    assert "journal of containerd.service: " in found.summary and "something new" in found.summary
+    assert found.evidence[1].text == NEW
+    assert "a disk is full" not in found.summary
+    assert "journal of containerd.service: " in found.summary
+    assert "something new" in found.summary
     node.set(unit={**LOOPS, "said": [BYE]}, **NOT_ASKED)
     assert node.finding().evidence[1].text == BYE
 
@@ -70,18 +150,30 @@ def test_what_systemd_itself_knows_of_its_end(node, status, what):
     assert what in node.finding().summary
 
 
-LOST = {"path": "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db", "size": 32768, "valid": False}
+LOST = {
+    "path": "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db",
+    "size": 32768,
+    "valid": False,
+}
 ALIVE = {"path": "/etc/containerd/config.toml", "disabled_plugins": [], "line": None}
 
 
 def test_a_database_that_a_power_cut_damaged_is_why_containerd_serves_no_cri(node):
     node.set(calls=DISABLED, config=ALIVE, metadata=LOST)
     found = node.finding()
-    assert "its database of containers and images is damaged, as a power cut leaves it" in found.summary and found.evidence[0].path == LOST["path"]
-    assert "move what lies in /var/lib/containerd away" in found.remedy and "systemctl" not in found.remedy
+    assert (
+        "its database of containers and images is damaged, as a power cut leaves it"
+        in found.summary
+    )
+    assert found.evidence[0].path == LOST["path"]
+    assert "move what lies in /var/lib/containerd away" in found.remedy
+    assert "systemctl" not in found.remedy
 
 
-@pytest.mark.parametrize(("config", "metadata"), [(ALIVE, {**LOST, "valid": True}), (ALIVE, None), (ALIVE, 7), (CONFIG, LOST)])
+@pytest.mark.parametrize(
+    ("config", "metadata"),
+    [(ALIVE, {**LOST, "valid": True}), (ALIVE, None), (ALIVE, 7), (CONFIG, LOST)],
+)
 def test_a_database_that_is_well_or_a_plugin_that_is_disabled_is_no_damage(node, config, metadata):
     node.set(calls=DISABLED, config=config, metadata=metadata)
     assert "damaged" not in node.finding().summary

@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import unit_journal as kubelet_starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    unit_journal as kubelet_starts,
+)
 
 PROFILE = settings(deadline=None, database=None, derandomize=True, max_examples=150)
 
@@ -27,35 +30,75 @@ def shape(lines):
     return [([said.text for said in one.lines], one.exit) for one in kubelet_starts.starts(lines)]
 
 
-# systemd 219 (minikube#11966), 237 (minikube#4172), 241 (minikube#5660), 249 and newer (microk8s#4342)
-ENDS = [[systemd("kubelet.service: main process exited, code=exited, status=255/n/a"), systemd("Unit kubelet.service entered failed state."),
-         systemd("kubelet.service failed."), systemd("kubelet.service holdoff time over, scheduling restart.")],
-        [systemd("kubelet.service: Main process exited, code=exited, status=255/n/a"), systemd("kubelet.service: Unit entered failed state."),
-         systemd("kubelet.service: Failed with result 'exit-code'."), systemd("kubelet.service: Service hold-off time over, scheduling restart.")],
-        [systemd("kubelet.service: Main process exited, code=exited, status=255/EXCEPTION"),
-         systemd("kubelet.service: Service RestartSec=600ms expired, scheduling restart.")],
-        [systemd("kubelet.service: Main process exited, code=exited, status=255/EXCEPTION"), systemd("kubelet.service: Failed with result 'exit-code'."),
-         systemd("kubelet.service: Scheduled restart job, restart counter is at 5.")]]
+# systemd 219 (minikube#11966), 237 (minikube#4172), 241 (minikube#5660), 249 and newer
+# (microk8s#4342)
+ENDS = [
+    [
+        systemd("kubelet.service: main process exited, code=exited, status=255/n/a"),
+        systemd("Unit kubelet.service entered failed state."),
+        systemd("kubelet.service failed."),
+        systemd("kubelet.service holdoff time over, scheduling restart."),
+    ],
+    [
+        systemd("kubelet.service: Main process exited, code=exited, status=255/n/a"),
+        systemd("kubelet.service: Unit entered failed state."),
+        systemd("kubelet.service: Failed with result 'exit-code'."),
+        systemd("kubelet.service: Service hold-off time over, scheduling restart."),
+    ],
+    [
+        systemd("kubelet.service: Main process exited, code=exited, status=255/EXCEPTION"),
+        systemd("kubelet.service: Service RestartSec=600ms expired, scheduling restart."),
+    ],
+    [
+        systemd("kubelet.service: Main process exited, code=exited, status=255/EXCEPTION"),
+        systemd("kubelet.service: Failed with result 'exit-code'."),
+        systemd("kubelet.service: Scheduled restart job, restart counter is at 5."),
+    ],
+]
 
 
 @pytest.mark.parametrize("end", ENDS)
 def test_generations_of_systemd(end):
-    assert shape([line("a"), *end, line("b", pid=11), *end]) == [(["a"], ("exited", 255)), (["b"], ("exited", 255))]
+    assert shape([line("a"), *end, line("b", pid=11), *end]) == [
+        (["a"], ("exited", 255)),
+        (["b"], ("exited", 255)),
+    ]
 
 
 def test_late_words_go_where_their_pid_is():
     end = ENDS[3]
-    assert shape([line("a"), *end, line("late"), line("b", pid=11), line("later")]) == [(["a", "late", "later"], ("exited", 255)), (["b"], None)]
+    assert shape([line("a"), *end, line("late"), line("b", pid=11), line("later")]) == [
+        (["a", "late", "later"], ("exited", 255)),
+        (["b"], None),
+    ]
     assert shape([*end, *end]) == [([], ("exited", 255))] * 2
 
 
-@pytest.mark.parametrize("stamp", ["2026-11-22T18:31:29+0000", "2026-11-22T18:31:29+00:00", "2026-11-22T18:31:29.123456+0100", "Nov 22 18:31:29",
-                                   "Nov  2 18:31:29"])
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "2026-11-22T18:31:29+0000",
+        "2026-11-22T18:31:29+00:00",
+        "2026-11-22T18:31:29.123456+0100",
+        "Nov 22 18:31:29",
+        "Nov  2 18:31:29",
+    ],
+)
 def test_stamps(stamp):
     assert shape([line("a: b [c]: d", stamp=stamp)]) == [(["a: b [c]: d"], None)]
 
 
-@pytest.mark.parametrize("text", ["-- Logs begin at Sat 2019-06-29 04:36:53 UTC. --", "", "a", "Hint: x", "-- Boot x --", "    w1 kubelet[1]: x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-- Logs begin at Sat 2019-06-29 04:36:53 UTC. --",
+        "",
+        "a",
+        "Hint: x",
+        "-- Boot x --",
+        "    w1 kubelet[1]: x",
+    ],
+)
 def test_what_is_no_entry_is_passed_over(text):
     assert shape([line("a"), text, line("b", pid=11)]) == [(["a", "b"], None)]
 
@@ -67,16 +110,19 @@ def test_a_boot_begins_a_start(text):
 
 def test_only_the_manager_speaks_for_the_unit():
     said = "kubelet.service: Main process exited, code=exited, status=205/LIMITS"
-    assert shape([line(said)]) == [([said], None)] and shape([line(said, "systemd", 900)]) == [([said], None)]
+    assert shape([line(said)]) == [([said], None)]
+    assert shape([line(said, "systemd", 900)]) == [([said], None)]
 
 
 def test_the_newest_lines_are_kept():
-    found = kubelet_starts.starts([line(str(number)) for number in range(kubelet_starts.MAX_LINES + 5)])
+    found = kubelet_starts.starts(
+        [line(str(number)) for number in range(kubelet_starts.MAX_LINES + 5)]
+    )
     assert [found[0].lines[0].text, len(found[0].lines)] == ["5", kubelet_starts.MAX_LINES]
 
 
 @PROFILE
-@given(st.lists(st.text(alphabet='ab" \\\'0', max_size=8), min_size=1, max_size=5))
+@given(st.lists(st.text(alphabet="ab\" \\'0", max_size=8), min_size=1, max_size=5))
 def test_what_is_quoted_is_hidden_and_kept(names):
     text = " x ".join(json.dumps(name) for name in names)
     said, parts = kubelet_starts.masked(text)
@@ -88,4 +134,5 @@ def test_what_is_quoted_is_hidden_and_kept(names):
 @given(st.text(alphabet='ab"\\\0 5', max_size=30))
 def test_every_number_in_quotes_is_ours(text):
     said, parts = kubelet_starts.masked(text)
-    assert said.split('"')[1::2] == [str(number) for number in range(len(parts))] and said.count('"') == 2 * len(parts)
+    assert said.split('"')[1::2] == [str(number) for number in range(len(parts))]
+    assert said.count('"') == 2 * len(parts)

@@ -1,33 +1,44 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A step in check mode, of every kind: it looks at what the step looks at last, says what would refuse it, and changes nothing at all."""
+"""A step in check mode, of every kind.
+
+It looks at what the step looks at last, says what would refuse it, and changes nothing at all.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import service_unmask as unit_unmask
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import check_mode as looks
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    service_unmask as unit_unmask,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
+    check_mode as looks,
+)
 from tests.fault_injection import clusters, nodes
 from tests.fault_injection.judged import RUN
 
 SCENES = {**nodes.SCENES, **clusters.SCENES}
-ASKED = {name: scene for name, scene in SCENES.items() if not set(scene.kinds) & set(looks.PREDICTED)}
+ASKED = {
+    name: scene for name, scene in SCENES.items() if not set(scene.kinds) & set(looks.PREDICTED)
+}
 ANOTHER = "a" * 64
 
 
 @pytest.fixture
-def scene(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
+def scene(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Any, Any]]:
     with SCENES[request.param].make(tmp_path, monkeypatch) as node:
         yield SCENES[request.param], node
 
@@ -35,8 +46,12 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 def look(scene: Any, node: Any, step: dict[str, Any]) -> dict[str, Any]:
     """What the node says; nothing of it is another one than before."""
     before, root = scene.state(node), nodes.tree(Path(node.root))
-    answer = scene.do({"run_id": RUN, "root": str(node.root), "lock": None, "check": True, "step": step})
-    assert scene.state(node) == before and nodes.tree(Path(node.root)) == root and answer["journal"] is None
+    answer = scene.do(
+        {"run_id": RUN, "root": str(node.root), "lock": None, "check": True, "step": step}
+    )
+    assert scene.state(node) == before
+    assert nodes.tree(Path(node.root)) == root
+    assert answer["journal"] is None
     return dict(answer)
 
 
@@ -48,18 +63,28 @@ def test_what_nothing_refuses_would_be_done(scene: tuple[Any, Any]) -> None:
 
 
 def test_every_kind_of_step_is_asked_or_named_as_one_that_is_not() -> None:
-    """A new kind of step has a scene, and with it the tests here, or stands among those that are predicted."""
+    """A new kind of step has a scene, and with it the tests here, or stands among those that are
+    predicted.
+    """
     kinds = {kind for scene in SCENES.values() for kind in scene.kinds}
     assert set(apply_step.REMEDIES) - kinds <= set(looks.PREDICTED) | {"recover"}
     assert not {kind for scene in ASKED.values() for kind in scene.kinds} & set(looks.PREDICTED)
 
 
-@pytest.mark.parametrize("scene", ["manifest", "configuration", "stray manifest", "fstab", "kubeadm's ConfigMap", "workload"], indirect=True)
+@pytest.mark.parametrize(
+    "scene",
+    ["manifest", "configuration", "stray manifest", "fstab", "kubeadm's ConfigMap", "workload"],
+    indirect=True,
+)
 def test_what_somebody_changed_since_would_be_refused(scene: tuple[Any, Any]) -> None:
     made, node = scene
     step = made.steps(node)[0]
     answer = look(made, node, {**step, "change": {**step["change"], "sha256": ANOTHER}})
-    assert answer["state"] == "refused" and "no longer what evidence said" in answer["reason"] and "plan again" in answer["reason"], answer
+    assert (
+        answer["state"] == "refused"
+        and "no longer what evidence said" in answer["reason"]
+        and "plan again" in answer["reason"]
+    ), answer
 
 
 def _sick(node: Any) -> None:
@@ -76,13 +101,25 @@ def _relinked(node: Any) -> None:
     os.symlink("/usr/lib/another.service", node.etc)
 
 
-@pytest.mark.parametrize("scene, trouble, said", [
-    ("manifest", _sick, "the kubelet of m2 is not healthy"), ("stray manifest", _sick, "the kubelet of m2 is not healthy"),
-    ("swapoff", _full, "make room first"), ("kubelet unmasked", _relinked, "is no longer"),
-    ("kubelet started", lambda node: node.set(enabled="masked"), "masked, which somebody did on purpose"),
-    ("kubelet enabled", lambda node: node.set(enabled="static"), "the evidence is old"),
-], indirect=["scene"])
-def test_what_stands_in_the_way_now_would_refuse_it(scene: tuple[Any, Any], trouble: Any, said: str) -> None:
+@pytest.mark.parametrize(
+    ("scene", "trouble", "said"),
+    [
+        ("manifest", _sick, "the kubelet of m2 is not healthy"),
+        ("stray manifest", _sick, "the kubelet of m2 is not healthy"),
+        ("swapoff", _full, "make room first"),
+        ("kubelet unmasked", _relinked, "is no longer"),
+        (
+            "kubelet started",
+            lambda node: node.set(enabled="masked"),
+            "masked, which somebody did on purpose",
+        ),
+        ("kubelet enabled", lambda node: node.set(enabled="static"), "the evidence is old"),
+    ],
+    indirect=["scene"],
+)
+def test_what_stands_in_the_way_now_would_refuse_it(
+    scene: tuple[Any, Any], trouble: Any, said: str
+) -> None:
     made, node = scene
     step = made.steps(node)[0]
     trouble(node)
@@ -91,5 +128,6 @@ def test_what_stands_in_the_way_now_would_refuse_it(scene: tuple[Any, Any], trou
 
 
 def test_what_a_step_does_alone_is_in_the_list_of_its_program() -> None:
-    assert unit_unmask.REMEDY in apply_step.REMEDIES and set(looks.MANIFESTS) | set(looks.BESIDE) | set(looks.BACK) <= set(apply_step.REMEDIES)
+    assert unit_unmask.REMEDY in apply_step.REMEDIES
+    assert set(looks.MANIFESTS) | set(looks.BESIDE) | set(looks.BACK) <= set(apply_step.REMEDIES)
     assert set(looks.PREDICTED) <= set(apply_step.REMEDIES)

@@ -9,14 +9,42 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import sources as evidence_sources
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    sources as evidence_sources,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import node_hosts
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import UNPROVEN, ClusterRow, Coverage, Finding, HostRow, Lack, Missing, NotJudged, Proof, Result, Verdict
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
+    UNPROVEN,
+    ClusterRow,
+    Coverage,
+    Finding,
+    HostRow,
+    Lack,
+    Missing,
+    NotJudged,
+    Proof,
+    Result,
+    Verdict,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import html, conclusion as said, text, phrases as words
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import json_report as report_json
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run, Symptom
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    conclusion as said,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    html,
+    text,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    json_report as report_json,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    phrases as words,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import (
+    Run,
+    Symptom,
+)
 from tests.unit.plugins.plugin_utils.faults.test_recorded import CASES, FOLDER
 
 KEY = "0123456789abcdef"
@@ -45,13 +73,10 @@ def faces(result, run_data=None):
 
 def test_a_clean_audit_says_so_in_every_face():
     sentence = said.conclusion(CLEAN, run())
-    assert sentence == "No problems found: 97 faults judged on 2 hosts." and about(CLEAN) == {
-        said.HEALTHY: ["m1", "w1"]
-    }
-    assert (
-        all(sentence in face for face in faces(CLEAN))
-        and report_json.render(CLEAN, run())["conclusion"] == sentence
-    )
+    assert sentence == "No problems found: 97 faults judged on 2 hosts."
+    assert about(CLEAN) == {said.HEALTHY: ["m1", "w1"]}
+    assert all(sentence in face for face in faces(CLEAN))
+    assert report_json.render(CLEAN, run())["conclusion"] == sentence
 
 
 @pytest.mark.parametrize(
@@ -80,7 +105,8 @@ def test_a_clean_audit_says_so_in_every_face():
 def test_what_is_not_known_takes_the_claim_away(spoiled):
     result = replace(CLEAN, **spoiled)
     sentence = said.conclusion(result, run())
-    assert sentence and "No problems found" not in sentence
+    assert sentence
+    assert "No problems found" not in sentence
     assert all(
         "No problems found" not in face and sentence in face.replace("&#39;", "'")
         for face in faces(result)
@@ -91,9 +117,8 @@ def test_what_is_not_known_takes_the_claim_away(spoiled):
     "chosen", [{"faults": frozenset(["KM101"])}, {"symptom": Symptom("s", "S", ("KM101",))}]
 )
 def test_a_part_of_the_catalogue_makes_nobody_healthy(chosen):
-    assert said.conclusion(CLEAN, run(**chosen)) == "" and said.HEALTHY not in about(
-        CLEAN, run(**chosen)
-    )
+    assert said.conclusion(CLEAN, run(**chosen)) == ""
+    assert said.HEALTHY not in about(CLEAN, run(**chosen))
     assert all(
         "healthy" not in face and "No problems" not in face for face in faces(CLEAN, run(**chosen))
     )
@@ -101,9 +126,8 @@ def test_a_part_of_the_catalogue_makes_nobody_healthy(chosen):
 
 def test_findings_for_information_are_no_problem_and_others_are():
     told = replace(CLEAN, findings=(Finding("KM410", "info", KEY, "w1", None, "s"),))
-    assert said.conclusion(told, run()).startswith("No problems found") and about(told) == {
-        said.HEALTHY: ["m1"]
-    }
+    assert said.conclusion(told, run()).startswith("No problems found")
+    assert about(told) == {said.HEALTHY: ["m1"]}
     assert (
         said.conclusion(
             replace(told, findings=(Finding("KM410", "warning", KEY, "w1", None, "s"),)), run()
@@ -143,9 +167,8 @@ def test_hosts_that_were_judged_less_are_told_how_much():
 def test_no_recorded_cluster_is_healthy_by_one_fault(case):
     chosen = frozenset(["KM101"])
     result = judge.judge(evidence_sources.stream([str(FOLDER / case / "evidence")]), chosen)
-    assert said.HEALTHY not in about(result, run("replay", faults=chosen)) and not said.conclusion(
-        result, run("replay", faults=chosen)
-    )
+    assert said.HEALTHY not in about(result, run("replay", faults=chosen))
+    assert not said.conclusion(result, run("replay", faults=chosen))
 
 
 @pytest.mark.parametrize("key", [None, UNPROVEN])
@@ -161,15 +184,14 @@ def test_the_line_of_what_was_audited():
     line = said.covered(one, run())
     assert line.startswith(
         "Nodes in the API: 6; audited: 3; not in this inventory: w1; not asked (--limit): w2; "
-    ) and line.endswith(": w3")
-    assert "inventory: w1" not in said.covered(one, run("replay")) and "w1" in said.covered(
-        one, run("replay")
     )
+    assert line.endswith(": w3")
+    assert "inventory: w1" not in said.covered(one, run("replay"))
+    assert "w1" in said.covered(one, run("replay"))
     assert said.covered(replace(one, cluster=None, left=()), run()) == ""
     document = report_json.render(replace(CLEAN, coverage=(one,)), run(outside=(("lb1", "group"),)))
-    assert document["coverage"][0]["left"][1] == {"name": "w2", "reason": "limit"} and document[
-        "outside"
-    ] == [{"host": "lb1", "reason": "group"}]
+    assert document["coverage"][0]["left"][1] == {"name": "w2", "reason": "limit"}
+    assert document["outside"] == [{"host": "lb1", "reason": "group"}]
 
 
 def test_an_error_shows_its_text_and_the_way_out_once_for_each_host_and_collector():
@@ -181,7 +203,8 @@ def test_an_error_shows_its_text_and_the_way_out_once_for_each_host_and_collecto
         Lack(KEY, "m1", "x", "absent", ""),
     )
     lines = said.reasons(lacks)
-    assert len(lines) == 3 and sum("no systemd" in line for line in lines) == 1
+    assert len(lines) == 3
+    assert sum("no systemd" in line for line in lines) == 1
     assert all(
         said.WAYS_OUT[status] in line
         for status, line in zip(("denied", "error", "timeout"), lines, strict=True)
@@ -192,7 +215,8 @@ def test_an_error_shows_its_text_and_the_way_out_once_for_each_host_and_collecto
         verdicts=(Verdict("KM101", KEY, "unknown", missing=(Missing("w1", "kubelet", "error"),)),),
     )
     shown, page = faces(result)
-    assert shown.index("UNKNOWN") < shown.index("no systemd") and "no systemd" in page
+    assert shown.index("UNKNOWN") < shown.index("no systemd")
+    assert "no systemd" in page
     document = report_json.render(result, run())["lacks"]
     assert [(one["host"], one["reason"], bool(one["way_out"])) for one in document][:2] == [
         ("w1", "no systemd", True),
@@ -213,10 +237,8 @@ def test_judging_keeps_what_collectors_said(world):
         "data": None,
     }
     found = {(one.host, one.collector): one for one in world.judge().lacks}
-    assert (
-        found["w1", "kubelet"].reason.startswith("it is on fire")
-        and len(found["w1", "kubelet"].reason) <= 300
-    )
+    assert found["w1", "kubelet"].reason.startswith("it is on fire")
+    assert len(found["w1", "kubelet"].reason) <= 300
     assert (found["m1", "nodes"].status, found["m1", "nodes"].reason) == (
         "timeout",
         "30 s were not enough",
@@ -243,11 +265,9 @@ def test_advice_carries_a_risk_only_where_a_step_does_it():
         risk=0,
     )
     step = Step("01-x", "w1", "KM312", "reset", 3, "t", cluster=KEY)
-    assert (
-        said.by_hand(one, ()) == "manual"
-        and said.by_hand(one, (step,)) == "risk 3"
-        and said.by_hand(one, (replace(step, host="w2"),)) == "manual"
-    )
+    assert said.by_hand(one, ()) == "manual"
+    assert said.by_hand(one, (step,)) == "risk 3"
+    assert said.by_hand(one, (replace(step, host="w2"),)) == "manual"
     result = replace(CLEAN, findings=(one,))
     plans = (Step("01-y", "w1", "KM312", "none", 0, "t", cluster=KEY, blocked_by="why"),)
     assert all(
@@ -260,8 +280,7 @@ def test_a_plan_that_only_needs_another_playbook_says_so():
     step = Step("01-x", "w1", "KM101", "edit", 2, "t", cluster=KEY, allowed=True)
     for mode in ("observe", "replay"):
         state, why = words.state_of(step, None, mode)
-        assert state == "not done" and "kubemend.remediation.remediate" in why
-    assert (
-        words.state_of(step, None, "repair")[0] == "to do"
-        and words.state_of(step, None, "plan")[0] == "will be done"
-    )
+        assert state == "not done"
+        assert "kubemend.remediation.remediate" in why
+    assert words.state_of(step, None, "repair")[0] == "to do"
+    assert words.state_of(step, None, "plan")[0] == "will be done"

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report for a browser: what it holds, and that whatever a node said stays text. How it looks and works: tests/browser."""
+"""The report for a browser: what it holds, and that whatever a node said stays text.
+
+How it looks and works: tests/browser.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,72 @@ import base64
 import hashlib
 import re
 import unicodedata
-
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    diff as compare,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    html,
+    matrix,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.text_page import escape
 from tests.browser import fleet
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import diff as compare, html, matrix
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.text_page import escape
-
 VOID = {"meta", "input", "br"}
-ATTRIBUTES = {"href", "id", "class", "title", "lang", "charset", "http-equiv", "content", "name", "role", "hidden", "for", "type", "autocomplete", "spellcheck",
-              "placeholder", "aria-describedby", "aria-controls", "aria-label", "aria-labelledby", "aria-pressed", "aria-live", "aria-hidden", "data-s",
-              "data-total", "data-cluster", "value", "tabindex", "scope", "open"}
+ATTRIBUTES = {
+    "href",
+    "id",
+    "class",
+    "title",
+    "lang",
+    "charset",
+    "http-equiv",
+    "content",
+    "name",
+    "role",
+    "hidden",
+    "for",
+    "type",
+    "autocomplete",
+    "spellcheck",
+    "placeholder",
+    "aria-describedby",
+    "aria-controls",
+    "aria-label",
+    "aria-labelledby",
+    "aria-pressed",
+    "aria-live",
+    "aria-hidden",
+    "data-s",
+    "data-total",
+    "data-cluster",
+    "value",
+    "tabindex",
+    "scope",
+    "open",
+}
 
 
 class Page(HTMLParser):
-    """What a browser would make of it: elements with the names of their attributes, texts, scripts and styles."""
+    """What a browser would make of it.
+
+    Elements with the names of their attributes, texts, scripts and styles.
+    """
 
     def __init__(self, source):
         super().__init__(convert_charrefs=True)
-        self.bones, self.texts, self.attributes, self.raw, self.open = [], [], [], {"script": [], "style": []}, []
+        self.bones, self.texts, self.attributes, self.raw, self.open = (
+            [],
+            [],
+            [],
+            {"script": [], "style": []},
+            [],
+        )
         self.policy = ""
         self.feed(source)
         self.close()
@@ -49,7 +94,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        (self.raw[self.open[-1]] if self.open and self.open[-1] in self.raw else self.texts).append(data)
+        (self.raw[self.open[-1]] if self.open and self.open[-1] in self.raw else self.texts).append(
+            data
+        )
 
     @property
     def words(self):
@@ -68,21 +115,41 @@ def _page():
 @pytest.mark.parametrize("mode", ["observe", "verify", "capture"])
 @pytest.mark.parametrize("symptom", [True, False])
 def test_hostile_texts_add_no_element_and_no_attribute(mode, symptom):
-    plain, hostile = (Page(rendered(said=said, mode=mode, symptom=symptom)) for said in (str, fleet.hostile))
+    plain, hostile = (
+        Page(rendered(said=said, mode=mode, symptom=symptom)) for said in (str, fleet.hostile)
+    )
     assert hostile.bones == plain.bones
-    assert hostile.raw == plain.raw and len(plain.raw["script"]) == len(plain.raw["style"]) == 1
+    assert hostile.raw == plain.raw
+    assert len(plain.raw["script"]) == len(plain.raw["style"]) == 1
     assert {name for name, dummy in hostile.attributes} <= ATTRIBUTES
-    assert not plain.open and not hostile.open
+    assert not plain.open
+    assert not hostile.open
 
 
 def test_hostile_texts_are_shown_as_they_are_and_what_hides_is_spelled_out():
     source = rendered(said=fleet.hostile, mode="verify")
-    assert not [char for char in source if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")]
+    assert not [
+        char
+        for char in source
+        if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    ]
     words = Page(source).words
     shown = " ".join(escape(fleet.HOSTILE).split())
-    for text in ("m2", "leader election is off", "holder m2", "- --leader-elect=false", "timed out", "a note", "one master at a time", "nobody knows", "/r",
-                 "a wish that has no effect", "Pods of Jobs are created twice", "created by kube-controller-manager (3)",
-                 "risk 2 needs kubemend_max_risk=2 (it is 0)"):
+    for text in (
+        "m2",
+        "leader election is off",
+        "holder m2",
+        "- --leader-elect=false",
+        "timed out",
+        "a note",
+        "one master at a time",
+        "nobody knows",
+        "/r",
+        "a wish that has no effect",
+        "Pods of Jobs are created twice",
+        "created by kube-controller-manager (3)",
+        "risk 2 needs kubemend_max_risk=2 (it is 0)",
+    ):
         assert text + shown in words, text
     for text in ("\\u202egnp.exe", "\\x1b[31m", "\\x00", "\\ud800", "{{ 7 * 7 }} {% for x in y %}"):
         assert text in words
@@ -93,26 +160,57 @@ def test_the_policy_names_its_one_script_and_style_and_nothing_else(page):
     def digest(name):
         return base64.b64encode(hashlib.sha256(page.raw[name][0].encode()).digest()).decode()
 
-    assert page.policy == (f"default-src 'none'; style-src 'sha256-{digest('style')}'; script-src 'sha256-{digest('script')}'; "
-                           "base-uri 'none'; form-action 'none'")
+    assert (
+        page.policy == f"default-src 'none'; style-src 'sha256-{digest('style')}'; script-src"
+        f" 'sha256-{digest('script')}'; base-uri 'none'; form-action 'none'"
+    )
     assert not re.search(r"url\(|@import|https?://", page.raw["style"][0] + page.raw["script"][0])
-    assert not [value for name, value in page.attributes if name in ("src", "srcset", "style", "action") or (name == "href" and not value.startswith("#"))]
+    assert not [
+        value
+        for name, value in page.attributes
+        if name in ("src", "srcset", "style", "action")
+        or (name == "href" and not value.startswith("#"))
+    ]
 
 
 def test_it_is_complete_without_its_script(page):
     words = page.words
     for text in (
-            "kubemend: Pods of Jobs are created twice", "run 20261121T090000Z-1a2b3c, 2026-11-21T09:00:00Z to 2026-11-21T09:00:09Z, repair: afterwards",
-            "exit code 2 (failed)", "step 01 failed", "Cluster 0123456789abcdef", "Kubernetes v1.36.3",
-            "✖ critical KM101 m2 kube-scheduler leader election is off", "because of KM110",
-            "/etc/kubernetes/manifests/kube-scheduler.yaml:17: - --leader-elect=false", "pid 1234: kube-scheduler … --leader-elect=false",
-            "repair: set the argument to --leader-elect=true (risk 2)",
-            "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults=KM101 -e kubemend_max_risk=2",
-            "Pods of Jobs are created twice: possible causes", "✖ present KM101 Leader election disabled kube-scheduler",
-            "? unknown KM105 missing kubelet of worker-00002 (unreachable)", "not judged KM404 (kubemend_deep is not set, or an older release collected)",
-            "01-m2-kube-scheduler", "+ - --leader-elect=true", "note: one master at a time", "99-unplanned", "failed ; nobody knows",
-            "Timeline of default/once-x7f2p", "created by kube-controller-manager (3) asks for cpu 1", "2026-11-1", "worker-00002", "timed out",
-            "4 without a finding", "kubemend: 8 hosts, 3 critical, 1 warning,"):
+        "kubemend: Pods of Jobs are created twice",
+        (
+            "run 20261121T090000Z-1a2b3c, 2026-11-21T09:00:00Z to 2026-11-21T09:00:09Z, repair:"
+            " afterwards"
+        ),
+        "exit code 2 (failed)",
+        "step 01 failed",
+        "Cluster 0123456789abcdef",
+        "Kubernetes v1.36.3",
+        "✖ critical KM101 m2 kube-scheduler leader election is off",
+        "because of KM110",
+        "/etc/kubernetes/manifests/kube-scheduler.yaml:17: - --leader-elect=false",
+        "pid 1234: kube-scheduler … --leader-elect=false",
+        "repair: set the argument to --leader-elect=true (risk 2)",
+        (
+            "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults=KM101"
+            " -e kubemend_max_risk=2"
+        ),
+        "Pods of Jobs are created twice: possible causes",
+        "✖ present KM101 Leader election disabled kube-scheduler",
+        "? unknown KM105 missing kubelet of worker-00002 (unreachable)",
+        "not judged KM404 (kubemend_deep is not set, or an older release collected)",
+        "01-m2-kube-scheduler",
+        "+ - --leader-elect=true",
+        "note: one master at a time",
+        "99-unplanned",
+        "failed ; nobody knows",
+        "Timeline of default/once-x7f2p",
+        "created by kube-controller-manager (3) asks for cpu 1",
+        "2026-11-1",
+        "worker-00002",
+        "timed out",
+        "4 without a finding",
+        "kubemend: 8 hosts, 3 critical, 1 warning,",
+    ):
         assert " ".join(text.split()) in words.replace(" : ", ": "), text
 
 
@@ -123,42 +221,76 @@ def states(size=6, broken=2, silent=1):
 
 
 def test_the_matrix_has_hosts_and_faults_worst_first_and_what_is_clean_as_one_row():
-    dummy, dummy, table = states(5000)
-    assert [codes for codes in table.columns if len(codes) == 1] == [("KM101",), ("KM113",), ("KM502",)]
+    dummy, _dummy, table = states(5000)
+    assert [codes for codes in table.columns if len(codes) == 1] == [
+        ("KM101",),
+        ("KM113",),
+        ("KM502",),
+    ]
     assert [(row.kind, len(row.hosts), row.hosts[:2]) for row in table.rows] == [
-        ("whole", 0, ()), ("host", 1, ("m2",)), ("host", 2, ("worker-00000", "worker-00001")), ("host", 1, ("worker-00002",)), ("clean", 4996, ("m1", "m3"))]
+        ("whole", 0, ()),
+        ("host", 1, ("m2",)),
+        ("host", 2, ("worker-00000", "worker-00001")),
+        ("host", 1, ("worker-00002",)),
+        ("clean", 4996, ("m1", "m3")),
+    ]
     whole, first, second, silent, clean = table.rows
     at = {codes[0]: index for index, codes in enumerate(table.columns)}
-    assert whole.cells[at["KM113"]] == "warning" and whole.cells[at["KM101"]] == ""  # which is shown where it is
-    assert (first.cells[at["KM101"]], second.cells[at["KM502"]], clean.cells[at["KM502"]]) == ("critical", "critical", "clear")
-    # Of 18 faults the same is said of every host: one column. Three more are unknown of the silent host, but not clear of the others.
-    assert [codes for codes in table.columns if len(codes) > 1] == [("KM105", "KM106", "KM107"), tuple(f"KM5{n:02}" for n in range(4, 22))]
-    assert (silent.status, silent.cells[at["KM105"]], silent.cells[at["KM504"]], silent.cells[at["KM502"]]) == ("unreachable", "unknown", "unknown", "unknown")
+    # which is shown where it is
+    assert whole.cells[at["KM113"]] == "warning"
+    assert whole.cells[at["KM101"]] == ""
+    assert (first.cells[at["KM101"]], second.cells[at["KM502"]], clean.cells[at["KM502"]]) == (
+        "critical",
+        "critical",
+        "clear",
+    )
+    # Of 18 faults the same is said of every host: one column. Three more are unknown of the silent
+    # host, but not clear of the others.
+    assert [codes for codes in table.columns if len(codes) > 1] == [
+        ("KM105", "KM106", "KM107"),
+        tuple(f"KM5{n:02}" for n in range(4, 22)),
+    ]
+    assert (
+        silent.status,
+        silent.cells[at["KM105"]],
+        silent.cells[at["KM504"]],
+        silent.cells[at["KM502"]],
+    ) == ("unreachable", "unknown", "unknown", "unknown")
     assert (clean.cells[at["KM105"]], clean.cells[at["KM504"]]) == ("", "clear")
 
 
 def test_unknown_is_never_clear_in_the_matrix_and_a_silent_host_never_clean():
     found, said, table = states(6, broken=0, silent=2)
     silent = {row.host for row in found.hosts if row.status != "ok"}
-    assert silent and not silent & {name for row in table.rows if row.kind == "clean" for name in row.hosts}
+    assert silent
+    assert not silent & {name for row in table.rows if row.kind == "clean" for name in row.hosts}
     assert all("unknown" in said[host].values() for host in silent)
     clean = matrix.make((model.HostRow("a", "a", "k", "worker", "unreachable"),), {})
     assert [(row.kind, row.status) for row in clean.rows] == [("host", "unreachable")]
 
 
 def test_rows_that_do_not_fit_are_counted():
-    said = {f"h{n:04}": {f"KM{100 + bit}": "warning" for bit in range(10) if n >> bit & 1} for n in range(1, 1000)}
+    said = {
+        f"h{n:04}": {f"KM{100 + bit}": "warning" for bit in range(10) if n >> bit & 1}
+        for n in range(1, 1000)
+    }
     table = matrix.make([model.HostRow(host, None, "k", "worker", "ok") for host in said], said)
-    assert len(table.rows) == matrix.ROWS and table.hidden == 999 - matrix.ROWS
+    assert len(table.rows) == matrix.ROWS
+    assert table.hidden == 999 - matrix.ROWS
     assert sum(len(row.hosts) for row in table.rows) + table.hidden == 999
 
 
 def test_an_empty_result_says_so():
     words = Page(html.render(model.Result(), fleet.run(steps=0, entries=0, symptom=False))).words
-    assert "kubemend: audit" in words and "nothing is known of it but its name" in words
-    healthy = model.Result(hosts=(model.HostRow("w1", "w1", "k", "worker", "ok"),), verdicts=(model.Verdict("KM101", "k", "clear"),))
+    assert "kubemend: audit" in words
+    assert "nothing is known of it but its name" in words
+    healthy = model.Result(
+        hosts=(model.HostRow("w1", "w1", "k", "worker", "ok"),),
+        verdicts=(model.Verdict("KM101", "k", "clear"),),
+    )
     words = Page(html.render(healthy, fleet.run(symptom=False))).words
-    assert "Nothing is present or unknown on 1 host: no finding (0 of 0 faults judged)." in words and "1 without a finding" in words
+    assert "Nothing is present or unknown on 1 host: no finding (0 of 0 faults judged)." in words
+    assert "1 without a finding" in words
 
 
 def test_a_long_text_is_cut_and_says_so():
@@ -168,12 +300,28 @@ def test_a_long_text_is_cut_and_says_so():
 
 def test_an_earlier_report_and_captures_are_told_in_the_words_of_the_terminal():
     result = fleet.result(8, broken=2, silent=1, said=str)
-    capture = {"host": "m1", "pid": 7, "version": "v1.18.4", "sentence": "<b>its snapshot lacks</b> w1", "verdict": "snapshot_short", "waiting": ["a/b"],
-               "nodes": {"api": 4, "cached": 4, "counted": 4, "reasons": 3}, "message": "0/4 nodes <script>", "mismatch": [], "dump": {"reason": ""},
-               "level": {"level": 4, "former": 2, "raised": True, "restored": True, "reason": ""}, "files": {}}
-    run = replace(fleet.run(str), captures=(capture,), compared=compare.Comparison("R0", "2026-11-20T00:00:00Z", new=result.findings[:1]))
+    capture = {
+        "host": "m1",
+        "pid": 7,
+        "version": "v1.18.4",
+        "sentence": "<b>its snapshot lacks</b> w1",
+        "verdict": "snapshot_short",
+        "waiting": ["a/b"],
+        "nodes": {"api": 4, "cached": 4, "counted": 4, "reasons": 3},
+        "message": "0/4 nodes <script>",
+        "mismatch": [],
+        "dump": {"reason": ""},
+        "level": {"level": 4, "former": 2, "raised": True, "restored": True, "reason": ""},
+        "files": {},
+    }
+    run = replace(
+        fleet.run(str),
+        captures=(capture,),
+        compared=compare.Comparison("R0", "2026-11-20T00:00:00Z", new=result.findings[:1]),
+    )
     page = Page(html.render(result, run))
     assert "compared with run R0, which ended 2026-11-20T00:00:00Z" in page.words
     assert f"new: {result.findings[0].code}" in page.words
-    assert "nodes: <b>its snapshot lacks</b> w1" in page.words and "it says (a/b): 0/4 nodes <script>" in page.words
+    assert "nodes: <b>its snapshot lacks</b> w1" in page.words
+    assert "it says (a/b): 0/4 nodes <script>" in page.words
     assert "compared with" not in Page(html.render(result, fleet.run(str))).words

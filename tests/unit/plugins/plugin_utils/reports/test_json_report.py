@@ -6,65 +6,166 @@
 from __future__ import annotations
 
 import json
-
 from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import ClusterRow, Finding, HostRow, Missing, NotJudged, Proof, Result, Verdict
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import json_report as report_json
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run, Symptom, exit_of
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
+    ClusterRow,
+    Finding,
+    HostRow,
+    Missing,
+    NotJudged,
+    Proof,
+    Result,
+    Verdict,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    json_report as report_json,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import (
+    Run,
+    Symptom,
+    exit_of,
+)
 
 RESULT = Result(
     clusters=(ClusterRow("k", "v1.18.4", ("m1",)),),
     hosts=(HostRow("m1", "n1", "k", "control_plane", "ok"),),
-    verdicts=(Verdict("KM101", "k", "present", "m1", "kube-scheduler"), Verdict("KM102", "k", "clear"),
-              Verdict("KM103", "k", "unknown", missing=(Missing("m2", "instances", "denied"),), note="why"),
-              Verdict("KM104", "k", "not_applicable")),
+    verdicts=(
+        Verdict("KM101", "k", "present", "m1", "kube-scheduler"),
+        Verdict("KM102", "k", "clear"),
+        Verdict(
+            "KM103", "k", "unknown", missing=(Missing("m2", "instances", "denied"),), note="why"
+        ),
+        Verdict("KM104", "k", "not_applicable"),
+    ),
     not_judged=(NotJudged("KM105", "k", "limit"),),
     findings=(
-        Finding("KM101", "critical", "k", "m1", "kube-scheduler", "off", "n1", ("KM110",), (
-            Proof("process", "m1", pid=7, argv=("kube-scheduler", "\x1b[31m\ud800")),), "mend it", 2),
-        Finding("KM901", "warning", "k", "m2", None, "silent"), Finding("KM113", "info", "k", None, None, "i")),
+        Finding(
+            "KM101",
+            "critical",
+            "k",
+            "m1",
+            "kube-scheduler",
+            "off",
+            "n1",
+            ("KM110",),
+            (Proof("process", "m1", pid=7, argv=("kube-scheduler", "\x1b[31m\ud800")),),
+            "mend it",
+            2,
+        ),
+        Finding("KM901", "warning", "k", "m2", None, "silent"),
+        Finding("KM113", "info", "k", None, None, "i"),
+    ),
 )
 
 
 def run(fail_on="never", **more):
-    return Run(run_id="r", started="s", finished="f", mode="observe", report_dir="/r", tool_version="0.1.0",
-               fail_on=fail_on, **more)
+    return Run(
+        run_id="r",
+        started="s",
+        finished="f",
+        mode="observe",
+        report_dir="/r",
+        tool_version="0.1.0",
+        fail_on=fail_on,
+        **more,
+    )
 
 
 def test_the_fields_are_those_of_the_interface():
     report = report_json.render(RESULT, run())
     assert set(report) >= {
-        "schema", "tool_version", "run_id", "started", "finished", "mode", "exit_code", "exit_reason", "clusters",
-        "hosts", "verdicts", "not_judged", "findings", "symptom", "plan", "steps", "summary"}
+        "schema",
+        "tool_version",
+        "run_id",
+        "started",
+        "finished",
+        "mode",
+        "exit_code",
+        "exit_reason",
+        "clusters",
+        "hosts",
+        "verdicts",
+        "not_judged",
+        "findings",
+        "symptom",
+        "plan",
+        "steps",
+        "summary",
+    }
     assert report["schema"] == "kubemend.report/1"
     assert report["clusters"] == [{"key": "k", "kubernetes_version": "v1.18.4", "hosts": ["m1"]}]
-    assert report["hosts"] == [{"host": "m1", "node": "n1", "cluster": "k", "role": "control_plane", "status": "ok",
-                                "reason": "", "judged": 0}]
+    assert report["hosts"] == [
+        {
+            "host": "m1",
+            "node": "n1",
+            "cluster": "k",
+            "role": "control_plane",
+            "status": "ok",
+            "reason": "",
+            "judged": 0,
+        }
+    ]
     assert report["verdicts"][2] == {
-        "code": "KM103", "cluster": "k", "host": None, "component": None, "verdict": "unknown",
-        "missing": [{"host": "m2", "collector": "instances", "status": "denied"}], "note": "why"}
+        "code": "KM103",
+        "cluster": "k",
+        "host": None,
+        "component": None,
+        "verdict": "unknown",
+        "missing": [{"host": "m2", "collector": "instances", "status": "denied"}],
+        "note": "why",
+    }
     assert report["not_judged"] == [{"code": "KM105", "cluster": "k", "reason": "limit"}]
     assert report["findings"][0] == {
-        "id": "KM101/k/m1/kube-scheduler", "code": "KM101", "severity": "critical", "cluster": "k", "host": "m1",
-        "node": "n1", "component": "kube-scheduler", "summary": "off", "because": ["KM110"],
-        "evidence": [{"kind": "process", "host": "m1", "path": None, "line": None, "pid": 7,
-                      "argv": ["kube-scheduler", "\x1b[31m\ud800"], "object": None, "text": None}],
-        "remedy": "mend it", "risk": 2, "command": None, "docs": "docs/faults/KM101.md"}
+        "id": "KM101/k/m1/kube-scheduler",
+        "code": "KM101",
+        "severity": "critical",
+        "cluster": "k",
+        "host": "m1",
+        "node": "n1",
+        "component": "kube-scheduler",
+        "summary": "off",
+        "because": ["KM110"],
+        "evidence": [
+            {
+                "kind": "process",
+                "host": "m1",
+                "path": None,
+                "line": None,
+                "pid": 7,
+                "argv": ["kube-scheduler", "\x1b[31m\ud800"],
+                "object": None,
+                "text": None,
+            }
+        ],
+        "remedy": "mend it",
+        "risk": 2,
+        "command": None,
+        "docs": "docs/faults/KM101.md",
+    }
     assert (report["symptom"], report["plan"], report["steps"]) == (None, [], [])
-    assert report["summary"] == {"critical": 1, "warning": 1, "present": 1, "unknown": 1, "clear": 1,
-                                 "not_applicable": 1}
+    assert report["summary"] == {
+        "critical": 1,
+        "warning": 1,
+        "present": 1,
+        "unknown": 1,
+        "clear": 1,
+        "not_applicable": 1,
+    }
 
 
 def test_it_is_json_and_ascii_whatever_a_node_said():
     written = json.dumps(report_json.render(RESULT, run()))
-    assert written.isascii() and "\x1b" not in written
+    assert written.isascii()
+    assert "\x1b" not in written
     assert json.loads(written)["run_id"] == "r"
 
 
-@pytest.mark.parametrize("result", [RESULT, Result(), replace(RESULT, verdicts=()), replace(RESULT, findings=())])
+@pytest.mark.parametrize(
+    "result", [RESULT, Result(), replace(RESULT, verdicts=()), replace(RESULT, findings=())]
+)
 def test_in_pieces_it_is_the_same_text(result):
     whole = run(symptom=Symptom("duplicate_pods", "Twice", ("KM101",)), notices=("two\nlines",))
     pieces = list(report_json.pieces(result, whole))
@@ -73,7 +174,10 @@ def test_in_pieces_it_is_the_same_text(result):
 
 
 def test_no_more_than_one_verdict_is_written_at_a_time():
-    """Memory does not grow with the fleet: what is asked of the result is asked as it is written."""
+    """Memory does not grow with the fleet.
+
+    What is asked of the result is asked as it is written.
+    """
     asked = []
 
     class Verdicts(tuple):
@@ -91,7 +195,9 @@ def test_no_more_than_one_verdict_is_written_at_a_time():
 
 
 def test_the_symptom_names_its_causes():
-    report = report_json.render(RESULT, run(symptom=Symptom("duplicate_pods", "Twice", ("KM101", "KM102"))))
+    report = report_json.render(
+        RESULT, run(symptom=Symptom("duplicate_pods", "Twice", ("KM101", "KM102")))
+    )
     assert report["symptom"]["name"] == "duplicate_pods"
     assert report["symptom"]["causes"] == ["KM101", "KM102"]
 
@@ -101,10 +207,15 @@ UNKNOWN = Result(verdicts=RESULT.verdicts[2:3])
 WARNING = Result(verdicts=RESULT.verdicts[:1], findings=RESULT.findings[1:2])
 
 
-@pytest.mark.parametrize("result, reached", [
-    (CLEAN, ()), (UNKNOWN, ("unknown",)), (WARNING, ("unknown", "warning")),
-    (RESULT, ("unknown", "warning", "critical")),
-])
+@pytest.mark.parametrize(
+    ("result", "reached"),
+    [
+        (CLEAN, ()),
+        (UNKNOWN, ("unknown",)),
+        (WARNING, ("unknown", "warning")),
+        (RESULT, ("unknown", "warning", "critical")),
+    ],
+)
 @pytest.mark.parametrize("fail_on", ["never", "unknown", "warning", "critical"])
 def test_the_threshold_counts_what_it_names_and_worse(result, reached, fail_on):
     expected = (2, "threshold") if fail_on in reached else (0, "ok")

@@ -1,19 +1,30 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What node_unreachable says of each Node that is not Ready: its condition, its lease, and whose its taints are."""
+"""What node_unreachable says of each Node that is not Ready.
+
+Its condition, its lease, and whose its taints are.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import sources as evidence_sources
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    sources as evidence_sources,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import taint_notices as taints_told
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    taint_notices as taints_told,
+)
 
 RECORDED = Path(__file__).resolve().parents[4] / "fixtures" / "recorded"
-UNREACHABLE = [{"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+UNREACHABLE = [
+    {"key": "node.kubernetes.io/unreachable", "effect": effect}
+    for effect in ("NoSchedule", "NoExecute")
+]
 CAF = {"key": "caf", "value": "log", "effect": "NoExecute"}
 
 
@@ -23,25 +34,38 @@ def told(documents, symptom="node_unreachable"):
 
 def node(world, name="w1", ready="Unknown", **more):
     item = next(one for one in world.data("api", "nodes")["items"] if one["name"] == name)
-    item.update(ready=ready, conditions=[{"type": "Ready", "status": ready, "since": "2027-01-15T07:50:00Z"}], **more)
+    item.update(
+        ready=ready,
+        conditions=[{"type": "Ready", "status": ready, "since": "2027-01-15T07:50:00Z"}],
+        **more,
+    )
     return [*world.documents.values(), world.api]
 
 
 def test_a_controllers_taint_and_somebodys_own_are_told_apart(world):
     (sentence,) = told(node(world, taints=[*UNREACHABLE, CAF], lease="2027-01-15T07:49:20Z"))
-    theirs, dummy, own = sentence.partition(". And ")
-    assert theirs.startswith("w1: Ready is Unknown since 2027-01-15T07:50:00Z; its kubelet renewed its lease last at 2027-01-15T07:49:20Z. It carries "
-                             "node.kubernetes.io/unreachable (NoSchedule, NoExecute), set by the node lifecycle controller")
-    assert "Who takes it away: the controller, once the kubelet posts Ready" in theirs and "the controller puts it back within its period" in theirs
-    assert own.startswith("caf=log (NoExecute), set by somebody of this cluster: ") and "Who takes it away: whoever set it" in own
+    theirs, _dummy, own = sentence.partition(". And ")
+    assert theirs.startswith(
+        "w1: Ready is Unknown since 2027-01-15T07:50:00Z; its kubelet renewed its lease last at"
+        " 2027-01-15T07:49:20Z. It carries node.kubernetes.io/unreachable (NoSchedule, NoExecute),"
+        " set by the node lifecycle controller"
+    )
+    assert "Who takes it away: the controller, once the kubelet posts Ready" in theirs
+    assert "the controller puts it back within its period" in theirs
+    assert own.startswith("caf=log (NoExecute), set by somebody of this cluster: ")
+    assert "Who takes it away: whoever set it" in own
 
 
 def test_a_node_that_is_ready_and_has_a_controllers_taint_still(world):
     (sentence,) = told(node(world, ready="True", taints=UNREACHABLE[:1]))
-    assert sentence.startswith("w1: Ready is True since") and "lease" not in sentence and "while a controller manager leads" in sentence
+    assert sentence.startswith("w1: Ready is True since")
+    assert "lease" not in sentence
+    assert "while a controller manager leads" in sentence
 
 
-@pytest.mark.parametrize("taints", [[], [CAF], [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]])
+@pytest.mark.parametrize(
+    "taints", [[], [CAF], [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]]
+)
 def test_of_a_node_that_is_well_nothing_is_said(world, taints):
     assert told(node(world, ready="True", taints=taints)) == ()
 
@@ -53,9 +77,13 @@ def test_of_another_symptom_and_of_an_audit_nothing_is_said(world):
 
 def test_a_fleet_is_told_by_its_first_nodes(world):
     items = world.data("api", "nodes")["items"]
-    items += [{**items[-1], "name": f"x{number}", "ready": "False", "taints": []} for number in range(9)]
+    items += [
+        {**items[-1], "name": f"x{number}", "ready": "False", "taints": []} for number in range(9)
+    ]
     sentences = told([*world.documents.values(), world.api])
-    assert len(sentences) == 6 and sentences[0].endswith("it carries no taint") and sentences[-1].endswith("are x5, x6, x7, x8 too")
+    assert len(sentences) == 6
+    assert sentences[0].endswith("it carries no taint")
+    assert sentences[-1].endswith("are x5, x6, x7, x8 too")
 
 
 def test_what_nobody_foresaw_ends_no_run(world, monkeypatch):
@@ -66,4 +94,7 @@ def test_what_nobody_foresaw_ends_no_run(world, monkeypatch):
 
 def test_a_real_node_that_is_down():
     (sentence,) = told(evidence_sources.stream([str(RECORDED / "v1.36.3-node-down" / "evidence")]))
-    assert sentence.startswith("w1: Ready is Unknown since 2026-11-22T22:20:24Z; its kubelet renewed its lease last at 2026-11-22T22:20:09Z. It carries ")
+    assert sentence.startswith(
+        "w1: Ready is Unknown since 2026-11-22T22:20:24Z; its kubelet renewed its lease last at"
+        " 2026-11-22T22:20:09Z. It carries "
+    )

@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report for a person: what is said, in which order, and that nothing from a node reaches the terminal raw."""
+"""The report for a person: what is said, in which order, and that nothing from a node reaches
+the terminal raw.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +11,55 @@ import unicodedata
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import ClusterRow, Finding, HostRow, Missing, NotJudged, Proof, Result, Verdict
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import sources as evidence_sources
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    sources as evidence_sources,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import text_page as page, text, phrases as words
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run, Symptom
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import (
+    ClusterRow,
+    Finding,
+    HostRow,
+    Missing,
+    NotJudged,
+    Proof,
+    Result,
+    Verdict,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    phrases as words,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    text,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    text_page as page,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import (
+    Run,
+    Symptom,
+)
 from tests.unit.plugins.plugin_utils.faults.test_recorded import CASES
 from tests.unit.plugins.plugin_utils.faults.test_recorded import FOLDER as RECORDED
 
 KEY = "0123456789abcdef"
 FOLDER = "/etc/kubernetes/manifests"
-ARGV = ("/usr/local/bin/kube-scheduler", "--kubeconfig=/etc/kubernetes/scheduler.conf", "--leader-elect=false")
+ARGV = (
+    "/usr/local/bin/kube-scheduler",
+    "--kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--leader-elect=false",
+)
 
 
 def run(**more):
-    return Run(run_id="20261121T090000Z-1a2b3c", started="2026-11-21T09:00:00Z", finished="2026-11-21T09:00:09Z",
-               mode=more.pop("mode", "observe"), report_dir="/r", tool_version="0.1.0", **more)
+    return Run(
+        run_id="20261121T090000Z-1a2b3c",
+        started="2026-11-21T09:00:00Z",
+        finished="2026-11-21T09:00:09Z",
+        mode=more.pop("mode", "observe"),
+        report_dir="/r",
+        tool_version="0.1.0",
+        **more,
+    )
 
 
 def row(host, role="control_plane", status="ok", reason="", judged=97):
@@ -32,7 +67,9 @@ def row(host, role="control_plane", status="ok", reason="", judged=97):
 
 
 def finding(code="KM101", host="m2", component="kube-scheduler", severity="critical", **more):
-    return Finding(code, severity, KEY, host, component, more.pop("summary", "leader election is off"), **more)
+    return Finding(
+        code, severity, KEY, host, component, more.pop("summary", "leader election is off"), **more
+    )
 
 
 def rendered(width=80, run_data=None, **parts):
@@ -43,79 +80,168 @@ def rendered(width=80, run_data=None, **parts):
 
 
 def test_a_finding_reads_as_the_interface_shows_it():
-    report = rendered(findings=(finding(
-        evidence=(
-            Proof("file", "m2", path=f"{FOLDER}/kube-scheduler.yaml", line=17, text="- --leader-elect=false"),
-            Proof("process", "m2", pid=1234, argv=ARGV)),
-        remedy=f"set {FOLDER}/kube-scheduler.yaml:17 to - --leader-elect=true"),),
-        verdicts=(Verdict("KM101", KEY, "present", component="kube-scheduler"),))
+    report = rendered(
+        findings=(
+            finding(
+                evidence=(
+                    Proof(
+                        "file",
+                        "m2",
+                        path=f"{FOLDER}/kube-scheduler.yaml",
+                        line=17,
+                        text="- --leader-elect=false",
+                    ),
+                    Proof("process", "m2", pid=1234, argv=ARGV),
+                ),
+                remedy=f"set {FOLDER}/kube-scheduler.yaml:17 to - --leader-elect=true",
+            ),
+        ),
+        verdicts=(Verdict("KM101", KEY, "present", component="kube-scheduler"),),
+    )
     assert (
         "CRITICAL KM101 m2 kube-scheduler: leader election is off\n"
         f"  {FOLDER}/kube-scheduler.yaml:17: - --leader-elect=false\n"
         "  pid 1234: kube-scheduler … --leader-elect=false\n"
-        f"  repair: set {FOLDER}/kube-scheduler.yaml:17 to\n    - --leader-elect=true\n") in report
+        f"  repair: set {FOLDER}/kube-scheduler.yaml:17 to\n    - --leader-elect=true\n" in report
+    )
     assert "healthy: m1, m3, w1\n" in report
     assert report.endswith("\nkubemend: 4 hosts, 1 critical, 0 warning, 0 unknown; report: /r\n")
 
 
-@pytest.mark.parametrize(("evidence", "healthy"), [
-    ([Proof("api", "m1", object="Node w1", text="carries a=b"), Proof("api", "m1", object="Pod a/b", text="0/4")], "m1, m2, m3, w1"),
-    ([Proof("api", "m1", object="Lease", text="1"), Proof("api", "m2", object="Lease", text="2")], "m3, w1"),
-    ([Proof("api", "m1", object="ConfigMap", text="none"), Proof("file", "w1", path="/s", text="static")], "m2, m3"), ([], "m1, m2, m3, w1")])
+@pytest.mark.parametrize(
+    ("evidence", "healthy"),
+    [
+        (
+            [
+                Proof("api", "m1", object="Node w1", text="carries a=b"),
+                Proof("api", "m1", object="Pod a/b", text="0/4"),
+            ],
+            "m1, m2, m3, w1",
+        ),
+        (
+            [
+                Proof("api", "m1", object="Lease", text="1"),
+                Proof("api", "m2", object="Lease", text="2"),
+            ],
+            "m3, w1",
+        ),
+        (
+            [
+                Proof("api", "m1", object="ConfigMap", text="none"),
+                Proof("file", "w1", path="/s", text="static"),
+            ],
+            "m2, m3",
+        ),
+        ([], "m1, m2, m3, w1"),
+    ],
+)
 def test_who_only_asked_the_api_is_healthy(evidence, healthy):
-    report = rendered(findings=(finding("KM513", None, None, "warning", evidence=tuple(evidence)),), verdicts=(Verdict("KM513", KEY, "present"),))
+    report = rendered(
+        findings=(finding("KM513", None, None, "warning", evidence=tuple(evidence)),),
+        verdicts=(Verdict("KM513", KEY, "present"),),
+    )
     assert f"healthy: {healthy}\n" in report
 
 
 def test_a_command_is_never_wrapped():
-    command = "ansible-playbook -i inventory.yml kubemend.remediation.remediate " + "-e kubemend_max_risk=2 " * 5
-    assert f"  repair: {command.strip()}\n" in rendered(findings=(finding(command=command.strip()),))
-    assert f"  command: {command.strip()}\n" in rendered(findings=(finding(command=command.strip(), remedy="x"),))
+    command = (
+        "ansible-playbook -i inventory.yml kubemend.remediation.remediate "
+        + "-e kubemend_max_risk=2 " * 5
+    )
+    assert f"  repair: {command.strip()}\n" in rendered(
+        findings=(finding(command=command.strip()),)
+    )
+    assert f"  command: {command.strip()}\n" in rendered(
+        findings=(finding(command=command.strip(), remedy="x"),)
+    )
 
 
 def test_the_head_names_run_time_mode_cluster_and_roles():
     report = rendered(run_data=run(notices=("kubemend_max_risk=2 has no effect: x.",)))
     head = " ".join(report.split())
     assert head.startswith(
-        "kubemend: audit run 20261121T090000Z-1a2b3c, 2026-11-21T09:00:00Z, observe: changes nothing ")
+        "kubemend: audit run 20261121T090000Z-1a2b3c, 2026-11-21T09:00:00Z, observe: changes"
+        " nothing "
+    )
     assert "note: kubemend_max_risk=2 has no effect: x." in head
     assert f"Cluster {KEY}, Kubernetes v1.36.3: control plane: m1, m2, m3; workers: w1" in head
-    assert rendered(run_data=run(mode="replay")).startswith("kubemend: replay of recorded evidence\n")
+    assert rendered(run_data=run(mode="replay")).startswith(
+        "kubemend: replay of recorded evidence\n"
+    )
 
 
 def test_most_severe_first_and_then_by_code_and_place():
-    report = rendered(findings=(
-        finding("KM901", "w1", None, "warning"), finding("KM103", "m1", None, "info"),
-        finding("KM102", "m3"), finding("KM101", "m3", summary="a"), finding("KM101", "m1", summary="b")))
-    heads = [line.split(":")[0] for line in report.splitlines() if " KM" in line and line[0].isupper()]
-    assert heads == ["CRITICAL KM101 m1 kube-scheduler", "CRITICAL KM101 m3 kube-scheduler",
-                     "CRITICAL KM102 m3 kube-scheduler", "WARNING KM901 w1", "INFO KM103 m1"]
+    report = rendered(
+        findings=(
+            finding("KM901", "w1", None, "warning"),
+            finding("KM103", "m1", None, "info"),
+            finding("KM102", "m3"),
+            finding("KM101", "m3", summary="a"),
+            finding("KM101", "m1", summary="b"),
+        )
+    )
+    heads = [
+        line.split(":")[0] for line in report.splitlines() if " KM" in line and line[0].isupper()
+    ]
+    assert heads == [
+        "CRITICAL KM101 m1 kube-scheduler",
+        "CRITICAL KM101 m3 kube-scheduler",
+        "CRITICAL KM102 m3 kube-scheduler",
+        "WARNING KM901 w1",
+        "INFO KM103 m1",
+    ]
 
 
 def test_because_names_the_deeper_reason():
     assert "KM108 m2 kube-scheduler: stale (because of KM502)" in rendered(
-        findings=(finding("KM108", summary="stale", because=("KM502",)),))
+        findings=(finding("KM108", summary="stale", because=("KM502",)),)
+    )
 
 
 def test_findings_that_differ_by_host_only_read_as_one_and_are_counted_each():
-    silent = tuple(finding("KM901", f"w{n:02}", None, "warning", summary="the host did not answer: timed out",
-                           evidence=(Proof("log", f"w{n:02}", text="timed out"),)) for n in range(30))
+    silent = tuple(
+        finding(
+            "KM901",
+            f"w{n:02}",
+            None,
+            "warning",
+            summary="the host did not answer: timed out",
+            evidence=(Proof("log", f"w{n:02}", text="timed out"),),
+        )
+        for n in range(30)
+    )
     report = rendered(findings=silent)
     assert report.count("KM901") == 1
-    assert "WARNING KM901 w00, w01, w02" in report and "and 10 more: the host did not answer" in " ".join(report.split())
+    assert "WARNING KM901 w00, w01, w02" in report
+    assert "and 10 more: the host did not answer" in " ".join(report.split())
     assert "log: timed out" not in report  # the summary says it
     assert "0 critical, 30 warning" in report
 
 
 def test_findings_with_proofs_of_their_own_stay_apart():
-    two = tuple(finding(host=host, evidence=(Proof("process", host, pid=7, argv=ARGV),)) for host in ("m1", "m2"))
+    two = tuple(
+        finding(host=host, evidence=(Proof("process", host, pid=7, argv=ARGV),))
+        for host in ("m1", "m2")
+    )
     assert rendered(findings=two).count("CRITICAL KM101") == 2
 
 
 def test_thirty_unknowns_of_one_silent_host_are_one_line():
-    verdicts = tuple(Verdict(f"KM1{n:02}", KEY, "unknown", missing=(
-        Missing("m2", "manifests", "unreachable"), Missing("m2", "instances", "unreachable"))) for n in range(30))
-    report = rendered(hosts=(row("m1"), row("m2", status="unreachable", reason="timed out")), verdicts=verdicts)
+    verdicts = tuple(
+        Verdict(
+            f"KM1{n:02}",
+            KEY,
+            "unknown",
+            missing=(
+                Missing("m2", "manifests", "unreachable"),
+                Missing("m2", "instances", "unreachable"),
+            ),
+        )
+        for n in range(30)
+    )
+    report = rendered(
+        hosts=(row("m1"), row("m2", status="unreachable", reason="timed out")), verdicts=verdicts
+    )
     assert report.count("UNKNOWN") == 1
     assert "KM128 KM129: missing m2 (unreachable)" in " ".join(report.split())
     assert "did not answer: m2 (timed out)\n" in report
@@ -123,44 +249,103 @@ def test_thirty_unknowns_of_one_silent_host_are_one_line():
 
 
 def test_unknown_names_hosts_and_collectors():
-    report = rendered(verdicts=(
-        Verdict("KM106", KEY, "unknown", missing=(
-            Missing("m3", "component_http", "denied"), Missing("m1", "component_http", "denied"),
-            Missing("m1", "etcd", "error"))),
-        Verdict("KM101", KEY, "unknown", component="kube-scheduler", missing=(Missing("m9", "host", "not_asked"),)),
-        Verdict("KM102", KEY, "unknown", component="kube-scheduler", missing=(Missing("m9", "host", "not_asked"),))))
+    report = rendered(
+        verdicts=(
+            Verdict(
+                "KM106",
+                KEY,
+                "unknown",
+                missing=(
+                    Missing("m3", "component_http", "denied"),
+                    Missing("m1", "component_http", "denied"),
+                    Missing("m1", "etcd", "error"),
+                ),
+            ),
+            Verdict(
+                "KM101",
+                KEY,
+                "unknown",
+                component="kube-scheduler",
+                missing=(Missing("m9", "host", "not_asked"),),
+            ),
+            Verdict(
+                "KM102",
+                KEY,
+                "unknown",
+                component="kube-scheduler",
+                missing=(Missing("m9", "host", "not_asked"),),
+            ),
+        )
+    )
     assert "UNKNOWN KM101 KM102: missing m9 (not asked)\n" in report
-    assert "UNKNOWN KM106: missing component_http of m1, m3 (denied), etcd of m1 (error)\n" in report
+    assert (
+        "UNKNOWN KM106: missing component_http of m1, m3 (denied), etcd of m1 (error)\n" in report
+    )
 
 
 def test_clear_not_applicable_and_not_judged_are_one_line_each():
     report = rendered(
-        verdicts=(Verdict("KM103", KEY, "clear", component="a"), Verdict("KM103", KEY, "not_applicable", component="b"),
-                  Verdict("KM102", KEY, "clear"), Verdict("KM110", KEY, "not_applicable")),
-        not_judged=(NotJudged("KM107", KEY, "limit"), NotJudged("KM108", KEY, "limit"), NotJudged("KM404", None, "tier")))
+        verdicts=(
+            Verdict("KM103", KEY, "clear", component="a"),
+            Verdict("KM103", KEY, "not_applicable", component="b"),
+            Verdict("KM102", KEY, "clear"),
+            Verdict("KM110", KEY, "not_applicable"),
+        ),
+        not_judged=(
+            NotJudged("KM107", KEY, "limit"),
+            NotJudged("KM108", KEY, "limit"),
+            NotJudged("KM404", None, "tier"),
+        ),
+    )
     assert "\nclear: KM102 KM103\n" in report
     assert "\nnot applicable: KM110\n" in report
     assert "\nnot judged: KM107 KM108 (--limit left their hosts out)\n" in report
-    assert "\nnot judged: KM404 (kubemend_deep is not set, or an older release collected)\n" in report
+    assert (
+        "\nnot judged: KM404 (kubemend_deep is not set, or an older release collected)\n" in report
+    )
 
 
 def test_a_note_is_said_once():
-    verdicts = tuple(Verdict(code, KEY, "clear", note="a foreign kube-controller-manager on w1 is not of this cluster")
-                     for code in ("KM101", "KM102"))
+    verdicts = tuple(
+        Verdict(
+            code,
+            KEY,
+            "clear",
+            note="a foreign kube-controller-manager on w1 is not of this cluster",
+        )
+        for code in ("KM101", "KM102")
+    )
     report = " ".join(rendered(verdicts=verdicts).split())
-    assert report.count("a foreign kube-controller-manager on w1 is not of this cluster (KM101 KM102)") == 1
+    assert (
+        report.count("a foreign kube-controller-manager on w1 is not of this cluster (KM101 KM102)")
+        == 1
+    )
 
 
 def test_the_differential_shows_every_cause_with_its_verdict():
-    symptom = Symptom("duplicate_pods", "Pods are created twice", ("KM101", "KM102", "KM103", "KM104", "KM105"))
+    symptom = Symptom(
+        "duplicate_pods", "Pods are created twice", ("KM101", "KM102", "KM103", "KM104", "KM105")
+    )
     report = rendered(
-        run_data=run(symptom=symptom, titles={
-            "KM101": "Election is off", "KM102": "Two", "KM103": "Three", "KM104": "Four", "KM105": "Five"}),
-        verdicts=(Verdict("KM102", KEY, "clear"), Verdict("KM101", KEY, "clear", component="kube-controller-manager"),
-                  Verdict("KM101", KEY, "present", "m2", "kube-scheduler"),
-                  Verdict("KM103", KEY, "not_applicable"),
-                  Verdict("KM104", KEY, "unknown", missing=(Missing("m1", "instances", "error"),))),
-        not_judged=(NotJudged("KM105", KEY, "limit"),))
+        run_data=run(
+            symptom=symptom,
+            titles={
+                "KM101": "Election is off",
+                "KM102": "Two",
+                "KM103": "Three",
+                "KM104": "Four",
+                "KM105": "Five",
+            },
+        ),
+        verdicts=(
+            Verdict("KM102", KEY, "clear"),
+            Verdict("KM101", KEY, "clear", component="kube-controller-manager"),
+            Verdict("KM101", KEY, "present", "m2", "kube-scheduler"),
+            Verdict("KM103", KEY, "not_applicable"),
+            Verdict("KM104", KEY, "unknown", missing=(Missing("m1", "instances", "error"),)),
+        ),
+        not_judged=(NotJudged("KM105", KEY, "limit"),),
+    )
     at = report.index("Pods are created twice: possible causes\n")
     assert [line.rstrip() for line in report[at:].splitlines()[1:6]] == [
         "  present        KM101 Election is off: m2 kube-scheduler",
@@ -170,16 +355,31 @@ def test_the_differential_shows_every_cause_with_its_verdict():
         "  not judged     KM105 Five (--limit left their hosts out)",
     ]
     # The differential says it already.
-    assert all(again not in report for again in ("UNKNOWN", "\nclear:", "\nnot applicable:", "\nnot judged:"))
+    assert all(
+        again not in report
+        for again in ("UNKNOWN", "\nclear:", "\nnot applicable:", "\nnot judged:")
+    )
 
 
 def test_two_clusters_and_hosts_of_none_have_sections_of_their_own():
     report = rendered(
-        clusters=(ClusterRow(KEY, "v1.36.3", ("m1",)), ClusterRow("f" * 16, None, ("a1",)),
-                  ClusterRow("unproven", None, ("b1",))),
-        hosts=(row("m1"), HostRow("a1", None, "f" * 16, "worker", "ok"), HostRow("b1", None, None, "unknown", "ok")),
-        findings=(finding(), finding("KM102", "a1", None), finding("KM901", "b1", None)))
-    assert report.index(f"Cluster {KEY}") < report.index("Cluster ffff") < report.index("Hosts of no proven cluster")
+        clusters=(
+            ClusterRow(KEY, "v1.36.3", ("m1",)),
+            ClusterRow("f" * 16, None, ("a1",)),
+            ClusterRow("unproven", None, ("b1",)),
+        ),
+        hosts=(
+            row("m1"),
+            HostRow("a1", None, "f" * 16, "worker", "ok"),
+            HostRow("b1", None, None, "unknown", "ok"),
+        ),
+        findings=(finding(), finding("KM102", "a1", None), finding("KM901", "b1", None)),
+    )
+    assert (
+        report.index(f"Cluster {KEY}")
+        < report.index("Cluster ffff")
+        < report.index("Hosts of no proven cluster")
+    )
     assert "Kubernetes version unknown: workers: a1" in report
 
 
@@ -192,29 +392,56 @@ def test_long_lists_of_hosts_are_cut_and_the_rest_is_counted():
 def test_a_whole_argv_is_shown_when_no_flag_is_in_question_and_text_picks_otherwise():
     own = Proof("process", "m2", pid=7, argv=("kubelet", "--config=/x", "-v=2"))
     assert "pid 7: kubelet --config=/x -v=2\n" in rendered(findings=(finding(evidence=(own,)),))
-    picked = Proof("process", "m2", pid=7, argv=ARGV, text="--kubeconfig=/etc/kubernetes/scheduler.conf")
+    picked = Proof(
+        "process", "m2", pid=7, argv=ARGV, text="--kubeconfig=/etc/kubernetes/scheduler.conf"
+    )
     assert "pid 7: kube-scheduler … --kubeconfig=/etc/kubernetes/scheduler.conf\n" in rendered(
-        findings=(finding(evidence=(picked,)),))
+        findings=(finding(evidence=(picked,)),)
+    )
 
 
 def test_proofs_of_every_kind():
-    report = rendered(findings=(finding(evidence=(
-        Proof("api", object="ConfigMap kube-system/kubeadm-config", path="ClusterConfiguration", line=3, text="a: b"),
-        Proof("http", "m1", pid=9, text="leader election is not checked"),
-        Proof("unit", "m2", object="kubelet", text="inactive"),
-        Proof("log", "m2", text="other words"))),))
+    report = rendered(
+        findings=(
+            finding(
+                evidence=(
+                    Proof(
+                        "api",
+                        object="ConfigMap kube-system/kubeadm-config",
+                        path="ClusterConfiguration",
+                        line=3,
+                        text="a: b",
+                    ),
+                    Proof("http", "m1", pid=9, text="leader election is not checked"),
+                    Proof("unit", "m2", object="kubelet", text="inactive"),
+                    Proof("log", "m2", text="other words"),
+                )
+            ),
+        )
+    )
     assert "  ConfigMap kube-system/kubeadm-config ClusterConfiguration:3: a: b\n" in report
     assert "  m1: pid 9: answers leader election is not checked\n" in report
     assert "  kubelet: inactive\n" in report
     assert "  log: other words\n" in report
 
 
-@pytest.mark.parametrize("raw, shown", [
-    ("plain --flag=1", "plain --flag=1"), ("grün … 日本", "grün … 日本"),
-    ("\x1b[2J\x1b]0;x\x07", r"\x1b[2J\x1b]0;x\x07"), ("a\nb\r\tc", r"a\nb\r\tc"), ("\x9b31m", r"\x9b31m"),
-    ("\u202efdp", r"\u202efdp"), ("\u2066x\u2069", r"\u2066x\u2069"), ("a\u200bb\ufeff", r"a\u200bb\ufeff"),
-    ("\u2028", r"\u2028"), ("\ud800", r"\ud800"), ("\U000e0041", r"\U000e0041"), ("\x7f", r"\x7f"),
-])
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("plain --flag=1", "plain --flag=1"),
+        ("grün … 日本", "grün … 日本"),
+        ("\x1b[2J\x1b]0;x\x07", r"\x1b[2J\x1b]0;x\x07"),
+        ("a\nb\r\tc", r"a\nb\r\tc"),
+        ("\x9b31m", r"\x9b31m"),
+        ("\u202efdp", r"\u202efdp"),
+        ("\u2066x\u2069", r"\u2066x\u2069"),
+        ("a\u200bb\ufeff", r"a\u200bb\ufeff"),
+        ("\u2028", r"\u2028"),
+        ("\ud800", r"\ud800"),
+        ("\U000e0041", r"\U000e0041"),
+        ("\x7f", r"\x7f"),
+    ],
+)
 def test_escape(raw, shown):
     assert page.escape(raw) == shown
 
@@ -224,14 +451,25 @@ def test_no_field_reaches_the_page_raw():
     proof = Proof("file", evil, path=evil, line=1, pid=1, argv=(evil, evil), object=evil, text=evil)
     missing = (Missing(evil, evil, evil),)
     symptom = Symptom("s", evil, ("KM101", "KM102"))
-    report = text.render(Result(
-        clusters=(ClusterRow(evil, evil, (evil,)),),
-        hosts=(HostRow(evil, evil, evil, "worker", "ok"), HostRow("m2", None, evil, "worker", "unreachable", evil)),
-        verdicts=(Verdict("KM101", evil, "unknown", evil, evil, missing, evil),
-                  Verdict("KM102", evil, "present", evil, evil), Verdict("KM103", evil, "unknown", None, None, missing)),
-        not_judged=(NotJudged(evil, evil, evil),),
-        findings=(Finding(evil, evil, evil, evil, evil, evil, evil, (evil,), (proof,), evil, 0, evil),),
-    ), run(symptom=symptom, notices=(evil,), titles={"KM101": evil}))
+    report = text.render(
+        Result(
+            clusters=(ClusterRow(evil, evil, (evil,)),),
+            hosts=(
+                HostRow(evil, evil, evil, "worker", "ok"),
+                HostRow("m2", None, evil, "worker", "unreachable", evil),
+            ),
+            verdicts=(
+                Verdict("KM101", evil, "unknown", evil, evil, missing, evil),
+                Verdict("KM102", evil, "present", evil, evil),
+                Verdict("KM103", evil, "unknown", None, None, missing),
+            ),
+            not_judged=(NotJudged(evil, evil, evil),),
+            findings=(
+                Finding(evil, evil, evil, evil, evil, evil, evil, (evil,), (proof,), evil, 0, evil),
+            ),
+        ),
+        run(symptom=symptom, notices=(evil,), titles={"KM101": evil}),
+    )
     for char in report.replace("\n", ""):
         assert unicodedata.category(char) not in ("Cc", "Cf", "Cs"), ascii(char)
     assert sum(line.startswith("kubemend: 0") for line in report.splitlines()) == 0
@@ -246,42 +484,67 @@ def test_colour_touches_labels_only_and_plain_text_has_none():
 
     result = Result(clusters=(ClusterRow(KEY, None, ()),), findings=(finding(remedy="do it"),))
     painted = text.render(result, run(), 80, paint)
-    assert "<CRITICAL> KM101" in painted and ("CRITICAL", "critical") in seen
+    assert "<CRITICAL> KM101" in painted
+    assert ("CRITICAL", "critical") in seen
     assert painted.replace("<", "").replace(">", "") == text.render(result, run(), 80)
 
 
 def test_prose_keeps_to_the_width():
-    report = rendered(width=60, findings=(finding(summary="word " * 60, remedy="other " * 60),), run_data=run(notices=("n " * 80,)))
+    report = rendered(
+        width=60,
+        findings=(finding(summary="word " * 60, remedy="other " * 60),),
+        run_data=run(notices=("n " * 80,)),
+    )
     assert max(len(line) for line in report.splitlines()) <= 60 + len("; report: /r")
 
 
 def test_an_endless_line_is_cut():
-    report = rendered(findings=(finding(evidence=(Proof("file", "m2", path="/x", line=1, text="y" * 10_000),)),))
+    report = rendered(
+        findings=(finding(evidence=(Proof("file", "m2", path="/x", line=1, text="y" * 10_000),)),)
+    )
     assert max(len(line) for line in report.splitlines()) < 2_200
     assert "more characters in report.json" in report
 
 
 @pytest.mark.parametrize("case", CASES[::8])
 def test_recorded_incidents_fit_into_80_columns(case):
-    """But for what is copied or compared as a whole: evidence, commands, and words that are longer."""
+    """But for what is copied or compared as a whole.
+
+    Evidence, commands, and words that are longer.
+    """
     result = judge.judge(evidence_sources.stream([str(RECORDED / case / "evidence")]), deep=True)
-    report = text.render(result, run(titles={code: fault.title for code, fault in judge.CATALOGUE.items()}))
-    whole = {f"  {page.escape(line)}" for item in result.findings for line in words.proof_lines(item)}
+    report = text.render(
+        result, run(titles={code: fault.title for code, fault in judge.CATALOGUE.items()})
+    )
+    whole = {
+        f"  {page.escape(line)}" for item in result.findings for line in words.proof_lines(item)
+    }
     long = [line for line in report.splitlines() if len(line) > 79 and line not in whole]
-    assert [line for line in long if not line.startswith(("  command: ", "  repair: ")) and max(map(len, line.split())) < 60] == []
+    assert [
+        line
+        for line in long
+        if not line.startswith(("  command: ", "  repair: ")) and max(map(len, line.split())) < 60
+    ] == []
 
 
 def test_the_pages_of_faults_are_named_once_where_they_are_installed_and_something_was_found():
     told = rendered(findings=(finding(), finding(host="m3")), run_data=run(pages="/c/docs/faults"))
-    assert told.count("about a code: /c/docs/faults/<code>.md\n") == 1 and finding().docs == "docs/faults/KM101.md"
-    assert "about a code" not in rendered(findings=(finding(),)) + rendered(run_data=run(pages="/c/docs/faults"))
+    assert told.count("about a code: /c/docs/faults/<code>.md\n") == 1
+    assert finding().docs == "docs/faults/KM101.md"
+    assert "about a code" not in rendered(findings=(finding(),)) + rendered(
+        run_data=run(pages="/c/docs/faults")
+    )
 
 
 def test_a_consequence_stands_below_its_cause_whatever_their_severities():
-    report = rendered(findings=(
-        finding("KM108", summary="stale", because=("KM902",)), finding("KM101", summary="first"),
-        finding("KM902", "m1", None, "info", summary="interrupted"),
-        finding("KM114", "m1", "kube-apiserver", summary="no server"),
-        finding("KM114", "m1", "kube-scheduler", summary="no lock", because=("KM114",))))
+    report = rendered(
+        findings=(
+            finding("KM108", summary="stale", because=("KM902",)),
+            finding("KM101", summary="first"),
+            finding("KM902", "m1", None, "info", summary="interrupted"),
+            finding("KM114", "m1", "kube-apiserver", summary="no server"),
+            finding("KM114", "m1", "kube-scheduler", summary="no lock", because=("KM114",)),
+        )
+    )
     told = ["first", "interrupted", "stale", "no server", "no lock"]
     assert sorted(told, key=report.index) == told

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import os
 import subprocess
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import cluster_lock, journal, lock, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import cluster_lock as locking
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    cluster_lock,
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    cluster_lock as locking,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.cluster_lock import Held
 
 RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -34,24 +42,54 @@ def _silent(host: str, cluster: str | None = None) -> Held:
 
 
 def _working(host: str) -> Held:
-    return Held(host, "a", "ok", False, None, f"step 01-m3-x of run {OTHER} is still at work here", working=OTHER)
+    return Held(
+        host,
+        "a",
+        "ok",
+        False,
+        None,
+        f"step 01-m3-x of run {OTHER} is still at work here",
+        working=OTHER,
+    )
 
 
 def _full(host: str) -> Held:
     return Held(host, "a", "ok", reason="no space")
 
 
-@pytest.mark.parametrize("answers, held, said", [
-    ([_mine("m1"), _mine("m2"), _mine("m3")], True, ""), ([_mine("m1"), _mine("m2"), _theirs("m3")], True, ""),
-    ([_mine("m1"), _mine("m2"), _silent("m3")], True, ""), ([_mine("m1")], True, ""),
-    ([_mine("m1"), _theirs("m2"), _theirs("m3")], False, "run %s holds the cluster (m2, m3; controller %s, process 42; for 77 s more)" % (OTHER, MACHINE)),
-    ([_mine("m1"), _theirs("m2"), _silent("m3")], False, f"kubemend_take_lock={OTHER}"),
-    ([_mine("m1"), _theirs("m2")], False, OTHER),
-    ([_mine("m1"), _silent("m2"), _silent("m3")], True, "only 1 of 3 control-plane nodes are locked: m2, m3 cannot be reached"),
-    ([_silent("m1"), _silent("m2")], False, "could not be locked"), ([], False, "no control-plane node was asked"),
-    ([_mine("m1"), _mine("m2"), _working("m3")], False, f"run {OTHER} is still at work on m3: step 01-m3-x"),
-    ([_mine("m1"), _full("m2"), _full("m3")], False, "m2: no space"), ([_mine("m1"), _mine("m2"), _full("m3")], True, ""),
-])
+@pytest.mark.parametrize(
+    ("answers", "held", "said"),
+    [
+        ([_mine("m1"), _mine("m2"), _mine("m3")], True, ""),
+        ([_mine("m1"), _mine("m2"), _theirs("m3")], True, ""),
+        ([_mine("m1"), _mine("m2"), _silent("m3")], True, ""),
+        ([_mine("m1")], True, ""),
+        (
+            [_mine("m1"), _theirs("m2"), _theirs("m3")],
+            False,
+            (
+                f"run {OTHER} holds the cluster (m2, m3; controller {MACHINE}, process 42; for 77 s"
+                " more)"
+            ),
+        ),
+        ([_mine("m1"), _theirs("m2"), _silent("m3")], False, f"kubemend_take_lock={OTHER}"),
+        ([_mine("m1"), _theirs("m2")], False, OTHER),
+        (
+            [_mine("m1"), _silent("m2"), _silent("m3")],
+            True,
+            "only 1 of 3 control-plane nodes are locked: m2, m3 cannot be reached",
+        ),
+        ([_silent("m1"), _silent("m2")], False, "could not be locked"),
+        ([], False, "no control-plane node was asked"),
+        (
+            [_mine("m1"), _mine("m2"), _working("m3")],
+            False,
+            f"run {OTHER} is still at work on m3: step 01-m3-x",
+        ),
+        ([_mine("m1"), _full("m2"), _full("m3")], False, "m2: no space"),
+        ([_mine("m1"), _mine("m2"), _full("m3")], True, ""),
+    ],
+)
 def test_decision(answers: list[Held], held: bool, said: str) -> None:
     assert locking.decide(answers, RUN, "a")[0] is held
     assert said in locking.decide(answers, RUN)[1]
@@ -62,23 +100,35 @@ def test_each_cluster_for_itself() -> None:
     assert locking.decide(answers, RUN, "a") == (True, "")
     assert locking.decide(answers, RUN, "b")[0] is False
     # a host of which nothing is known may belong to either
-    assert locking.decide([_mine("m1"), _mine("m2"), _silent("x"), _silent("y")], RUN, "a")[1].startswith("only 2 of 4")
+    assert locking.decide([_mine("m1"), _mine("m2"), _silent("x"), _silent("y")], RUN, "a")[
+        1
+    ].startswith("only 2 of 4")
 
 
 def test_answers_are_kept(tmp_path: Path) -> None:
     for one in (_mine("m1"), _theirs("m2"), _silent("we/ird")):
         locking.note(str(tmp_path), one)
     locking.note(str(tmp_path), _theirs("m1"))
-    assert {item.host: item for item in locking.noted(str(tmp_path))} == {"m1": _theirs("m1"), "m2": _theirs("m2"), "we/ird": _silent("we/ird")}
+    assert {item.host: item for item in locking.noted(str(tmp_path))} == {
+        "m1": _theirs("m1"),
+        "m2": _theirs("m2"),
+        "we/ird": _silent("we/ird"),
+    }
     (tmp_path / "locks" / "m1.json").write_text("{")
     assert [item.status for item in locking.noted(str(tmp_path)) if item.host == "m1"] == ["error"]
 
 
-@pytest.mark.parametrize("answer, by, held", [
-    ({"held": True, "lock": {"run_id": RUN}}, RUN, True), ({"held": True, "lock": {"run_id": OTHER}}, OTHER, False),
-    ({"held": True, "lock": None}, None, False),
-    ({"held": "yes", "lock": {"run_id": RUN}}, RUN, False), ({"held": False, "lock": {"run_id": "{{ x }}"}}, None, False), ({"lock": [1]}, None, False),
-])
+@pytest.mark.parametrize(
+    ("answer", "by", "held"),
+    [
+        ({"held": True, "lock": {"run_id": RUN}}, RUN, True),
+        ({"held": True, "lock": {"run_id": OTHER}}, OTHER, False),
+        ({"held": True, "lock": None}, None, False),
+        ({"held": "yes", "lock": {"run_id": RUN}}, RUN, False),
+        ({"held": False, "lock": {"run_id": "{{ x }}"}}, None, False),
+        ({"lock": [1]}, None, False),
+    ],
+)
 def test_a_node_is_not_believed(answer: dict[str, Any], by: str | None, held: bool) -> None:
     found = locking.said("m1", "a", "ok", "", answer, RUN)
     assert (found.by, found.held) == (by, held)
@@ -86,10 +136,24 @@ def test_a_node_is_not_believed(answer: dict[str, Any], by: str | None, held: bo
 
 def test_what_a_node_says_of_the_holder() -> None:
     owner = {"machine_id": "\x1b[31m", "pid": "1", "boot_id": "x"}
-    answer = {"held": False, "lock": {"run_id": OTHER, "controller": owner, "remaining": 3.5}, "message": "a\nb"}
+    answer = {
+        "held": False,
+        "lock": {"run_id": OTHER, "controller": owner, "remaining": 3.5},
+        "message": "a\nb",
+    }
     found = locking.said("m1", "a", "ok", "", answer, RUN)
     assert (found.machine, found.pid, found.remaining, found.reason) == (None, None, 3, "a b")
-    assert locking.said("m1", "a", "ok", "", {**answer, "lock": {"run_id": OTHER, "remaining": float("inf")}}, RUN).remaining is None
+    assert (
+        locking.said(
+            "m1",
+            "a",
+            "ok",
+            "",
+            {**answer, "lock": {"run_id": OTHER, "remaining": float("inf")}},
+            RUN,
+        ).remaining
+        is None
+    )
 
 
 def test_whether_a_controller_is_gone() -> None:
@@ -97,50 +161,101 @@ def test_whether_a_controller_is_gone() -> None:
     try:
         owner = locking.controller(process.pid)
         me = locking.controller(os.getpid())
-        assert owner["started"] and not locking.gone(owner, me)
-        assert locking.gone({**owner, "started": owner["started"] + 1}, me)  # another process has its number now
+        assert owner["started"]
+        assert not locking.gone(owner, me)
+        # another process has its number now
+        assert locking.gone({**owner, "started": owner["started"] + 1}, me)
     finally:
         process.kill()
         process.wait()
     assert locking.gone(owner, me)
     assert not locking.gone({**owner, "boot_id": "elsewhere", "machine_id": MACHINE}, me)
-    assert not locking.gone({**owner, "boot_id": "elsewhere", "machine_id": None}, {**me, "machine_id": None})
-    assert not locking.gone({**owner, "boot_id": "before", "machine_id": MACHINE, "host": "its-clone"}, {**me, "machine_id": MACHINE})
-    assert locking.gone({**owner, "boot_id": "before", "machine_id": MACHINE}, {**me, "machine_id": MACHINE})  # this machine was started anew
+    assert not locking.gone(
+        {**owner, "boot_id": "elsewhere", "machine_id": None}, {**me, "machine_id": None}
+    )
+    assert not locking.gone(
+        {**owner, "boot_id": "before", "machine_id": MACHINE, "host": "its-clone"},
+        {**me, "machine_id": MACHINE},
+    )
+    # this machine was started anew
+    assert locking.gone(
+        {**owner, "boot_id": "before", "machine_id": MACHINE}, {**me, "machine_id": MACHINE}
+    )
 
 
 def test_the_node_s_side(tmp_path: Path) -> None:
     root = str(tmp_path / "kubemend")
-    params = {"run_id": RUN, "seconds": 60, "state": "acquired", "controller": {"pid": 1}, "root": root}
-    assert cluster_lock.run({**params, "check": True})["lock"] is None and not os.path.exists(root)
+    params = {
+        "run_id": RUN,
+        "seconds": 60,
+        "state": "acquired",
+        "controller": {"pid": 1},
+        "root": root,
+    }
+    assert cluster_lock.run({**params, "check": True})["lock"] is None
+    assert not os.path.exists(root)
     assert cluster_lock.run({**params, "state": "renewed"})["held"] is False
     first = cluster_lock.run(params)
-    assert (first["held"], first["changed"], first["lock"]["run_id"], first["lock"]["controller"]["pid"]) == (True, True, RUN, 1)
+    assert (
+        first["held"],
+        first["changed"],
+        first["lock"]["run_id"],
+        first["lock"]["controller"]["pid"],
+    ) == (True, True, RUN, 1)
     assert cluster_lock.run(params)["changed"] is False
     refused = cluster_lock.run({**params, "run_id": OTHER})
-    assert (refused["held"], refused["lock"]["run_id"]) == (False, RUN) and RUN in refused["message"]
+    assert (refused["held"], refused["lock"]["run_id"]) == (False, RUN)
+    assert RUN in refused["message"]
     assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"})["changed"] is False
     assert cluster_lock.run({**params, "run_id": OTHER, "take": RUN})["lock"]["taken_from"] == RUN
-    assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"})["changed"] is True and lock.read(root) is None
+    assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"})["changed"] is True
+    assert lock.read(root) is None
 
 
-def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its controller may be gone, or think so: the program on the node needs the lock for its way back."""
+def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its controller may be gone, or think so.
+
+    The program on the node needs the lock for its way back.
+    """
     root = str(tmp_path / "kubemend")
-    params = {"run_id": RUN, "seconds": 60, "state": "acquired", "controller": {"pid": 1}, "root": root}
+    params = {
+        "run_id": RUN,
+        "seconds": 60,
+        "state": "acquired",
+        "controller": {"pid": 1},
+        "root": root,
+    }
     cluster_lock.run(params)
-    with monkeypatch.context() as patch:  # the step's own program, which is another than those that ask for the lock
+    # the step's own program, which is another than those that ask for the lock
+    with monkeypatch.context() as patch:
         patch.setattr(proof.os, "getpid", os.getppid)
-        proof.claim(journal.Step(RUN, "01-m1-x", "edit", "KM101", root, False, True), {"component": "kube-scheduler"})
+        proof.claim(
+            journal.Step(RUN, "01-m1-x", "edit", "KM101", root, False, True),
+            {"component": "kube-scheduler"},
+        )
     kept = cluster_lock.run({**params, "state": "released"})
-    assert (kept["held"], kept["changed"], kept["lock"]["run_id"]) == (True, False, RUN) and lock.read(root)["run_id"] == RUN
+    assert (kept["held"], kept["changed"], kept["lock"]["run_id"]) == (
+        True,
+        False,
+        RUN,
+    )
+    assert lock.read(root)["run_id"] == RUN
     for take in (None, RUN):
         refused = cluster_lock.run({**params, "run_id": OTHER, "take": take})
-        assert (refused["held"], refused["changed"], refused["working"]) == (False, False, RUN) and "01-m1-x" in refused["message"]
+        assert (refused["held"], refused["changed"], refused["working"]) == (
+            False,
+            False,
+            RUN,
+        )
+        assert "01-m1-x" in refused["message"]
         found = locking.said("m1", "a", "ok", "", refused, OTHER)
-        assert found.working == RUN and not found.held
+        assert found.working == RUN
+        assert not found.held
     proof.end(RUN, "01-m1-x", proof.PROVEN, root=root)
-    assert cluster_lock.run({**params, "state": "released"})["changed"] is True and lock.read(root) is None
+    assert cluster_lock.run({**params, "state": "released"})["changed"] is True
+    assert lock.read(root) is None
 
 
 def test_check_mode_tells_whose_it_is_and_takes_or_releases_nothing(tmp_path: Path) -> None:
@@ -149,7 +264,9 @@ def test_check_mode_tells_whose_it_is_and_takes_or_releases_nothing(tmp_path: Pa
     cluster_lock.run(params)
     for state in ("acquired", "renewed", "released"):
         for run_id in (RUN, OTHER):
-            told = cluster_lock.run({**params, "run_id": run_id, "state": state, "take": RUN, "check": True})
+            told = cluster_lock.run(
+                {**params, "run_id": run_id, "state": state, "take": RUN, "check": True}
+            )
             assert (told["held"], told["changed"], told["lock"]["run_id"]) == (False, False, RUN)
     assert lock.read(root)["run_id"] == RUN
 
@@ -160,7 +277,12 @@ def test_a_lock_that_cannot_be_read_is_held_by_nobody_of_us(tmp_path: Path, stat
     root.mkdir(0o700)
     (root / "lock").write_text("{")
     told = cluster_lock.run({"run_id": RUN, "seconds": 60, "state": state, "root": str(root)})
-    assert (told["held"], told["changed"], told["lock"]) == (False, False, None) and "remove it and run again" in told["message"]
+    assert (told["held"], told["changed"], told["lock"]) == (
+        False,
+        False,
+        None,
+    )
+    assert "remove it and run again" in told["message"]
 
 
 def test_a_renewal_is_held_and_is_refused_once_another_has_it(tmp_path: Path) -> None:
@@ -172,40 +294,73 @@ def test_a_renewal_is_held_and_is_refused_once_another_has_it(tmp_path: Path) ->
     taken = cluster_lock.run({**params, "run_id": OTHER, "take": RUN})
     assert (taken["held"], taken["changed"]) == (True, True)
     lost = cluster_lock.run({**params, "state": "renewed"})
-    assert (lost["held"], lost["changed"], lost["lock"]["run_id"]) == (False, False, OTHER) and OTHER in lost["message"]
-    assert cluster_lock.run({**params, "state": "released"})["held"] is False and lock.read(root)["run_id"] == OTHER
+    assert (lost["held"], lost["changed"], lost["lock"]["run_id"]) == (
+        False,
+        False,
+        OTHER,
+    )
+    assert OTHER in lost["message"]
+    assert cluster_lock.run({**params, "state": "released"})["held"] is False
+    assert lock.read(root)["run_id"] == OTHER
 
 
-def test_another_runs_step_at_work_is_no_reason_to_keep_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is a step of ours a reason not to lock anew, nor one that is open while its program is gone."""
+def test_another_runs_step_at_work_is_no_reason_to_keep_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is a step of ours a reason not to lock anew, nor one that is open while its program is
+    gone.
+    """
     root = str(tmp_path / "kubemend")
     params = {"run_id": RUN, "seconds": 60, "state": "acquired", "root": root}
     with monkeypatch.context() as patch:
         patch.setattr(proof.os, "getpid", os.getppid)
-        proof.claim(journal.Step(RUN, "01-m1-x", "edit", "KM101", root), {"component": "kube-scheduler"})
+        proof.claim(
+            journal.Step(RUN, "01-m1-x", "edit", "KM101", root), {"component": "kube-scheduler"}
+        )
     assert cluster_lock.run(params)["held"] is True
     proof.end(RUN, "01-m1-x", proof.PROVEN, root=root)
     with monkeypatch.context() as patch:
         patch.setattr(proof, "alive", lambda record: False)
-        proof.claim(journal.Step(RUN, "02-m1-y", "edit", "KM101", root), {"component": "kube-scheduler"})
+        proof.claim(
+            journal.Step(RUN, "02-m1-y", "edit", "KM101", root), {"component": "kube-scheduler"}
+        )
         assert cluster_lock.run({**params, "run_id": OTHER, "take": RUN})["held"] is True
     with monkeypatch.context() as patch:
         patch.setattr(proof, "alive", lambda record: True)
-        assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"}) == {"held": False, "changed": True, "lock": None, "message": ""}
+        assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"}) == {
+            "held": False,
+            "changed": True,
+            "lock": None,
+            "message": "",
+        }
 
 
 def test_without_a_cluster_no_majority_outweighs_another_run() -> None:
-    """A revert has no evidence: the nodes that another run holds may be all of a cluster, beside a larger one that is ours."""
-    ours, theirs = [_mine(name, None) for name in ("b1", "b2", "b3", "a3")], [_theirs(name, None) for name in ("a1", "a2")]
+    """A revert has no evidence: the nodes that another run holds may be all of a cluster, beside
+    a larger one that is ours.
+    """
+    ours, theirs = (
+        [_mine(name, None) for name in ("b1", "b2", "b3", "a3")],
+        [_theirs(name, None) for name in ("a1", "a2")],
+    )
     held, said = locking.decide([*ours, *theirs], RUN)
-    assert held is False and said.startswith(f"run {OTHER} holds the cluster (a1, a2;")
+    assert held is False
+    assert said.startswith(f"run {OTHER} holds the cluster (a1, a2;")
     assert locking.decide(ours, RUN) == (True, "")
 
 
 def test_who_is_changed_names_the_cluster_that_must_be_held(tmp_path: Path) -> None:
-    for answer in (_mine("a1"), _theirs("a2"), _theirs("a3"), _mine("b1", "b"), _mine("b2", "b"), Held("w1", "b", "ok", True, RUN, member=False)):
+    for answer in (
+        _mine("a1"),
+        _theirs("a2"),
+        _theirs("a3"),
+        _mine("b1", "b"),
+        _mine("b2", "b"),
+        Held("w1", "b", "ok", True, RUN, member=False),
+    ):
         locking.note(str(tmp_path), answer)
-    assert locking.holds(str(tmp_path), RUN, "w1") == (True, "") and locking.holds(str(tmp_path), RUN, "b1") == (True, "")
+    assert locking.holds(str(tmp_path), RUN, "w1") == (True, "")
+    assert locking.holds(str(tmp_path), RUN, "b1") == (True, "")
     assert locking.holds(str(tmp_path), RUN, "a1")[0] is False
 
 
@@ -213,17 +368,48 @@ def test_a_node_that_is_only_changed_is_no_part_of_the_majority() -> None:
     """Three masters are another run's, four workers ours: that is nobody's cluster."""
     workers = [Held(f"w{number}", "a", "ok", True, RUN, member=False) for number in range(4)]
     assert locking.decide([*map(_theirs, ("m1", "m2", "m3")), *workers], RUN)[0] is False
-    assert locking.decide([_mine("m1"), Held("w1", "a", "ok", False, OTHER, "held", member=False)], RUN) == (True, "")
-    assert locking.decide([_mine("m1"), Held("w1", "a", "ok", False, None, "at work", working=OTHER, member=False)], RUN)[0] is False
-    assert locking.said("w1", "a", "ok", "", {}, RUN, False).member is False and locking.said("w1", "a", "unreachable", "", {}, RUN, False).member is False
+    assert locking.decide(
+        [_mine("m1"), Held("w1", "a", "ok", False, OTHER, "held", member=False)], RUN
+    ) == (True, "")
+    assert (
+        locking.decide(
+            [
+                _mine("m1"),
+                Held("w1", "a", "ok", False, None, "at work", working=OTHER, member=False),
+            ],
+            RUN,
+        )[0]
+        is False
+    )
+    assert locking.said("w1", "a", "ok", "", {}, RUN, False).member is False
+    assert locking.said("w1", "a", "unreachable", "", {}, RUN, False).member is False
 
 
 @pytest.mark.parametrize("name", ["journal", "work"])
-@pytest.mark.parametrize("owner, take, held", [
-    ({"boot_id": "other", "pid": 1}, None, True), ({"boot_id": "other", "pid": 1}, RUN, False), ({"boot_id": "other", "pid": 1}, "another", True),
-    (None, None, False)])
-def test_evidence_whose_lock_nobody_holds_any_more(name: str, owner: "dict[str, Any] | None", take: "str | None", held: bool) -> None:
+@pytest.mark.parametrize(
+    ("owner", "take", "held"),
+    [
+        ({"boot_id": "other", "pid": 1}, None, True),
+        ({"boot_id": "other", "pid": 1}, RUN, False),
+        ({"boot_id": "other", "pid": 1}, "another", True),
+        (None, None, False),
+    ],
+)
+def test_evidence_whose_lock_nobody_holds_any_more(
+    name: str, owner: dict[str, Any] | None, take: str | None, held: bool
+) -> None:
     me = locking.controller(os.getpid())
-    lock = {"run_id": RUN, "held": True, "controller": owner or {**me, "pid": 2 ** 22 + 1, "started": 1}}
-    document = {"collectors": {name: {"status": "ok", "data": {"lock": lock}}, "kubelet": {"status": "error", "data": None}}}
-    assert locking.without_gone(document, me, take)["collectors"][name]["data"]["lock"]["held"] is held
+    lock = {
+        "run_id": RUN,
+        "held": True,
+        "controller": owner or {**me, "pid": 2**22 + 1, "started": 1},
+    }
+    document = {
+        "collectors": {
+            name: {"status": "ok", "data": {"lock": lock}},
+            "kubelet": {"status": "error", "data": None},
+        }
+    }
+    assert (
+        locking.without_gone(document, me, take)["collectors"][name]["data"]["lock"]["held"] is held
+    )

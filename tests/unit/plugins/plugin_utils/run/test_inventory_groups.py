@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import inventory_groups as groups
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings import VARIABLES, check, without_effect
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    inventory_groups as groups,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings import (
+    VARIABLES,
+    check,
+    without_effect,
+)
 
 CP, NODE = "kubemend_control_plane_group", "kubemend_node_group"
 
@@ -24,14 +30,16 @@ def said(inventory, outside=(), by_pattern=False, **more):
 @pytest.mark.parametrize("name", ["kube_nodes", "kube-node", "Kube_Node", "kube_nod", "kube-nodes"])
 def test_a_group_with_a_letter_too_many(name):
     lines = said({"all": ["m1", "w1"], "kube_control_plane": ["m1"], name: ["w1"]}, ["w1"])
-    assert (
-        len(lines) == 2 and name in lines[0] and f"{NODE}: {name}" in lines[0] and "w1" in lines[1]
-    )
+    assert len(lines) == 2
+    assert name in lines[0]
+    assert f"{NODE}: {name}" in lines[0]
+    assert "w1" in lines[1]
 
 
 def test_kubesprays_former_name():
     (line,) = said({"all": ["m1"], "kube-master": ["m1"], "ungrouped": []})
-    assert "kube-master" in line and "kube_control_plane" in line
+    assert "kube-master" in line
+    assert "kube_control_plane" in line
 
 
 @pytest.mark.parametrize(
@@ -56,7 +64,8 @@ def test_nothing_is_said_of_what_is_well(inventory):
 
 def test_a_group_that_is_configured_and_not_there():
     (line,) = said({"all": ["m1"], "masters": ["m1"]}, cp="master", given=(CP,))
-    assert line.startswith(f"{CP} is master") and "masters" in line
+    assert line.startswith(f"{CP} is master")
+    assert "masters" in line
     (line,) = said({"all": ["m1"], "master": []}, cp="master", given=(CP,))
     assert "no hosts" in line
     assert said({"all": ["m1"], "masters": ["m1"]}, cp="masters", given=(CP,)) == []
@@ -64,16 +73,17 @@ def test_a_group_that_is_configured_and_not_there():
 
 def test_hosts_outside_are_named_with_the_reason():
     inventory = {"all": ["m1", "lb1"], "kube_control_plane": ["m1"], "lb": ["lb1"]}
-    assert "lb1" in said(inventory, ["lb1"])[0] and "kube_node" in said(inventory, ["lb1"])[0]
+    assert "lb1" in said(inventory, ["lb1"])[0]
+    assert "kube_node" in said(inventory, ["lb1"])[0]
     assert "kubemend_hosts (masters)" in said(inventory, ["lb1"], by_pattern=True)[0]
     (line,) = said(inventory, [f"h{n}" for n in range(5000)])
     assert "and 4980 more" in line
 
 
 def test_consent_without_effect_is_told_once_with_the_playbook_that_has_it():
+    assert without_effect(check({}), "audit") == []
     assert (
-        without_effect(check({}), "audit") == []
-        and without_effect(check({"kubemend_max_risk": 0, "kubemend_drain_timeout": 900}), "replay")
+        without_effect(check({"kubemend_max_risk": 0, "kubemend_drain_timeout": 900}), "replay")
         == []
     )
     (line,) = without_effect(check({"kubemend_max_risk": 2}), "audit")
@@ -81,5 +91,6 @@ def test_consent_without_effect_is_told_once_with_the_playbook_that_has_it():
     (line,) = without_effect(
         check({"kubemend_probe": True, "kubemend_allow": ["fenced"]}), "replay"
     )
-    assert "kubemend_allow, kubemend_probe have no effect in replay" in line and "remediate" in line
+    assert "kubemend_allow, kubemend_probe have no effect in replay" in line
+    assert "remediate" in line
     assert set(VARIABLES) >= {"kubemend_max_risk", "kubemend_cleanup_rejected"}

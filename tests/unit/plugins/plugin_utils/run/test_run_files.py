@@ -9,40 +9,81 @@ import json
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_files as run_folder
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 
-STEPS = (Step("01-m2-x", "m2", "KM101", "edit_manifest", 2, "/a", cluster="k", allowed=True, change={"splices": [[1, 2, "", ""]]}),
-         Step("02-m3-x", "m3", "KM101", "edit_manifest", 2, "/a", cluster="k", allowed=True),
-         Step("03-m1-y", "m1", "KM109", "move_out", 2, "/b", cluster="k", blocked_by="beyond doubt"))
-CLEAR = model.Result(verdicts=(model.Verdict("KM101", "k", "clear"), model.Verdict("KM113", "k", "present")))
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    run_files as run_folder,
+)
+
+STEPS = (
+    Step(
+        "01-m2-x",
+        "m2",
+        "KM101",
+        "edit_manifest",
+        2,
+        "/a",
+        cluster="k",
+        allowed=True,
+        change={"splices": [[1, 2, "", ""]]},
+    ),
+    Step("02-m3-x", "m3", "KM101", "edit_manifest", 2, "/a", cluster="k", allowed=True),
+    Step("03-m1-y", "m1", "KM109", "move_out", 2, "/b", cluster="k", blocked_by="beyond doubt"),
+)
+CLEAR = model.Result(
+    verdicts=(model.Verdict("KM101", "k", "clear"), model.Verdict("KM113", "k", "present"))
+)
 PRESENT = model.Result(
     verdicts=(model.Verdict("KM101", "k", "present"),),
-    findings=(model.Finding("KM101", "critical", "k", "m3", "kube-scheduler", "off"),))
-UNKNOWN = model.Result(verdicts=(model.Verdict("KM101", "k", "unknown", missing=(model.Missing("m1", "host", "unreachable"),)),))
+    findings=(model.Finding("KM101", "critical", "k", "m3", "kube-scheduler", "off"),),
+)
+UNKNOWN = model.Result(
+    verdicts=(
+        model.Verdict(
+            "KM101", "k", "unknown", missing=(model.Missing("m1", "host", "unreachable"),)
+        ),
+    )
+)
 DONE = [{"id": "01-m2-x", "state": "done"}, {"id": "02-m3-x", "state": "done"}]
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path):
-    (tmp_path / "plan.json").write_text(run_folder.plan_text("r", {"max_risk": 2}, STEPS), encoding="utf-8")
+    (tmp_path / "plan.json").write_text(
+        run_folder.plan_text("r", {"max_risk": 2}, STEPS), encoding="utf-8"
+    )
     assert run_folder.read_plan(str(tmp_path)) == STEPS
 
 
 def test_a_line_that_a_kill_cut_is_passed_over(tmp_path):
     assert run_folder.read_steps(str(tmp_path)) == ()
-    (tmp_path / "steps.jsonl").write_text(json.dumps(DONE[0]) + "\n" + json.dumps(DONE[1])[:20], encoding="utf-8")
+    (tmp_path / "steps.jsonl").write_text(
+        json.dumps(DONE[0]) + "\n" + json.dumps(DONE[1])[:20], encoding="utf-8"
+    )
     assert [step["id"] for step in run_folder.read_steps(str(tmp_path))] == ["01-m2-x"]
 
 
-@pytest.mark.parametrize(("steps", "after", "reason", "words"), [
-    (DONE, CLEAR, "ok", ""),
-    (DONE, PRESENT, "failed", "KM101 is still present because of m3"),
-    (DONE, UNKNOWN, "failed", "KM101 is still unknown because of m1"),
-    (DONE[:1], CLEAR, "failed", "02-m3-x on m3 is failed: it was not begun"),
-    ([DONE[0], {"id": "02-m3-x", "state": "rolled_back", "reason": "no new process"}], CLEAR, "failed", "rolled_back: no new"),
-    ([{"id": "01-m2-x", "state": "refused", "reason": "image gone"}], CLEAR, "refused", "01-m2-x on m2 is refused: image gone"),
-])
+@pytest.mark.parametrize(
+    ("steps", "after", "reason", "words"),
+    [
+        (DONE, CLEAR, "ok", ""),
+        (DONE, PRESENT, "failed", "KM101 is still present because of m3"),
+        (DONE, UNKNOWN, "failed", "KM101 is still unknown because of m1"),
+        (DONE[:1], CLEAR, "failed", "02-m3-x on m3 is failed: it was not begun"),
+        (
+            [DONE[0], {"id": "02-m3-x", "state": "rolled_back", "reason": "no new process"}],
+            CLEAR,
+            "failed",
+            "rolled_back: no new",
+        ),
+        (
+            [{"id": "01-m2-x", "state": "refused", "reason": "image gone"}],
+            CLEAR,
+            "refused",
+            "01-m2-x on m2 is refused: image gone",
+        ),
+    ],
+)
 def test_outcome(steps, after, reason, words):
     code, found, sentence = run_folder.outcome(STEPS[:2], steps, after)
     assert (code, found) == (0 if reason == "ok" else 2, reason)
@@ -51,43 +92,75 @@ def test_outcome(steps, after, reason, words):
 
 def test_a_fault_that_is_left_because_its_step_was_blocked_is_no_success():
     code, reason, sentence = run_folder.outcome(STEPS, DONE, CLEAR)
-    assert (code, reason) == (2, "refused") and "03-m1-y on m1 was not done: beyond doubt" in sentence
+    assert (code, reason) == (
+        2,
+        "refused",
+    )
+    assert "03-m1-y on m1 was not done: beyond doubt" in sentence
     asks = replace(STEPS[2], blocked_by="risk 2 needs kubemend_max_risk=2 (it is 1)")
-    assert run_folder.withheld([asks]) is None and run_folder.outcome([*STEPS[:2], asks], DONE, CLEAR)[0] == 0
+    assert run_folder.withheld([asks]) is None
+    assert run_folder.outcome([*STEPS[:2], asks], DONE, CLEAR)[0] == 0
 
 
 def test_what_is_left_because_its_step_was_refused_is_said_with_the_reason():
     plan = (STEPS[0], replace(STEPS[1], allowed=False, blocked_by="pending changes"))
     code, reason, sentence = run_folder.outcome(plan, DONE[:1], PRESENT)
     assert (code, reason) == (2, "refused")
-    assert sentence == "step 02-m3-x on m3 was not done: pending changes; besides, KM101 is still present because of m3"
+    assert (
+        sentence
+        == "step 02-m3-x on m3 was not done: pending changes; besides, KM101 is still present"
+        " because of m3"
+    )
 
 
 def test_a_fault_of_another_cluster_says_nothing_of_this_one():
-    other = model.Result(verdicts=(*CLEAR.verdicts, model.Verdict("KM101", "other", "present")),
-                         findings=(model.Finding("KM101", "critical", "other", "o1", "kube-scheduler", "off"),))
+    other = model.Result(
+        verdicts=(*CLEAR.verdicts, model.Verdict("KM101", "other", "present")),
+        findings=(model.Finding("KM101", "critical", "other", "o1", "kube-scheduler", "off"),),
+    )
     assert run_folder.outcome(STEPS[:2], DONE, other) == (0, "ok", "")
-    # As it is judged now: an API server that answers again may have told that two keys are one cluster.
+    # As it is judged now: an API server that answers again may have told that two keys are one
+    # cluster.
     joined = replace(PRESENT, hosts=(model.HostRow("m2", "m2", "k", "control_plane", "ok"),))
-    assert run_folder.outcome([replace(step, cluster="former") for step in STEPS[:2]], DONE, joined)[1] == "failed"
+    assert (
+        run_folder.outcome([replace(step, cluster="former") for step in STEPS[:2]], DONE, joined)[1]
+        == "failed"
+    )
 
 
-@pytest.mark.parametrize(("verdict", "host", "reason"), [("unknown", "w2", "ok"), ("present", "w2", "failed"), ("unknown", "w1", "failed")])
-def test_a_silent_host_that_nothing_was_done_for_does_not_fail_the_repair_of_another(verdict, host, reason):
+@pytest.mark.parametrize(
+    ("verdict", "host", "reason"),
+    [("unknown", "w2", "ok"), ("present", "w2", "failed"), ("unknown", "w1", "failed")],
+)
+def test_a_silent_host_that_nothing_was_done_for_does_not_fail_the_repair_of_another(
+    verdict, host, reason
+):
     missing = (model.Missing(host, "host", "unreachable"),)
-    after = model.Result(verdicts=(model.Verdict("KM401", "k", verdict, host, missing=missing),), hosts=(model.HostRow("w1", "node-1", "k", "worker", "ok"),))
-    for step in (Step("01-w1-z", "w1", "KM401", "sysctl", 1, "x", cluster="k", allowed=True),
-                 Step("01-w1-z", "m1", "KM401", "patch", 1, "x", node="node-1", cluster="k", allowed=True)):
+    after = model.Result(
+        verdicts=(model.Verdict("KM401", "k", verdict, host, missing=missing),),
+        hosts=(model.HostRow("w1", "node-1", "k", "worker", "ok"),),
+    )
+    for step in (
+        Step("01-w1-z", "w1", "KM401", "sysctl", 1, "x", cluster="k", allowed=True),
+        Step("01-w1-z", "m1", "KM401", "patch", 1, "x", node="node-1", cluster="k", allowed=True),
+    ):
         assert run_folder.outcome([step], [{"id": "01-w1-z", "state": "done"}], after)[1] == reason
 
 
 def test_a_step_of_which_nobody_heard_again_is_said(tmp_path):
-    assert "02-m3-x on m3 is failed: it was begun, and nobody heard" in run_folder.outcome(STEPS, DONE[:1], CLEAR, "02-m3-x")[2]
-    assert run_folder.begun(str(tmp_path)) is None and not run_folder.unsettled(str(tmp_path))
+    assert (
+        "02-m3-x on m3 is failed: it was begun, and nobody heard"
+        in run_folder.outcome(STEPS, DONE[:1], CLEAR, "02-m3-x")[2]
+    )
+    assert run_folder.begun(str(tmp_path)) is None
+    assert not run_folder.unsettled(str(tmp_path))
     (tmp_path / "steps.jsonl").write_text(json.dumps(DONE[0]) + "\n", encoding="utf-8")
     assert not run_folder.unsettled(str(tmp_path))
     (tmp_path / "step.begun").write_text("02-m3-x\n", encoding="utf-8")
-    assert run_folder.begun(str(tmp_path)) == "02-m3-x" and run_folder.unsettled(str(tmp_path))
+    assert run_folder.begun(str(tmp_path)) == "02-m3-x"
+    assert run_folder.unsettled(str(tmp_path))
     (tmp_path / "step.begun").unlink()
-    (tmp_path / "steps.jsonl").write_text(json.dumps({"id": "x", "state": "failed", "lost": True}) + "\n", encoding="utf-8")
+    (tmp_path / "steps.jsonl").write_text(
+        json.dumps({"id": "x", "state": "failed", "lost": True}) + "\n", encoding="utf-8"
+    )
     assert run_folder.unsettled(str(tmp_path))

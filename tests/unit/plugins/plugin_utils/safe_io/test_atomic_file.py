@@ -1,13 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A report is the former one or the new one, whenever somebody looks and however the writer ends."""
+"""A report is the former one or the new one, whenever somebody looks and however the writer
+ends.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import atomic_file as private_files
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import (
+    atomic_file as private_files,
+)
 
 
 def test_whoever_reads_the_former_one_reads_it_to_its_end(tmp_path):
@@ -17,7 +21,9 @@ def test_whoever_reads_the_former_one_reads_it_to_its_end(tmp_path):
     with open(path, encoding="utf-8") as reader:
         private_files.replace(path, ["new", "er\ud800"])
         assert reader.read() == "former"
-    assert path.read_text() == "newer\\ud800" and path.stat().st_mode & 0o777 == 0o600 and list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == "newer\\ud800"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
@@ -30,14 +36,16 @@ def test_one_that_is_not_written_to_its_end_leaves_the_former(tmp_path, error):
     path.write_text("former")
     with pytest.raises(type(error)):
         private_files.replace(path, pieces())
-    assert path.read_text() == "former" and list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == "former"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_lies_there_is_replaced_and_not_followed(tmp_path):
     (tmp_path / "theirs").write_text("theirs")
     (tmp_path / "report.txt").symlink_to(tmp_path / "theirs")
     private_files.replace(tmp_path / "report.txt", ["ours"])
-    assert (tmp_path / "theirs").read_text() == "theirs" and (tmp_path / "report.txt").read_text() == "ours"
+    assert (tmp_path / "theirs").read_text() == "theirs"
+    assert (tmp_path / "report.txt").read_text() == "ours"
 
 
 def test_one_that_is_killed_before_the_last_moment_leaves_nothing_beside_it(tmp_path, monkeypatch):
@@ -51,4 +59,6 @@ def test_one_that_is_killed_before_the_last_moment_leaves_nothing_beside_it(tmp_
     monkeypatch.setattr(private_files.os, "replace", killed)
     with pytest.raises(KeyboardInterrupt):
         private_files.replace(path, ["new\n"])
-    assert path.read_text() == "former\n" and list(tmp_path.iterdir()) == [path] and path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text() == "former\n"
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_mode & 0o777 == 0o600

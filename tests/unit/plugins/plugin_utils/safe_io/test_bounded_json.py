@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON that would take too much memory is refused before it is parsed; what only looks like it is read."""
+"""JSON that would take too much memory is refused before it is parsed.
+
+What only looks like it is read.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,39 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import bounded_json as json_text
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.safe_io import (
+    bounded_json as json_text,
+)
 
-LINE = json.dumps({"ts": 1, "msg": 'a "quoted" \\ [word] {x}', "more": [{"a": {"b": [[], {}, "\\", "\\\\"]}}] * 6})
+LINE = json.dumps(
+    {"ts": 1, "msg": 'a "quoted" \\ [word] {x}', "more": [{"a": {"b": [[], {}, "\\", "\\\\"]}}] * 6}
+)
 
 
 def test_a_log_in_json_is_no_bomb() -> None:
     """What stands inside a string takes no memory but its own."""
-    text = json.dumps({"lines": [{"text": LINE, "pod": "p", "component": "c"}] * (16 * 1024 * 1024 // len(json.dumps(LINE)))})
-    assert 15_000_000 < len(text) < 20_000_000 and json_text._cost(text.count('"'), text) > json_text.MAX_WEIGHT
+    text = json.dumps(
+        {
+            "lines": (
+                [{"text": LINE, "pod": "p", "component": "c"}]
+                * (16 * 1024 * 1024 // len(json.dumps(LINE)))
+            )
+        }
+    )
+    assert 15_000_000 < len(text) < 20_000_000
+    assert json_text._cost(text.count('"'), text) > json_text.MAX_WEIGHT
     begin = time.process_time()
-    assert len(json_text.decoded(text)["lines"]) > 10000 and time.process_time() - begin < 10
+    assert len(json_text.decoded(text)["lines"]) > 10000
+    assert time.process_time() - begin < 10
 
 
-BOMBS = ["[" + '{"":0},' * 4500000 + "0]", '["' + "\\\\" * 200000 + '",' + "[]," * 2000000 + "0]", '["' + "x" * 262141 + '\\"",' + "{}," * 1000000 + "0]",
-         '["\\"{",' + '"\\\\",' * 4000000 + "0]", '["' + "x" * 262141 + '\\\\",' + "{}," * 1000000 + "0]"]
+BOMBS = [
+    "[" + '{"":0},' * 4500000 + "0]",
+    '["' + "\\\\" * 200000 + '",' + "[]," * 2000000 + "0]",
+    '["' + "x" * 262141 + '\\"",' + "{}," * 1000000 + "0]",
+    '["\\"{",' + '"\\\\",' * 4000000 + "0]",
+    '["' + "x" * 262141 + '\\\\",' + "{}," * 1000000 + "0]",
+]
 
 
 @pytest.mark.parametrize("text", BOMBS, ids=range(len(BOMBS)))
@@ -35,6 +56,8 @@ def test_a_bomb_is_refused_before_it_is_parsed(text: str) -> None:
 
 @pytest.mark.parametrize("value", ['"', "\\", '\\"', '["\\\\"]', "{[" * 9, '\\\\\\"', "x\\n\n"])
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
-def test_only_what_is_outside_of_strings_is_counted(monkeypatch: pytest.MonkeyPatch, value: str, chunk: int) -> None:
+def test_only_what_is_outside_of_strings_is_counted(
+    monkeypatch: pytest.MonkeyPatch, value: str, chunk: int
+) -> None:
     monkeypatch.setattr(json_text, "CHUNK", chunk)
     assert json_text._weight(json.dumps({value: [value, value], "b": {}})) == 4 * 2 + 2 + 4

@@ -18,10 +18,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport imp
 def test_a_hung_child_is_ended() -> None:
     begin = time.monotonic()
     child: list[subprocess.Popen[bytes]] = []
-    with pytest.raises(watchdog.TooLate):
-        with watchdog.watch(2):
-            child.append(subprocess.Popen(["sleep", "6000"]))
-            child[0].wait()
+    with pytest.raises(watchdog.TooLate), watchdog.watch(2):
+        child.append(subprocess.Popen(["sleep", "6000"]))
+        child[0].wait()
     assert time.monotonic() - begin < 100
     child[0].wait(timeout=100)  # it was killed
 
@@ -29,9 +28,8 @@ def test_a_hung_child_is_ended() -> None:
 def test_a_child_from_before_is_not_ours_to_end() -> None:
     other = subprocess.Popen(["sleep", "6000"])
     try:
-        with pytest.raises(watchdog.TooLate):
-            with watchdog.watch(0.3):
-                time.sleep(600)
+        with pytest.raises(watchdog.TooLate), watchdog.watch(0.3):
+            time.sleep(600)
         assert other.poll() is None
     finally:
         other.kill()
@@ -39,19 +37,22 @@ def test_a_child_from_before_is_not_ours_to_end() -> None:
 
 
 def test_memory() -> None:
-    with pytest.raises(watchdog.TooLarge):
-        with watchdog.watch(600, memory=64 * 1024 * 1024):
-            held = []
-            while True:
-                held.append(bytearray(8 * 1024 * 1024))
-                time.sleep(0.01)
+    with pytest.raises(watchdog.TooLarge), watchdog.watch(600, memory=64 * 1024 * 1024):
+        held = []
+        while True:
+            held.append(bytearray(8 * 1024 * 1024))
+            time.sleep(0.01)
 
 
 def test_nothing_is_left_behind() -> None:
     former = signal.getsignal(signal.SIGALRM)
     with watchdog.watch(600):
         assert signal.getitimer(signal.ITIMER_REAL)[1] == watchdog.TICK
-    assert signal.getsignal(signal.SIGALRM) is former and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert signal.getsignal(signal.SIGALRM) is former
+    assert signal.getitimer(signal.ITIMER_REAL) == (
+        0.0,
+        0.0,
+    )
 
 
 def test_the_tasks_own_timeout_still_counts() -> None:

@@ -1,13 +1,23 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that no scheduler finds a node for, and what is kept of a Node's taints, conditions and lease."""
+"""Pods that no scheduler finds a node for, and what is kept of a Node's taints, conditions and
+lease.
+"""
 
 import json
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import nodes as collect_nodes, pending as collect_pending
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import node_affinity as node_match
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
+    nodes as collect_nodes,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
+    pending as collect_pending,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
+    node_affinity as node_match,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 
 TEXT = "0/2 nodes are available: 2 node(s) had untolerated taint {caf: log}."
@@ -27,27 +37,61 @@ class Answers:
             yield item
 
 
-def pod(name, message=TEXT, since="2027-01-15T08:00:00Z", owner="rs", reason="Unschedulable", tolerations=None, status="False"):
+def pod(
+    name,
+    message=TEXT,
+    since="2027-01-15T08:00:00Z",
+    owner="rs",
+    reason="Unschedulable",
+    tolerations=None,
+    status="False",
+):
     meta = {"namespace": "n", "name": name}
     if owner:
         meta["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "controller": True}]
-    return {"metadata": meta, "spec": {"schedulerName": "default-scheduler", "tolerations": tolerations}, "status": {"phase": "Pending", "conditions": [
-        {"type": "PodScheduled", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}]}}
+    return {
+        "metadata": meta,
+        "spec": {"schedulerName": "default-scheduler", "tolerations": tolerations},
+        "status": {
+            "phase": "Pending",
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": status,
+                    "reason": reason,
+                    "message": message,
+                    "lastTransitionTime": since,
+                }
+            ],
+        },
+    }
 
 
 def collect(*items):
-    return collect_pending.collect(Answers(*items), lambda error: isinstance(error, ApiError) and error.status == "timeout")
+    return collect_pending.collect(
+        Answers(*items), lambda error: isinstance(error, ApiError) and error.status == "timeout"
+    )
 
 
 def test_one_list_of_pending_pods_is_asked_for():
     answers = Answers()
     assert collect_pending.collect(answers, lambda error: False) == (
-        {"items": [], "total": 0, "read": 0, "taken": 0, "unseen": [], "gated": [], "bound": []}, False)
+        {"items": [], "total": 0, "read": 0, "taken": 0, "unseen": [], "gated": [], "bound": []},
+        False,
+    )
     assert answers.asked == [("/api/v1/pods", {"fieldSelector": "status.phase=Pending"})]
 
 
-@pytest.mark.parametrize(("more", "kept"), [
-    ({}, True), ({"reason": "SchedulerError"}, True), ({"reason": "SchedulingGated"}, False), ({"reason": None}, False), ({"status": "True"}, False)])
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [
+        ({}, True),
+        ({"reason": "SchedulerError"}, True),
+        ({"reason": "SchedulingGated"}, False),
+        ({"reason": None}, False),
+        ({"status": "True"}, False),
+    ],
+)
 def test_only_what_a_scheduler_refused_is_kept(more, kept):
     data, cut = collect(pod("a", **more), {"metadata": {}, "status": {"conditions": "x"}}, {})
     assert (len(data["items"]), data["total"], cut) == (int(kept), int(kept), False)
@@ -55,69 +99,170 @@ def test_only_what_a_scheduler_refused_is_kept(more, kept):
 
 def test_pods_of_one_owner_that_hear_the_same_are_one_entry():
     tolerations = [{"key": "a", "operator": "Exists", "tolerationSeconds": 300, "more": "x"}]
-    data, cut = collect(*[pod("p%d" % number, since="2027-01-15T08:00:%02dZ" % (30 - number), tolerations=tolerations) for number in range(7)],
-                        pod("q", owner="other"), pod("r", message="0/2 nodes are available: 2 Insufficient cpu."), pod("bare", owner=None))
+    data, cut = collect(
+        *[
+            pod(
+                "p%d" % number,
+                since="2027-01-15T08:00:%02dZ" % (30 - number),
+                tolerations=tolerations,
+            )
+            for number in range(7)
+        ],
+        pod("q", owner="other"),
+        pod("r", message="0/2 nodes are available: 2 Insufficient cpu."),
+        pod("bare", owner=None),
+    )
     assert (len(data["items"]), data["total"], cut) == (4, 10, False)
     first = next(one for one in data["items"] if one["pods"] == 7)
-    assert first["names"] == ["p0", "p1", "p2", "p3", "p4"] and first["since"] == "2027-01-15T08:00:24Z" and first["owner"] == "ReplicaSet/rs"
-    assert first["tolerations"] == [{"key": "a", "operator": "Exists"}] and first["message"] == TEXT
+    assert first["names"] == ["p0", "p1", "p2", "p3", "p4"]
+    assert first["since"] == "2027-01-15T08:00:24Z"
+    assert first["owner"] == "ReplicaSet/rs"
+    assert first["tolerations"] == [{"key": "a", "operator": "Exists"}]
+    assert first["message"] == TEXT
 
 
 def test_what_a_pod_asks_for_and_what_the_largest_node_has():
     asking = pod("a")
-    asking["spec"]["containers"] = [{"resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"}}},
-                                    {"resources": {"requests": {"cpu": 1}}}]
-    has = {"n1": {"cpu": 4000, "memory": 2 ** 33, "hugepages-2Mi": 0}, "n2": {"cpu": 8000, "memory": 2 ** 32}}
-    data, dummy = collect_pending.collect(Answers(asking, pod("b")), lambda error: False, allocatable=has)
-    assert data["items"][0]["asks"] == {"cpu": 2500, "memory": 2 ** 30, "nvidia.com/gpu": 2, "hugepages-2Mi": 2 ** 22} and data["items"][1]["asks"] == {}
-    assert data["largest"] == {"cpu": 8000, "memory": 2 ** 33, "hugepages-2Mi": 0}
-    assert len(collect_pending.asks_of({"containers": [{"resources": {"limits": dict(("x.y/%d" % one, "1") for one in range(99))}}]})) == 20
-    assert "largest" not in collect_pending.collect(Answers(), lambda error: False, allocatable=has)[0]
+    asking["spec"]["containers"] = [
+        {
+            "resources": {
+                "requests": {"cpu": "1500m", "memory": "1Gi"},
+                "limits": {"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"},
+            }
+        },
+        {"resources": {"requests": {"cpu": 1}}},
+    ]
+    has = {
+        "n1": {"cpu": 4000, "memory": 2**33, "hugepages-2Mi": 0},
+        "n2": {"cpu": 8000, "memory": 2**32},
+    }
+    data, _dummy = collect_pending.collect(
+        Answers(asking, pod("b")), lambda error: False, allocatable=has
+    )
+    assert data["items"][0]["asks"] == {
+        "cpu": 2500,
+        "memory": 2**30,
+        "nvidia.com/gpu": 2,
+        "hugepages-2Mi": 2**22,
+    }
+    assert data["items"][1]["asks"] == {}
+    assert data["largest"] == {"cpu": 8000, "memory": 2**33, "hugepages-2Mi": 0}
+    assert (
+        len(
+            collect_pending.asks_of(
+                {
+                    "containers": [
+                        {"resources": {"limits": {"x.y/%d" % one: "1" for one in range(99)}}}
+                    ]
+                }
+            )
+        )
+        == 20
+    )
+    assert (
+        "largest" not in collect_pending.collect(Answers(), lambda error: False, allocatable=has)[0]
+    )
 
 
 def test_it_is_bounded():
-    data, cut = collect(*[pod("p%d" % number, owner="o%d" % number, message="m" * 9000) for number in range(300)])
-    assert cut and len(data["items"]) == collect_pending.MAX_ITEMS and data["total"] == 300 and len(json.dumps(data)) < 600000
+    data, cut = collect(
+        *[pod("p%d" % number, owner="o%d" % number, message="m" * 9000) for number in range(300)]
+    )
+    assert cut
+    assert len(data["items"]) == collect_pending.MAX_ITEMS
+    assert data["total"] == 300
+    assert len(json.dumps(data)) < 600000
     assert max(len(one["message"]) for one in data["items"]) == collect_pending.MAX_TEXT
     data, cut = collect(*[pod("p")] * (collect_pending.MAX_READ + 9))
-    assert cut and data["total"] == collect_pending.MAX_READ
-    data, dummy = collect(pod("p", tolerations=[{"key": "k%d" % number} for number in range(99)]))
+    assert cut
+    assert data["total"] == collect_pending.MAX_READ
+    data, _dummy = collect(pod("p", tolerations=[{"key": "k%d" % number} for number in range(99)]))
     assert data["items"][0]["tolerations"] is None
 
 
 def test_what_was_read_until_the_time_limit_proves_something():
     data, cut = collect(pod("a"), ApiError("timeout", "late"))
-    assert cut and data["total"] == 1
+    assert cut
+    assert data["total"] == 1
     with pytest.raises(ApiError):
         collect(pod("a"), ApiError("denied", "no", 403))
 
 
 def test_taints():
-    found = collect_nodes.taints_of({"spec": {"taints": [
-        {"key": "caf", "value": "log", "effect": "NoExecute"}, None, "x",
-        {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": "2027-01-15T08:00:00Z"}]}})
-    assert found == [{"key": "caf", "value": "log", "effect": "NoExecute"},
-                     {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "added": "2027-01-15T08:00:00Z"}]
-    assert collect_nodes.taints_of({}) == [] and collect_nodes.taints_of({"spec": {"taints": "x"}}) == []
-    assert len(collect_nodes.taints_of({"spec": {"taints": [{"key": "k"}] * 99}})) == collect_nodes.MAX_TAINTS
+    found = collect_nodes.taints_of(
+        {
+            "spec": {
+                "taints": [
+                    {"key": "caf", "value": "log", "effect": "NoExecute"},
+                    None,
+                    "x",
+                    {
+                        "key": "node.kubernetes.io/unreachable",
+                        "effect": "NoExecute",
+                        "timeAdded": "2027-01-15T08:00:00Z",
+                    },
+                ]
+            }
+        }
+    )
+    assert found == [
+        {"key": "caf", "value": "log", "effect": "NoExecute"},
+        {
+            "key": "node.kubernetes.io/unreachable",
+            "effect": "NoExecute",
+            "added": "2027-01-15T08:00:00Z",
+        },
+    ]
+    assert collect_nodes.taints_of({}) == []
+    assert collect_nodes.taints_of({"spec": {"taints": "x"}}) == []
+    assert (
+        len(collect_nodes.taints_of({"spec": {"taints": [{"key": "k"}] * 99}}))
+        == collect_nodes.MAX_TAINTS
+    )
 
 
 def test_of_the_conditions_what_is_not_well_and_ready():
     def condition(kind, status):
-        return {"type": kind, "status": status, "reason": "R" * 200, "lastTransitionTime": "2027-01-15T08:00:00Z", "message": "m" * 9000}
+        return {
+            "type": kind,
+            "status": status,
+            "reason": "R" * 200,
+            "lastTransitionTime": "2027-01-15T08:00:00Z",
+            "message": "m" * 9000,
+        }
 
-    given = [condition("MemoryPressure", "False"), condition("DiskPressure", "True"), condition("PIDPressure", "Unknown"), condition("Ready", "True"),
-             condition("KernelDeadlock", "True")]
+    given = [
+        condition("MemoryPressure", "False"),
+        condition("DiskPressure", "True"),
+        condition("PIDPressure", "Unknown"),
+        condition("Ready", "True"),
+        condition("KernelDeadlock", "True"),
+    ]
     found = collect_nodes.conditions_of({"status": {"conditions": given}})
-    assert [(one["type"], one["status"]) for one in found] == [("DiskPressure", "True"), ("PIDPressure", "Unknown"), ("Ready", "True")]
-    assert all(len(one["reason"]) == 80 and one["since"] == "2027-01-15T08:00:00Z" for one in found) and len(json.dumps(found)) < 700
-    assert collect_nodes.conditions_of({}) == [] and not any("message" in one for one in found)
+    assert [(one["type"], one["status"]) for one in found] == [
+        ("DiskPressure", "True"),
+        ("PIDPressure", "Unknown"),
+        ("Ready", "True"),
+    ]
+    assert all(len(one["reason"]) == 80 and one["since"] == "2027-01-15T08:00:00Z" for one in found)
+    assert len(json.dumps(found)) < 700
+    assert collect_nodes.conditions_of({}) == []
+    assert not any("message" in one for one in found)
 
 
-@pytest.mark.parametrize(("given", "kept"), [
-    ({"type": "Ready", "status": "False", "message": "m" * 9000}, "m" * collect_nodes.MAX_MESSAGE), ({"type": "Ready", "status": "False"}, ""),
-    ({"type": "Ready", "status": "False", "message": None}, ""), ({"type": "Ready", "status": "Unknown", "message": "stopped posting"}, None),
-    ({"type": "DiskPressure", "status": "True", "message": "m"}, None)])
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (
+            {"type": "Ready", "status": "False", "message": "m" * 9000},
+            "m" * collect_nodes.MAX_MESSAGE,
+        ),
+        ({"type": "Ready", "status": "False"}, ""),
+        ({"type": "Ready", "status": "False", "message": None}, ""),
+        ({"type": "Ready", "status": "Unknown", "message": "stopped posting"}, None),
+        ({"type": "DiskPressure", "status": "True", "message": "m"}, None),
+    ],
+)
 def test_the_message_of_a_node_that_says_that_it_is_not_ready(given, kept):
     (found,) = collect_nodes.conditions_of({"status": {"conditions": [given]}})
     assert found.get("message") == kept
@@ -125,76 +270,154 @@ def test_the_message_of_a_node_that_says_that_it_is_not_ready(given, kept):
 
 def test_leases_come_by_one_list_or_not_at_all():
     nodes = [{"name": "w1"}, {"name": "w2"}]
-    answers = Answers({"metadata": {"name": "w1"}, "spec": {"renewTime": "2027-01-15T08:00:00.000000Z"}}, {"metadata": {"name": "gone"}, "spec": {}})
+    answers = Answers(
+        {"metadata": {"name": "w1"}, "spec": {"renewTime": "2027-01-15T08:00:00.000000Z"}},
+        {"metadata": {"name": "gone"}, "spec": {}},
+    )
     collect_nodes.leased(answers, nodes)
-    assert nodes == [{"name": "w1", "lease": "2027-01-15T08:00:00.000000Z", "lease_duration_s": None}, {"name": "w2"}]
+    assert nodes == [
+        {"name": "w1", "lease": "2027-01-15T08:00:00.000000Z", "lease_duration_s": None},
+        {"name": "w2"},
+    ]
     assert answers.asked == [(collect_nodes.LEASES, None)]
     nodes = [{"name": "w1"}]
-    collect_nodes.leased(Answers({"metadata": {"name": "w1"}, "spec": {"renewTime": "x"}}, ApiError("denied", "no", 403)), nodes)
+    collect_nodes.leased(
+        Answers(
+            {"metadata": {"name": "w1"}, "spec": {"renewTime": "x"}}, ApiError("denied", "no", 403)
+        ),
+        nodes,
+    )
     assert nodes == [{"name": "w1"}]
     answers = Answers()
-    collect_nodes.leased(answers, [{"name": str(number)} for number in range(collect_nodes.MAX_LEASED + 1)])
+    collect_nodes.leased(
+        answers, [{"name": str(number)} for number in range(collect_nodes.MAX_LEASED + 1)]
+    )
     assert not answers.asked
 
 
 def meant(name, *terms):
     item = pod(name)
-    item["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+    item["spec"]["affinity"] = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}
+        }
+    }
     return item
 
 
 def field(*values, **more):
-    return {"matchFields": [dict({"key": "metadata.name", "operator": "In", "values": list(values)}, **more)]}
+    return {
+        "matchFields": [
+            dict({"key": "metadata.name", "operator": "In", "values": list(values)}, **more)
+        ]
+    }
 
 
-@pytest.mark.parametrize(("terms", "node"), [
-    ([field("m3")], "m3"), ([field("m3"), dict(field("m3"), matchExpressions=[])], "m3"), ([], None), ([field("m3"), field("m2")], None),
-    ([field("m3"), {"matchExpressions": []}], None), ([field("m3", "m2")], None), ([field("m3", operator="NotIn")], None), ([{"matchFields": "x"}], None),
-    ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": None}]}], None)])
+@pytest.mark.parametrize(
+    ("terms", "node"),
+    [
+        ([field("m3")], "m3"),
+        ([field("m3"), dict(field("m3"), matchExpressions=[])], "m3"),
+        ([], None),
+        ([field("m3"), field("m2")], None),
+        ([field("m3"), {"matchExpressions": []}], None),
+        ([field("m3", "m2")], None),
+        ([field("m3", operator="NotIn")], None),
+        ([{"matchFields": "x"}], None),
+        ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": None}]}], None),
+    ],
+)
 def test_the_node_that_a_pod_is_meant_for(terms, node):
     assert collect_pending.target_of(meant("a", *terms)) == node
     assert collect(meant("a", *terms))[0]["items"][0]["targets"] == ([["a", node]] if node else [])
 
 
 def test_pods_of_a_daemonset_are_one_entry_with_their_nodes():
-    data, dummy = collect(*[meant("p%d" % number, field("n%d" % number)) for number in range(collect_pending.MAX_TARGETS + 9)])
-    assert len(data["items"]) == 1 and len(data["items"][0]["targets"]) == collect_pending.MAX_TARGETS
+    data, _dummy = collect(
+        *[
+            meant("p%d" % number, field("n%d" % number))
+            for number in range(collect_pending.MAX_TARGETS + 9)
+        ]
+    )
+    assert len(data["items"]) == 1
+    assert len(data["items"][0]["targets"]) == collect_pending.MAX_TARGETS
     assert data["items"][0]["targets"][1] == ["p1", "n1"]
 
 
-@pytest.mark.parametrize(("labels", "unfit"), [
-    ({"m3": {"disk": "ssd"}}, False), ({"m3": {}}, True), ({"m3": {"disk": "hdd"}, "m1": {"disk": "ssd"}}, True), ({"m1": {}}, False), ({}, False),
-    (None, False)])
+@pytest.mark.parametrize(
+    ("labels", "unfit"),
+    [
+        ({"m3": {"disk": "ssd"}}, False),
+        ({"m3": {}}, True),
+        ({"m3": {"disk": "hdd"}, "m1": {"disk": "ssd"}}, True),
+        ({"m1": {}}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
 def test_a_pod_that_does_not_ask_for_its_own_node_any_more(labels, unfit):
-    """Whose label went: the scheduler counts that node then, and its controller soon removes the pod."""
+    """Whose label went: the scheduler counts that node then, and its controller soon removes the
+    pod.
+    """
     item = meant("a", field("m3"))
     item["spec"]["nodeSelector"] = {"disk": "ssd"}
-    data, dummy = collect_pending.collect(Answers(item, meant("b", field("m3"))), lambda error: False, labels=labels)
-    assert [one.get("unfit", False) for one in data["items"]] == ([True, False] if unfit else [False])
+    data, _dummy = collect_pending.collect(
+        Answers(item, meant("b", field("m3"))), lambda error: False, labels=labels
+    )
+    assert [one.get("unfit", False) for one in data["items"]] == (
+        [True, False] if unfit else [False]
+    )
 
 
 def bare(name, scheduler="volcano", created="2027-01-15T08:00:00Z", conditions=None, **spec):
-    return {"metadata": {"namespace": "n", "name": name, "creationTimestamp": created}, "spec": dict({"schedulerName": scheduler}, **spec),
-            "status": {"phase": "Pending", "conditions": conditions}}
+    return {
+        "metadata": {"namespace": "n", "name": name, "creationTimestamp": created},
+        "spec": dict({"schedulerName": scheduler}, **spec),
+        "status": {"phase": "Pending", "conditions": conditions},
+    }
 
 
 def test_pods_that_nobody_looked_at_are_counted_by_their_scheduler():
-    data, cut = collect(*[bare("p%d" % number, created="2027-01-15T08:00:%02dZ" % (30 - number)) for number in range(9)], bare("q", "other"), pod("r"))
-    assert [(one["scheduler"], one["pods"], len(one["names"]), one["since"]) for one in data["unseen"]] == [
-        ("other", 1, 1, "2027-01-15T08:00:00Z"), ("volcano", 9, collect_pending.MAX_NAMES, "2027-01-15T08:00:22Z")]
-    assert not cut and data["total"] == 1 and data["unseen"][0]["names"] == ["n/q"]
+    data, cut = collect(
+        *[
+            bare("p%d" % number, created="2027-01-15T08:00:%02dZ" % (30 - number))
+            for number in range(9)
+        ],
+        bare("q", "other"),
+        pod("r"),
+    )
+    assert [
+        (one["scheduler"], one["pods"], len(one["names"]), one["since"]) for one in data["unseen"]
+    ] == [
+        ("other", 1, 1, "2027-01-15T08:00:00Z"),
+        ("volcano", 9, collect_pending.MAX_NAMES, "2027-01-15T08:00:22Z"),
+    ]
+    assert not cut
+    assert data["total"] == 1
+    assert data["unseen"][0]["names"] == ["n/q"]
 
 
-@pytest.mark.parametrize("item", [
-    bare("a", nodeName="m1"), bare("a", None), bare("a", schedulingGates=[{"name": "g"}]), bare("a", conditions=[{"type": "PodScheduled", "status": "True"}]),
-    {"metadata": {"deletionTimestamp": "x"}, "spec": {"schedulerName": "a"}}, {}])
+@pytest.mark.parametrize(
+    "item",
+    [
+        bare("a", nodeName="m1"),
+        bare("a", None),
+        bare("a", schedulingGates=[{"name": "g"}]),
+        bare("a", conditions=[{"type": "PodScheduled", "status": "True"}]),
+        {"metadata": {"deletionTimestamp": "x"}, "spec": {"schedulerName": "a"}},
+        {},
+    ],
+)
 def test_pods_that_somebody_looked_at_or_nobody_is_to(item):
     assert collect(item)[0]["unseen"] == []
 
 
 def test_names_of_schedulers_are_bounded():
-    data, cut = collect(*[bare("p", "s%03d" % number) for number in range(collect_pending.MAX_SCHEDULERS + 5)])
-    assert cut and len(data["unseen"]) == collect_pending.MAX_SCHEDULERS
+    data, cut = collect(
+        *[bare("p", "s%03d" % number) for number in range(collect_pending.MAX_SCHEDULERS + 5)]
+    )
+    assert cut
+    assert len(data["unseen"]) == collect_pending.MAX_SCHEDULERS
 
 
 # Whose turn it is: a gate's owner, a kubelet, nobody
@@ -203,23 +426,40 @@ def test_names_of_schedulers_are_bounded():
 def test_pods_with_gates_are_held():
     gates = {"schedulingGates": [{"name": "b"}, {"name": "a"}, None]}
     held = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
-    data, dummy = collect(bare("p", conditions=held, **gates), bare("q", **gates), bare("r", schedulingGates=[{"name": "c"}]))
-    assert [(one["gates"], one["pods"], one["names"]) for one in data["gated"]] == [(["a", "b"], 2, ["n/p", "n/q"]), (["c"], 1, ["n/r"])]
-    assert data["unseen"] == [] and data["items"] == [] and data["read"] == 3
+    data, _dummy = collect(
+        bare("p", conditions=held, **gates),
+        bare("q", **gates),
+        bare("r", schedulingGates=[{"name": "c"}]),
+    )
+    assert [(one["gates"], one["pods"], one["names"]) for one in data["gated"]] == [
+        (["a", "b"], 2, ["n/p", "n/q"]),
+        (["c"], 1, ["n/r"]),
+    ]
+    assert data["unseen"] == []
+    assert data["items"] == []
+    assert data["read"] == 3
 
 
 def test_pods_that_have_a_node_wait_for_its_kubelet_until_it_begins():
-    placed = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T08:00:09Z"}]
+    placed = [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T08:00:09Z"}
+    ]
     taken, gone = bare("c", nodeName="w1"), bare("d", nodeName="w1")
     taken["status"]["startTime"] = "2027-01-15T08:00:00Z"
     gone["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
-    data, dummy = collect(bare("a", nodeName="w1", conditions=placed), bare("b", nodeName="w9"), taken, gone)
+    data, _dummy = collect(
+        bare("a", nodeName="w1", conditions=placed), bare("b", nodeName="w9"), taken, gone
+    )
     assert [(one["node"], one["names"], one["since"]) for one in data["bound"]] == [
-        ("w1", ["n/a"], "2027-01-15T08:00:09Z"), ("w9", ["n/b"], "2027-01-15T08:00:00Z")]
+        ("w1", ["n/a"], "2027-01-15T08:00:09Z"),
+        ("w9", ["n/b"], "2027-01-15T08:00:00Z"),
+    ]
     assert (data["taken"], data["read"]) == (1, 4)
 
 
-@pytest.mark.parametrize(("nodes", "absent"), [(None, []), (("w1",), ["gone"]), (("w1", "joined", "gone"), [])])
+@pytest.mark.parametrize(
+    ("nodes", "absent"), [(None, []), (("w1",), ["gone"]), (("w1", "joined", "gone"), [])]
+)
 def test_a_node_that_may_have_joined_since_they_were_listed_is_asked_for_by_its_name(nodes, absent):
     class Nodes(Answers):
         def find(self, path):
@@ -240,22 +480,49 @@ def spoken(uid, message, last):
 
 
 def test_events_speak_where_the_pod_does_not():
-    answers = Answers(pod("a"), dict(bare("b"), metadata={"namespace": "n", "name": "b", "uid": "u-b", "creationTimestamp": "2027-01-15T08:00:00Z"}),
-                      dict(pod("c", message=""), metadata={"namespace": "n", "name": "c", "uid": "u-c"}), bare("d"))
-    answers.events = [spoken("u-b", "old", "2027-01-15T08:00:01Z"), spoken("u-b", "new", "2027-01-15T08:00:03Z"),
-                      spoken("u-b", "older", "2027-01-15T08:00:02Z"), spoken("u-c", TEXT, None), {}, {"involvedObject": {}, "message": "x"}]
+    answers = Answers(
+        pod("a"),
+        dict(
+            bare("b"),
+            metadata={
+                "namespace": "n",
+                "name": "b",
+                "uid": "u-b",
+                "creationTimestamp": "2027-01-15T08:00:00Z",
+            },
+        ),
+        dict(pod("c", message=""), metadata={"namespace": "n", "name": "c", "uid": "u-c"}),
+        bare("d"),
+    )
+    answers.events = [
+        spoken("u-b", "old", "2027-01-15T08:00:01Z"),
+        spoken("u-b", "new", "2027-01-15T08:00:03Z"),
+        spoken("u-b", "older", "2027-01-15T08:00:02Z"),
+        spoken("u-c", TEXT, None),
+        {},
+        {"involvedObject": {}, "message": "x"},
+    ]
     data, cut = collect_pending.collect(answers, lambda error: False)
-    assert not cut and [(one["names"], one["message"], one["since"]) for one in data["items"]] == [
-        (["a"], TEXT, "2027-01-15T08:00:00Z"), (["b"], "new", "2027-01-15T08:00:00Z"), (["c"], TEXT, "2027-01-15T08:00:00Z")]
+    assert not cut
+    assert [(one["names"], one["message"], one["since"]) for one in data["items"]] == [
+        (["a"], TEXT, "2027-01-15T08:00:00Z"),
+        (["b"], "new", "2027-01-15T08:00:00Z"),
+        (["c"], TEXT, "2027-01-15T08:00:00Z"),
+    ]
     assert [one["names"] for one in data["unseen"]] == [["n/d"]]
-    assert answers.asked[1] == ("/api/v1/events", {"fieldSelector": "involvedObject.kind=Pod,reason=FailedScheduling"})
+    assert answers.asked[1] == (
+        "/api/v1/events",
+        {"fieldSelector": "involvedObject.kind=Pod,reason=FailedScheduling"},
+    )
 
 
 def test_events_that_may_not_be_read_cost_nothing_and_are_not_asked_for_without_need():
     answers = Answers(bare("b"), pod("c", message=""))
     answers.events = [ApiError("denied", "no", 403)]
     data, cut = collect_pending.collect(answers, lambda error: False)
-    assert not cut and len(data["unseen"]) == 1 and [one["message"] for one in data["items"]] == [""]
+    assert not cut
+    assert len(data["unseen"]) == 1
+    assert [one["message"] for one in data["items"]] == [""]
     answers = Answers(pod("a"), bare("b", nodeName="w1"))
     collect_pending.collect(answers, lambda error: False)
     assert len(answers.asked) == 1
@@ -265,9 +532,18 @@ def test_events_that_may_not_be_read_cost_nothing_and_are_not_asked_for_without_
 def test_the_pod_that_was_asked_for_is_an_entry_of_its_own(asked):
     mine = pod("a")
     mine["metadata"]["uid"] = "u-a"
-    data, dummy = collect_pending.collect(Answers(pod("b"), mine, pod("c")), lambda error: False, asked)
-    assert [(one["names"], one.get("asked")) for one in data["items"]] == [(["a"], True), (["b", "c"], None)]
-    for item, name in ((bare("a"), "unseen"), (bare("a", nodeName="w1"), "bound"), (bare("a", schedulingGates=[{"name": "g"}]), "gated")):
+    data, _dummy = collect_pending.collect(
+        Answers(pod("b"), mine, pod("c")), lambda error: False, asked
+    )
+    assert [(one["names"], one.get("asked")) for one in data["items"]] == [
+        (["a"], True),
+        (["b", "c"], None),
+    ]
+    for item, name in (
+        (bare("a"), "unseen"),
+        (bare("a", nodeName="w1"), "bound"),
+        (bare("a", schedulingGates=[{"name": "g"}]), "gated"),
+    ):
         item["metadata"]["uid"] = "u-a"
         rows = collect_pending.collect(Answers(item), lambda error: False, asked)[0][name]
         assert [one["asked"] for one in rows] == [True]
@@ -281,7 +557,11 @@ LABELS = {"m1": {"zone": "a", "size": "3"}, "w1": {"zone": "b"}, "w2": {"size": 
 def chosen(selector=None, *terms):
     spec = {"nodeSelector": selector}
     if terms:
-        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+        spec["affinity"] = {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}
+            }
+        }
     return spec
 
 
@@ -289,52 +569,88 @@ def by(key, operator, *values):
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-@pytest.mark.parametrize(("spec", "off"), [
-    ({}, []), (chosen({"zone": "a"}), ["w1", "w2"]), (chosen({"zone": "c"}), ["m1", "w1", "w2"]), (chosen({}, by("zone", "In", "a", "b")), ["w2"]),
-    (chosen({}, by("zone", "NotIn", "a")), ["m1"]), (chosen({}, by("zone", "Exists")), ["w2"]), (chosen({}, by("zone", "DoesNotExist")), ["m1", "w1"]),
-    (chosen({}, by("size", "Gt", "5")), ["m1", "w1"]), (chosen({}, by("size", "Lt", "5")), ["w1", "w2"]),
-    (chosen({}, by("size", "Lt", "x")), ["m1", "w1", "w2"]),
-    (chosen({}, by("zone", "In", "a"), by("zone", "In", "b")), ["w2"]), (chosen({}, {}), ["m1", "w1", "w2"]), (chosen({}, by("zone", "Near", "a")), None),
-    (chosen({}, by("zone", "Near", "a"), by("zone", "Exists")), None),
-    (chosen({}, {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}), ["m1", "w2"]),
-    (chosen({"zone": "a"}, by("size", "Exists")), ["w1", "w2"])])
+@pytest.mark.parametrize(
+    ("spec", "off"),
+    [
+        ({}, []),
+        (chosen({"zone": "a"}), ["w1", "w2"]),
+        (chosen({"zone": "c"}), ["m1", "w1", "w2"]),
+        (chosen({}, by("zone", "In", "a", "b")), ["w2"]),
+        (chosen({}, by("zone", "NotIn", "a")), ["m1"]),
+        (chosen({}, by("zone", "Exists")), ["w2"]),
+        (chosen({}, by("zone", "DoesNotExist")), ["m1", "w1"]),
+        (chosen({}, by("size", "Gt", "5")), ["m1", "w1"]),
+        (chosen({}, by("size", "Lt", "5")), ["w1", "w2"]),
+        (chosen({}, by("size", "Lt", "x")), ["m1", "w1", "w2"]),
+        (chosen({}, by("zone", "In", "a"), by("zone", "In", "b")), ["w2"]),
+        (chosen({}, {}), ["m1", "w1", "w2"]),
+        (chosen({}, by("zone", "Near", "a")), None),
+        (chosen({}, by("zone", "Near", "a"), by("zone", "Exists")), None),
+        (
+            chosen(
+                {}, {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}
+            ),
+            ["m1", "w2"],
+        ),
+        (chosen({"zone": "a"}, by("size", "Exists")), ["w1", "w2"]),
+    ],
+)
 def test_which_nodes_a_pod_does_not_ask_for(spec, off):
     assert node_match.Matcher(LABELS).left_out(spec) == off
     assert node_match.Matcher(None).left_out(spec) is None
 
 
 def test_of_many_nodes_only_the_pod_that_was_asked_for_is_compared():
-    matcher = node_match.Matcher(dict(("w%d" % number, {}) for number in range(node_match.MAX_NODES + 1)))
-    assert matcher.left_out(chosen({"a": "b"})) is None and len(matcher.left_out(chosen({"a": "b"}), True)) == node_match.MAX_NODES + 1
+    matcher = node_match.Matcher({"w%d" % number: {} for number in range(node_match.MAX_NODES + 1)})
+    assert matcher.left_out(chosen({"a": "b"})) is None
+    assert len(matcher.left_out(chosen({"a": "b"}), True)) == node_match.MAX_NODES + 1
 
 
 def test_an_entry_says_which_nodes_it_does_not_ask_for():
     mine = pod("a")
     mine["spec"]["nodeSelector"] = {"zone": "a"}
-    data, dummy = collect_pending.collect(Answers(mine, pod("b"), meant("c", field("m1"))), lambda error: False, None, LABELS)
+    data, _dummy = collect_pending.collect(
+        Answers(mine, pod("b"), meant("c", field("m1"))), lambda error: False, None, LABELS
+    )
     assert [one["off"] for one in data["items"]] == [["w1", "w2"], [], None]
 
 
 def test_which_nodes_are_full_is_only_asked_where_a_scheduler_says_so():
     class Crowd(Answers):
         def items(self, path, query=None, accept=None, restarts=3):
-            assert restarts == (3 if query == {"fieldSelector": "status.phase=Pending"} else 0)  # a row that comes twice looks like two pods
+            # a row that comes twice looks like two pods
+            assert restarts == (3 if query == {"fieldSelector": "status.phase=Pending"} else 0)
             self.asked.append((path, query))
-            placed = [{"spec": {"nodeName": name}} for name in ("w1", "w1")] + [{"Name": "c", "Node": "w2"}]  # some servers make no tables
-            return iter([pod("a", message=self.message)] if query == {"fieldSelector": "status.phase=Pending"} else placed)
+            # some servers make no tables
+            placed = [{"spec": {"nodeName": name}} for name in ("w1", "w1")] + [
+                {"Name": "c", "Node": "w2"}
+            ]
+            return iter(
+                [pod("a", message=self.message)]
+                if query == {"fieldSelector": "status.phase=Pending"}
+                else placed
+            )
 
     answers, room = Crowd(), {"w1": 2, "w2": 2, "w3": 0, "w4": None}
     answers.message = "0/4 nodes are available: 2 Too many pods."
     data, cut = collect_pending.collect(answers, lambda error: False, None, None, room)
-    assert not cut and data["full"] == ["w1", "w3"] and len(answers.asked) == 2
+    assert not cut
+    assert data["full"] == ["w1", "w3"]
+    assert len(answers.asked) == 2
     assert collect_pending.collect(answers, lambda error: False)[0]["full"] is None
     answers.message, answers.asked = TEXT, []
-    assert "full" not in collect_pending.collect(answers, lambda error: False, None, None, room)[0] and len(answers.asked) == 1
+    assert "full" not in collect_pending.collect(answers, lambda error: False, None, None, room)[0]
+    assert len(answers.asked) == 1
 
 
 def test_of_more_pods_than_are_read_nobody_knows(monkeypatch):
     monkeypatch.setattr(collect_pending, "MAX_PLACED", 1)
-    assert collect_pending.full_nodes(Answers(bare("a", nodeName="w1"), bare("b", nodeName="w1")), {"w1": 1}) is None
+    assert (
+        collect_pending.full_nodes(
+            Answers(bare("a", nodeName="w1"), bare("b", nodeName="w1")), {"w1": 1}
+        )
+        is None
+    )
     assert collect_pending.full_nodes(Answers(ApiError("denied", "no", 403)), {"w1": 1}) is None
 
 

@@ -1,14 +1,27 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods and templates leave the node: those that look meant for pinning and get none, in few words."""
+"""Which pods and templates leave the node.
+
+Those that look meant for pinning and get none, in few words.
+"""
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import config_maps as collect_configs, pinnable as collect_pinning
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
+    config_maps as collect_configs,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
+    pinnable as collect_pinning,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 
-PATHS = {"Deployment": "/apis/apps/v1/deployments", "StatefulSet": "/apis/apps/v1/statefulsets", "DaemonSet": "/apis/apps/v1/daemonsets",
-         "CronJob": "/apis/batch/v1/cronjobs"}
+PATHS = {
+    "Deployment": "/apis/apps/v1/deployments",
+    "StatefulSet": "/apis/apps/v1/statefulsets",
+    "DaemonSet": "/apis/apps/v1/daemonsets",
+    "CronJob": "/apis/batch/v1/cronjobs",
+}
 ONE = {"cpu": "1", "memory": "64Mi"}
 
 
@@ -25,7 +38,10 @@ class Answers:
     def items(self, path, query=None, unmanaged=False):
         assert unmanaged
         self.asked.append(path)
-        assert path != "/api/v1/pods" or query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+        assert (
+            path != "/api/v1/pods"
+            or query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+        )
         if path in self.absent:
             raise ApiError("absent", "no such thing")
         for number, item in enumerate(self.lists[path]):
@@ -41,29 +57,67 @@ class Answers:
 
 
 def container(name="app", limits=None, requests=None, **more):
-    resources = {key: value for key, value in (("limits", limits), ("requests", requests)) if value is not None}
+    resources = {
+        key: value
+        for key, value in (("limits", limits), ("requests", requests))
+        if value is not None
+    }
     return dict({"name": name, "resources": resources}, **more)
 
 
 def spec(*init, app=None, **more):
-    return dict({"containers": [container(limits=ONE)] if app is None else app, "initContainers": list(init)}, **more)
+    return dict(
+        {
+            "containers": [container(limits=ONE)] if app is None else app,
+            "initContainers": list(init),
+        },
+        **more,
+    )
 
 
 def pod(name, given, owner=None, node="w1", qos="Burstable", labels=None, **meta):
-    owners = [{"kind": owner[0], "name": owner[1], "apiVersion": owner[2] if len(owner) > 2 else "apps/v1", "controller": True}] if owner else []
-    return "/api/v1/pods", {"metadata": dict({"namespace": "n", "name": name, "uid": "u-" + name, "ownerReferences": owners, "labels": labels or {}}, **meta),
-                            "spec": dict(given, nodeName=node), "status": {"phase": "Running", "qosClass": qos}}
+    owners = (
+        [
+            {
+                "kind": owner[0],
+                "name": owner[1],
+                "apiVersion": owner[2] if len(owner) > 2 else "apps/v1",
+                "controller": True,
+            }
+        ]
+        if owner
+        else []
+    )
+    return "/api/v1/pods", {
+        "metadata": dict(
+            {
+                "namespace": "n",
+                "name": name,
+                "uid": "u-" + name,
+                "ownerReferences": owners,
+                "labels": labels or {},
+            },
+            **meta,
+        ),
+        "spec": dict(given, nodeName=node),
+        "status": {"phase": "Running", "qosClass": qos},
+    }
 
 
 def workload(kind, name, given, of_pods=None, **meta):
     body = {"template": {"metadata": {"labels": of_pods or {}}, "spec": given}}
     if kind == "CronJob":
         body = {"jobTemplate": {"spec": body}}
-    return kind, {"metadata": dict({"namespace": "n", "name": name, "uid": "u-" + name}, **meta), "spec": body}
+    return kind, {
+        "metadata": dict({"namespace": "n", "name": name, "uid": "u-" + name}, **meta),
+        "spec": body,
+    }
 
 
 def collect(*objects, expected=None, **more):
-    return collect_pinning.collect(Answers(*objects, **more), expected, lambda error: error.status == "timeout")
+    return collect_pinning.collect(
+        Answers(*objects, **more), expected, lambda error: error.status == "timeout"
+    )
 
 
 def names(*objects, **more):
@@ -73,23 +127,52 @@ def names(*objects, **more):
 BAD = spec(container("init"))
 
 
-@pytest.mark.parametrize(("given", "kept"), [
-    (spec(), False),
-    (spec(container("init", {"cpu": "100m", "memory": "1Mi"})), False),
-    (BAD, True),
-    (spec(container("init", {"cpu": "1"})), True),                                             # memory of an init container
-    (spec(container("side", {"cpu": "1", "memory": "1Gi"}, {"cpu": "500m"}, restartPolicy="Always")), True),
-    (spec(app=[container(limits=ONE, requests={"cpu": "1000m", "memory": "65536Ki"})]), False),  # the same, otherwise written
-    (spec(app=[container(limits={"cpu": "2"})]), True),                                        # memory of the app itself
-    (spec(app=[container(limits={"cpu": "2", "memory": "2Gi"}, requests={"cpu": "2", "memory": "1Gi"})]), True),
-    (spec(app=[container(limits=ONE), container("other")]), True),
-    (spec(app=[container(limits=ONE), container("other", {"cpu": "0", "memory": "1Mi"})]), True),  # a limit of 0 is none
-    (spec(app=[container(requests={"cpu": "1"})]), False),                                     # normal, and no fault
-    (spec(app=[container(limits={"cpu": "1500m"})]), False),
-    (spec(app=[container(limits={"cpu": "2", "memory": "1Gi"}, requests={"cpu": "1"})]), False),
-    (spec(container("init", {"cpu": "2"}), app=[container()]), False),                         # only init containers ask for whole CPUs
-    ({"containers": [{"name": "app"}]}, False), ({}, False),
-])
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (spec(), False),
+        (spec(container("init", {"cpu": "100m", "memory": "1Mi"})), False),
+        (BAD, True),
+        # memory of an init container
+        (spec(container("init", {"cpu": "1"})), True),
+        (
+            spec(
+                container(
+                    "side", {"cpu": "1", "memory": "1Gi"}, {"cpu": "500m"}, restartPolicy="Always"
+                )
+            ),
+            True,
+        ),
+        # the same, otherwise written
+        (spec(app=[container(limits=ONE, requests={"cpu": "1000m", "memory": "65536Ki"})]), False),
+        # memory of the app itself
+        (spec(app=[container(limits={"cpu": "2"})]), True),
+        (
+            spec(
+                app=[
+                    container(
+                        limits={"cpu": "2", "memory": "2Gi"}, requests={"cpu": "2", "memory": "1Gi"}
+                    )
+                ]
+            ),
+            True,
+        ),
+        (spec(app=[container(limits=ONE), container("other")]), True),
+        # a limit of 0 is none
+        (
+            spec(app=[container(limits=ONE), container("other", {"cpu": "0", "memory": "1Mi"})]),
+            True,
+        ),
+        # normal, and no fault
+        (spec(app=[container(requests={"cpu": "1"})]), False),
+        (spec(app=[container(limits={"cpu": "1500m"})]), False),
+        (spec(app=[container(limits={"cpu": "2", "memory": "1Gi"}, requests={"cpu": "1"})]), False),
+        # only init containers ask for whole CPUs
+        (spec(container("init", {"cpu": "2"}), app=[container()]), False),
+        ({"containers": [{"name": "app"}]}, False),
+        ({}, False),
+    ],
+)
 @pytest.mark.parametrize("kind", sorted(PATHS))
 def test_what_looks_meant_for_pinning(kind, given, kept):
     assert names(workload(kind, "a", given)) == ([(kind, "a")] if kept else [])
@@ -97,78 +180,220 @@ def test_what_looks_meant_for_pinning(kind, given, kept):
 
 
 def test_the_class_that_the_api_server_worked_out_counts():
-    assert names(pod("a", BAD, qos="Guaranteed"), pod("b", spec(), qos="Burstable")) == [("Pod", "b")]
+    assert names(pod("a", BAD, qos="Guaranteed"), pod("b", spec(), qos="Burstable")) == [
+        ("Pod", "b")
+    ]
 
 
 def test_the_pod_as_a_whole_may_have_resources():
     whole = dict(spec(), resources={"limits": ONE, "requests": {"memory": "32Mi"}})
-    data, dummy = collect(workload("Deployment", "d", dict(BAD, resources={"limits": ONE})), pod("a", whole), pod("b", whole, qos="Guaranteed"))
-    item, = data["items"]
-    assert item["name"] == "a" and item["pod_level"] == {"cpu_request": None, "cpu_limit": "1", "memory_request": "32Mi", "memory_limit": "64Mi"}
+    data, _dummy = collect(
+        workload("Deployment", "d", dict(BAD, resources={"limits": ONE})),
+        pod("a", whole),
+        pod("b", whole, qos="Guaranteed"),
+    )
+    (item,) = data["items"]
+    assert item["name"] == "a"
+    assert item["pod_level"] == {
+        "cpu_request": None,
+        "cpu_limit": "1",
+        "memory_request": "32Mi",
+        "memory_limit": "64Mi",
+    }
 
 
 def test_what_is_kept():
-    data, cut = collect(workload("Deployment", "d", BAD), pod("d-77-x", spec(container("init"), container("proxy", restartPolicy="Always")),
-                                                              ("ReplicaSet", "d-77"), labels={"pod-template-hash": "77"}))
+    data, cut = collect(
+        workload("Deployment", "d", BAD),
+        pod(
+            "d-77-x",
+            spec(container("init"), container("proxy", restartPolicy="Always")),
+            ("ReplicaSet", "d-77"),
+            labels={"pod-template-hash": "77"},
+        ),
+    )
     template, found = data["items"]
-    app = {"name": "app", "kind": "app", "cpu_request": None, "cpu_limit": "1", "memory_request": None, "memory_limit": "64Mi"}
+    app = {
+        "name": "app",
+        "kind": "app",
+        "cpu_request": None,
+        "cpu_limit": "1",
+        "memory_request": None,
+        "memory_limit": "64Mi",
+    }
     none = dict(app, name="init", kind="init", cpu_limit=None, memory_limit=None)
     assert len(template.pop("resources")) == 64
-    assert template == {"kind": "Deployment", "api_version": "apps/v1", "namespace": "n", "name": "d", "uid": "u-d", "node": None, "phase": None, "qos": None,
-                        "owner": None, "manager": None, "expected": False, "pod_level": None, "containers": [app, none]}
-    assert found == dict(template, kind="Pod", api_version="v1", name="d-77-x", uid="u-d-77-x", node="w1", phase="Running", qos="Burstable", alike=1,
-                         owner={"kind": "Deployment", "api_version": "apps/v1", "name": "d"}, containers=[
-                             dict(app, injected=False), dict(none, injected=False), dict(none, name="proxy", kind="sidecar", injected=True)])
+    assert template == {
+        "kind": "Deployment",
+        "api_version": "apps/v1",
+        "namespace": "n",
+        "name": "d",
+        "uid": "u-d",
+        "node": None,
+        "phase": None,
+        "qos": None,
+        "owner": None,
+        "manager": None,
+        "expected": False,
+        "pod_level": None,
+        "containers": [app, none],
+    }
+    assert found == dict(
+        template,
+        kind="Pod",
+        api_version="v1",
+        name="d-77-x",
+        uid="u-d-77-x",
+        node="w1",
+        phase="Running",
+        qos="Burstable",
+        alike=1,
+        owner={"kind": "Deployment", "api_version": "apps/v1", "name": "d"},
+        containers=[
+            dict(app, injected=False),
+            dict(none, injected=False),
+            dict(none, name="proxy", kind="sidecar", injected=True),
+        ],
+    )
     assert not cut
 
 
 def meta_of(kind, name, **more):
-    return {"metadata": dict({"ownerReferences": [{"kind": kind, "name": name, "apiVersion": "x/v1", "controller": True}]}, **more)}
+    return {
+        "metadata": dict(
+            {
+                "ownerReferences": [
+                    {"kind": kind, "name": name, "apiVersion": "x/v1", "controller": True}
+                ]
+            },
+            **more,
+        )
+    }
 
 
-@pytest.mark.parametrize(("owner", "labels", "single", "found"), [
-    (None, {}, {}, None), (("StatefulSet", "s"), {}, {}, ("StatefulSet", "s")), (("Node", "w1", "v1"), {}, {}, ("Node", "w1")),
-    (("ReplicaSet", "d-77"), {"pod-template-hash": "77"}, {}, ("Deployment", "d")),
-    (("ReplicaSet", "e-77"), {"pod-template-hash": "77"}, {}, ("ReplicaSet", "e-77")),                       # there is no Deployment e
-    (("ReplicaSet", "r-9"), {}, {"/apis/apps/v1/namespaces/n/replicasets/r-9": meta_of("Rollout", "r")}, ("Rollout", "r")),
-    (("Job", "c-1"), {}, {"/apis/batch/v1/namespaces/n/jobs/c-1": meta_of("CronJob", "c")}, ("CronJob", "c")),
-    (("Job", "j"), {}, {"/apis/batch/v1/namespaces/n/jobs/j": {"metadata": {}}}, ("Job", "j")), (("Job", "gone"), {}, {}, ("Job", "gone")),
-])
+@pytest.mark.parametrize(
+    ("owner", "labels", "single", "found"),
+    [
+        (None, {}, {}, None),
+        (("StatefulSet", "s"), {}, {}, ("StatefulSet", "s")),
+        (("Node", "w1", "v1"), {}, {}, ("Node", "w1")),
+        (("ReplicaSet", "d-77"), {"pod-template-hash": "77"}, {}, ("Deployment", "d")),
+        # there is no Deployment e
+        (("ReplicaSet", "e-77"), {"pod-template-hash": "77"}, {}, ("ReplicaSet", "e-77")),
+        (
+            ("ReplicaSet", "r-9"),
+            {},
+            {"/apis/apps/v1/namespaces/n/replicasets/r-9": meta_of("Rollout", "r")},
+            ("Rollout", "r"),
+        ),
+        (
+            ("Job", "c-1"),
+            {},
+            {"/apis/batch/v1/namespaces/n/jobs/c-1": meta_of("CronJob", "c")},
+            ("CronJob", "c"),
+        ),
+        (("Job", "j"), {}, {"/apis/batch/v1/namespaces/n/jobs/j": {"metadata": {}}}, ("Job", "j")),
+        (("Job", "gone"), {}, {}, ("Job", "gone")),
+    ],
+)
 def test_the_topmost_owner(owner, labels, single, found):
-    data, dummy = collect(workload("Deployment", "d", spec()), pod("p", BAD, owner, labels=labels), single=single)
+    data, _dummy = collect(
+        workload("Deployment", "d", spec()), pod("p", BAD, owner, labels=labels), single=single
+    )
     said = data["items"][0]["owner"]
     assert (said and (said["kind"], said["name"])) == found
 
 
 def test_owners_are_asked_for_once():
-    api = Answers(*(pod("p%d" % number, BAD, ("Job", "j"), node="w%d" % number) for number in range(5)))
+    api = Answers(
+        *(pod("p%d" % number, BAD, ("Job", "j"), node="w%d" % number) for number in range(5))
+    )
     collect_pinning.collect(api, None, lambda error: False)
     assert len([path for path in api.asked if path.endswith("/jobs/j")]) == 1
 
 
-@pytest.mark.parametrize(("meta", "tool", "name"), [
-    ({"annotations": {"meta.helm.sh/release-name": "shop"}, "labels": {"app.kubernetes.io/managed-by": "Helm"}}, "Helm", "shop"),
-    ({"annotations": {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:n/d", "meta.helm.sh/release-name": "x"}}, "Argo CD", "shop"),
-    ({"labels": {"argocd.argoproj.io/instance": "shop"}}, "Argo CD", "shop"),
-    ({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}, "Flux (Kustomization)", "apps"),
-    ({"labels": {"helm.toolkit.fluxcd.io/name": "apps", "app.kubernetes.io/managed-by": "Helm"}}, "Flux (HelmRelease)", "apps"),
-    ({"labels": {"app.kubernetes.io/managed-by": "operator", "app.kubernetes.io/instance": "i"}}, "operator", "i"),
-    (meta_of("Database", "main")["metadata"], "Database", "main"),
-])
+@pytest.mark.parametrize(
+    ("meta", "tool", "name"),
+    [
+        (
+            {
+                "annotations": {"meta.helm.sh/release-name": "shop"},
+                "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            },
+            "Helm",
+            "shop",
+        ),
+        (
+            {
+                "annotations": {
+                    "argocd.argoproj.io/tracking-id": "shop:apps/Deployment:n/d",
+                    "meta.helm.sh/release-name": "x",
+                }
+            },
+            "Argo CD",
+            "shop",
+        ),
+        ({"labels": {"argocd.argoproj.io/instance": "shop"}}, "Argo CD", "shop"),
+        ({"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}, "Flux (Kustomization)", "apps"),
+        (
+            {
+                "labels": {
+                    "helm.toolkit.fluxcd.io/name": "apps",
+                    "app.kubernetes.io/managed-by": "Helm",
+                }
+            },
+            "Flux (HelmRelease)",
+            "apps",
+        ),
+        (
+            {
+                "labels": {
+                    "app.kubernetes.io/managed-by": "operator",
+                    "app.kubernetes.io/instance": "i",
+                }
+            },
+            "operator",
+            "i",
+        ),
+        (meta_of("Database", "main")["metadata"], "Database", "main"),
+    ],
+)
 def test_who_would_undo_a_patch(meta, tool, name):
-    data, dummy = collect(workload("Deployment", "d", BAD, **meta), pod("p", BAD, ("ReplicaSet", "d-77"), labels={"pod-template-hash": "77"}))
+    data, _dummy = collect(
+        workload("Deployment", "d", BAD, **meta),
+        pod("p", BAD, ("ReplicaSet", "d-77"), labels={"pod-template-hash": "77"}),
+    )
     assert [item["manager"] for item in data["items"]] == [{"tool": tool, "name": name}] * 2
 
 
-@pytest.mark.parametrize("meta", [{}, {"labels": {"app.kubernetes.io/managed-by": "kubectl"}}, {"labels": None, "annotations": None}])
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {},
+        {"labels": {"app.kubernetes.io/managed-by": "kubectl"}},
+        {"labels": None, "annotations": None},
+    ],
+)
 def test_nobody_would(meta):
     assert collect(workload("Deployment", "d", BAD, **meta))[0]["items"][0]["manager"] is None
 
 
 def test_pods_that_are_alike_are_counted():
     owner = ("DaemonSet", "d")
-    data, dummy = collect(pod("a", BAD, owner), pod("b", BAD, owner), pod("b", BAD, owner), pod("c", BAD, owner, node="w2"), pod("d", BAD), pod("e", BAD))
-    assert [(item["name"], item["alike"]) for item in data["items"]] == [("a", 2), ("c", 1), ("d", 1), ("e", 1)]
+    data, _dummy = collect(
+        pod("a", BAD, owner),
+        pod("b", BAD, owner),
+        pod("b", BAD, owner),
+        pod("c", BAD, owner, node="w2"),
+        pod("d", BAD),
+        pod("e", BAD),
+    )
+    assert [(item["name"], item["alike"]) for item in data["items"]] == [
+        ("a", 2),
+        ("c", 1),
+        ("d", 1),
+        ("e", 1),
+    ]
 
 
 def test_pods_that_go_are_left_out():
@@ -178,41 +403,77 @@ def test_pods_that_go_are_left_out():
 def test_a_template_whose_pods_turn_out_well_is_no_suspect():
     """A LimitRange gave the init container its limits."""
     objects = workload("Deployment", "d", BAD), workload("StatefulSet", "s", BAD)
-    well = [pod("d-77-x", spec(), ("ReplicaSet", "d-77"), labels={"pod-template-hash": "77"}, qos="Guaranteed"),
-            pod("s-0", spec(), ("StatefulSet", "s"), qos="Guaranteed")]
+    well = [
+        pod(
+            "d-77-x",
+            spec(),
+            ("ReplicaSet", "d-77"),
+            labels={"pod-template-hash": "77"},
+            qos="Guaranteed",
+        ),
+        pod("s-0", spec(), ("StatefulSet", "s"), qos="Guaranteed"),
+    ]
     assert names(*objects, *well) == []
-    assert names(*objects, *well, pod("s-1", BAD, ("StatefulSet", "s"))) == [("Pod", "s-1"), ("StatefulSet", "s")]
+    assert names(*objects, *well, pod("s-1", BAD, ("StatefulSet", "s"))) == [
+        ("Pod", "s-1"),
+        ("StatefulSet", "s"),
+    ]
 
 
 FRACTION = [container(limits={"cpu": "1500m", "memory": "1Gi"})]
 
 
-@pytest.mark.parametrize(("given", "qos", "kept"), [
-    (spec(), "Guaranteed", False), (spec(app=FRACTION), "Guaranteed", True), (spec(app=[container(requests={"cpu": "1"})]), "Burstable", True),
-    (spec(app=[container()]), "BestEffort", True), (BAD, "Burstable", True),
-    (spec(container("init", ONE), app=FRACTION), "Guaranteed", True),  # an init container's CPUs do not outlive it
-])
+@pytest.mark.parametrize(
+    ("given", "qos", "kept"),
+    [
+        (spec(), "Guaranteed", False),
+        (spec(app=FRACTION), "Guaranteed", True),
+        (spec(app=[container(requests={"cpu": "1"})]), "Burstable", True),
+        (spec(app=[container()]), "BestEffort", True),
+        (BAD, "Burstable", True),
+        # an init container's CPUs do not outlive it
+        (spec(container("init", ONE), app=FRACTION), "Guaranteed", True),
+    ],
+)
 def test_what_the_operator_expects_to_be_pinned_is_told_whatever_its_shape(given, qos, kept):
     expected, other = {"pin": "yes"}, {"pin": "no"}
-    objects = [pod("a", given, qos=qos, labels=expected), workload("Deployment", "d", given, of_pods=expected)]
-    data, dummy = collect(*objects, expected="pin in (yes)")
-    assert [(item["kind"], item["expected"]) for item in data["items"]] == ([("Deployment", True), ("Pod", True)] if kept else [])
+    objects = [
+        pod("a", given, qos=qos, labels=expected),
+        workload("Deployment", "d", given, of_pods=expected),
+    ]
+    data, _dummy = collect(*objects, expected="pin in (yes)")
+    assert [(item["kind"], item["expected"]) for item in data["items"]] == (
+        [("Deployment", True), ("Pod", True)] if kept else []
+    )
     if given is not BAD:
-        assert not names(pod("a", given, qos=qos, labels=other), workload("Deployment", "d", given, of_pods=other), expected="pin in (yes)")
+        assert not names(
+            pod("a", given, qos=qos, labels=other),
+            workload("Deployment", "d", given, of_pods=other),
+            expected="pin in (yes)",
+        )
 
 
 def test_cronjobs_of_old_releases():
     item = workload("CronJob", "c", BAD)[1]
-    assert names(("/apis/batch/v1beta1/cronjobs", item), absent=(PATHS["CronJob"],)) == [("CronJob", "c")]
+    assert names(("/apis/batch/v1beta1/cronjobs", item), absent=(PATHS["CronJob"],)) == [
+        ("CronJob", "c")
+    ]
     with pytest.raises(ApiError):
         collect(absent=(PATHS["DaemonSet"],))
 
 
-@pytest.mark.parametrize(("path", "kept"), [(PATHS["StatefulSet"], [("Deployment", "d")]), ("/api/v1/pods", [("Deployment", "d"), ("StatefulSet", "s")])])
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        (PATHS["StatefulSet"], [("Deployment", "d")]),
+        ("/api/v1/pods", [("Deployment", "d"), ("StatefulSet", "s")]),
+    ],
+)
 def test_what_was_read_until_the_time_limit_counts(path, kept):
     objects = [workload("Deployment", "d", BAD), workload("StatefulSet", "s", BAD), pod("p", BAD)]
     data, cut = collect(*objects, fail={path: 0})
-    assert cut and [(item["kind"], item["name"]) for item in data["items"]] == kept
+    assert cut
+    assert [(item["kind"], item["name"]) for item in data["items"]] == kept
     with pytest.raises(ApiError):
         collect_pinning.collect(Answers(*objects, fail={path: 0}), None, lambda error: False)
 
@@ -220,20 +481,46 @@ def test_what_was_read_until_the_time_limit_counts(path, kept):
 def test_too_many_are_cut():
     many = [pod("p%d" % number, BAD) for number in range(collect_pinning.MAX_ITEMS + 1)]
     data, cut = collect(*many)
-    assert cut and len(data["items"]) == collect_pinning.MAX_ITEMS
-    many = [workload("Deployment", "d%d" % number, BAD) for number in range(collect_pinning.MAX_ITEMS + 1)]
+    assert cut
+    assert len(data["items"]) == collect_pinning.MAX_ITEMS
+    many = [
+        workload("Deployment", "d%d" % number, BAD)
+        for number in range(collect_pinning.MAX_ITEMS + 1)
+    ]
     data, cut = collect(*many)
-    assert cut and len(data["items"]) == collect_pinning.MAX_ITEMS
+    assert cut
+    assert len(data["items"]) == collect_pinning.MAX_ITEMS
 
 
-@pytest.mark.parametrize(("version", "name"), [
-    ({"major": "1", "minor": "18+"}, "kubelet-config-1.18"), ({"major": "1", "minor": "23"}, "kubelet-config-1.23"),
-    ({"major": "1", "minor": "24"}, "kubelet-config"), ({"major": "1", "minor": "36"}, "kubelet-config"), ({}, "kubelet-config")])
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ({"major": "1", "minor": "18+"}, "kubelet-config-1.18"),
+        ({"major": "1", "minor": "23"}, "kubelet-config-1.23"),
+        ({"major": "1", "minor": "24"}, "kubelet-config"),
+        ({"major": "1", "minor": "36"}, "kubelet-config"),
+        ({}, "kubelet-config"),
+    ],
+)
 def test_the_kubelets_configmap_of_the_release(version, name):
     path = "/api/v1/namespaces/kube-system/configmaps/" + name
-    api = Answers(single={path: {"metadata": {"resourceVersion": "7"}, "data": {"kubelet": "token: abcdef.secret\ncpuManagerPolicy: static\n"}}})
-    item, = collect_configs.kubelet(api, version)["items"]
-    assert (item["name"], item["resource_version"], item["size"]) == (name, "7", 46) and api.asked == [path]
-    assert "secret" not in item["text"] and "cpuManagerPolicy: static" in item["text"] and item["masked"]
+    api = Answers(
+        single={
+            path: {
+                "metadata": {"resourceVersion": "7"},
+                "data": {"kubelet": "token: abcdef.secret\ncpuManagerPolicy: static\n"},
+            }
+        }
+    )
+    (item,) = collect_configs.kubelet(api, version)["items"]
+    assert (item["name"], item["resource_version"], item["size"]) == (
+        name,
+        "7",
+        46,
+    )
+    assert api.asked == [path]
+    assert "secret" not in item["text"]
+    assert "cpuManagerPolicy: static" in item["text"]
+    assert item["masked"]
     with pytest.raises(ApiError, match="holds no kubelet"):
         collect_configs.kubelet(Answers(single={path: {"metadata": {}, "data": {}}}), version)

@@ -11,8 +11,11 @@ import ssl
 import threading
 
 import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import api_way
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
 
 DAY = datetime.timedelta(days=1)
 
@@ -24,12 +27,24 @@ def certificate(address="127.0.0.1", until=DAY):
 
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.timezone.utc)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kube-apiserver")])
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1).not_valid_before(
-        now - 2 * DAY).not_valid_after(now + until).add_extension(
-        x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False).add_extension(
-        x509.BasicConstraints(ca=True, path_length=None), critical=True).sign(key, hashes.SHA256())
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - 2 * DAY)
+        .not_valid_after(now + until)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]),
+            critical=False,
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
     return made.public_bytes(serialization.Encoding.PEM), key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
 
 
 @pytest.fixture
@@ -62,41 +77,71 @@ def serve(tmp_path):
 
 
 def asked(server, authority=b"", **kubelet):
-    text = "clusters:\n- cluster:\n    server: %s\n" % server
+    text = f"clusters:\n- cluster:\n    server: {server}\n"
     if authority:
-        text += "    certificate-authority-data: %s\n" % base64.b64encode(authority).decode()
-    return api_way.collect(spec.Context({}, [], {"kubelet": dict({"kubeconfig": {"text": text}, "ca": None}, **kubelet)}))
+        text += f"    certificate-authority-data: {base64.b64encode(authority).decode()}\n"
+    return api_way.collect(
+        spec.Context(
+            {}, [], {"kubelet": dict({"kubeconfig": {"text": text}, "ca": None}, **kubelet)}
+        )
+    )
 
 
 def test_a_server_that_is_well(serve):
     pem, key = certificate()
     server = "https://127.0.0.1:%d" % serve(pem, key)
-    assert asked(server, pem) == {"server": server, "address": "127.0.0.1", "failed": None, "error": None}
+    assert asked(server, pem) == {
+        "server": server,
+        "address": "127.0.0.1",
+        "failed": None,
+        "error": None,
+    }
 
 
 def test_the_ca_in_a_file_of_its_own_counts(serve):
     pem, key = certificate()
-    assert asked("https://127.0.0.1:%d" % serve(pem, key), ca={"pem": certificate()[0].decode()})["failed"] == "certificate"
+    assert (
+        asked("https://127.0.0.1:%d" % serve(pem, key), ca={"pem": certificate()[0].decode()})[
+            "failed"
+        ]
+        == "certificate"
+    )
 
 
-@pytest.mark.parametrize(("other", "address", "until"), [(True, "127.0.0.1", DAY), (False, "127.0.0.2", DAY), (False, "127.0.0.1", -DAY)],
-                         ids=["another CA", "another address", "expired"])
+@pytest.mark.parametrize(
+    ("other", "address", "until"),
+    [(True, "127.0.0.1", DAY), (False, "127.0.0.2", DAY), (False, "127.0.0.1", -DAY)],
+    ids=["another CA", "another address", "expired"],
+)
 def test_a_certificate_that_is_not_trusted(serve, other, address, until):
     pem, key = certificate(address, until)
     found = asked("https://127.0.0.1:%d" % serve(pem, key), certificate()[0] if other else pem)
-    assert found["failed"] == "certificate" and found["error"]
+    assert found["failed"] == "certificate"
+    assert found["error"]
 
 
 def test_nobody_listens():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         found = asked("https://127.0.0.1:%d" % taken.getsockname()[1])
-    assert (found["failed"], found["address"]) == ("connection", "127.0.0.1") and "refused" in found["error"]
+    assert (found["failed"], found["address"]) == (
+        "connection",
+        "127.0.0.1",
+    )
+    assert "refused" in found["error"]
 
 
-@pytest.mark.parametrize(("server", "error"), [("unix:///run/api.sock", "no address"), ("https://127.0.0.1:99999", "no address"), ("https://", "no address")])
+@pytest.mark.parametrize(
+    ("server", "error"),
+    [
+        ("unix:///run/api.sock", "no address"),
+        ("https://127.0.0.1:99999", "no address"),
+        ("https://", "no address"),
+    ],
+)
 def test_what_is_no_server(server, error):
-    assert asked(server)["failed"] == "name" and error in asked(server)["error"]
+    assert asked(server)["failed"] == "name"
+    assert error in asked(server)["error"]
 
 
 def test_a_name_that_nobody_knows(monkeypatch):
@@ -105,7 +150,11 @@ def test_a_name_that_nobody_knows(monkeypatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     assert asked("https://api.example:6443") == {
-        "server": "https://api.example:6443", "address": None, "failed": "name", "error": "[Errno -2] Name or service not known"}
+        "server": "https://api.example:6443",
+        "address": None,
+        "failed": "name",
+        "error": "[Errno -2] Name or service not known",
+    }
 
 
 def test_a_name_with_several_addresses_is_reached_by_any(serve, monkeypatch):
@@ -113,12 +162,24 @@ def test_a_name_with_several_addresses_is_reached_by_any(serve, monkeypatch):
     port = serve(pem, key)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        places = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in (taken.getsockname(), ("127.0.0.1", port))]
+        places = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", place)
+            for place in (taken.getsockname(), ("127.0.0.1", port))
+        ]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *dummy: places)
         assert asked("https://127.0.0.1:%d" % port, pem)["failed"] is None
 
 
-@pytest.mark.parametrize("kubelet", [None, {}, {"kubeconfig": None}, {"kubeconfig": {"text": None}}, {"kubeconfig": {"text": "clusters: []"}}])
+@pytest.mark.parametrize(
+    "kubelet",
+    [
+        None,
+        {},
+        {"kubeconfig": None},
+        {"kubeconfig": {"text": None}},
+        {"kubeconfig": {"text": "clusters: []"}},
+    ],
+)
 def test_without_a_kubeconfig(kubelet):
     with pytest.raises(spec.Absent):
         api_way.collect(spec.Context({}, [], {"kubelet": kubelet}))

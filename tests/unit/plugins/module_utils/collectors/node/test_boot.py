@@ -1,32 +1,65 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node says of its modules, settings and mounts: texts of the kernel, made-up folders, and this very machine."""
+"""What a node says of its modules, settings and mounts.
+
+Texts of the kernel, made-up folders, and this very machine.
+"""
 
 import os
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import runner, registry as spec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    runner,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
 from tests.unit.support.fake_files import made
 
 # of Linux 6.1, cut short
-MODULES = "overlay 163840 98 - Live 0x0000000000000000\nveth 36864 0 - Live 0x0\nbr_netfilter 36864 0 - Live 0x0\nbridge 311296 1 br_netfilter, Live 0x0\n"
+MODULES = (
+    "overlay 163840 98 - Live 0x0000000000000000\nveth 36864 0 - Live 0x0\nbr_netfilter 36864 0 -"
+    " Live 0x0\nbridge 311296 1 br_netfilter, Live 0x0\n"
+)
 FILESYSTEMS = "nodev\tsysfs\nnodev\ttmpfs\n\text4\nnodev\toverlay\n"
 BUILTIN = "kernel/fs/ext4/ext4.ko\nkernel/fs/overlayfs/overlay.ko\nkernel/net/bridge/br_netfilter.ko.zst\nkernel/drivers/i2c/i2c-core.ko\n"
-MOUNTS = ("overlay / overlay ro,relatime,lowerdir=/a:/b 0 0\nproc /proc proc rw 0 0\n/dev/sdb /var/lib/kubelet ext4 rw,relatime 0 0\n"
-          "tmpfs /var/lib/kubelet/pods/x tmpfs rw 0 0\n/dev/sdc /var/lib/kubelet xfs ro 0 0\n\nshort line\n")
+MOUNTS = (
+    "overlay / overlay ro,relatime,lowerdir=/a:/b 0 0\nproc /proc proc rw 0 0\n/dev/sdb"
+    " /var/lib/kubelet ext4 rw,relatime 0 0\ntmpfs /var/lib/kubelet/pods/x tmpfs rw 0 0\n/dev/sdc"
+    " /var/lib/kubelet xfs ro 0 0\n\nshort line\n"
+)
 
 
-@pytest.mark.parametrize(("files", "netfilter", "overlay"), [
-    ({"proc__modules": MODULES}, "loaded", "loaded"), ({"proc__modules": "veth 1 0 - Live 0x0\n"}, "absent", "absent"),
-    ({"proc__modules": "", "proc__filesystems": FILESYSTEMS}, "absent", "builtin"),
-    ({"proc__modules": "", "proc__sys__net__bridge__bridge-nf-call-iptables": "1"}, "builtin", "absent"),
-    ({"proc__modules": "", "sys__module__br_netfilter__x": "", "tree__modules.builtin": BUILTIN}, "builtin", "builtin"),
-    ({"proc__filesystems": FILESYSTEMS}, "absent", "builtin"), ({}, None, None)])  # a kernel without modules; nothing at all
+@pytest.mark.parametrize(
+    ("files", "netfilter", "overlay"),
+    [
+        ({"proc__modules": MODULES}, "loaded", "loaded"),
+        ({"proc__modules": "veth 1 0 - Live 0x0\n"}, "absent", "absent"),
+        ({"proc__modules": "", "proc__filesystems": FILESYSTEMS}, "absent", "builtin"),
+        (
+            {"proc__modules": "", "proc__sys__net__bridge__bridge-nf-call-iptables": "1"},
+            "builtin",
+            "absent",
+        ),
+        (
+            {
+                "proc__modules": "",
+                "sys__module__br_netfilter__x": "",
+                "tree__modules.builtin": BUILTIN,
+            },
+            "builtin",
+            "builtin",
+        ),
+        # a kernel without modules; nothing at all
+        ({"proc__filesystems": FILESYSTEMS}, "absent", "builtin"),
+        ({}, None, None),
+    ],
+)
 def test_modules(tmp_path, files, netfilter, overlay):
     root = made(tmp_path, **files)
     found = boot.modules(root + "/proc", root + "/sys", root + "/tree")
@@ -34,51 +67,100 @@ def test_modules(tmp_path, files, netfilter, overlay):
 
 
 def test_builtin_names():
-    assert boot.builtins(BUILTIN) == {"ext4", "overlay", "br_netfilter", "i2c_core"} and boot.builtins("") == set()
+    assert boot.builtins(BUILTIN) == {"ext4", "overlay", "br_netfilter", "i2c_core"}
+    assert boot.builtins("") == set()
 
 
 def test_running(tmp_path):
-    base = made(tmp_path, **{"net__ipv4__ip_forward": "1\n", "net__bridge__bridge-nf-call-iptables": "0\n"}) + "/"
-    assert boot.running(base) == {"net.ipv4.ip_forward": "1", "net.bridge.bridge-nf-call-iptables": "0"}
+    base = (
+        made(
+            tmp_path,
+            **{"net__ipv4__ip_forward": "1\n", "net__bridge__bridge-nf-call-iptables": "0\n"},
+        )
+        + "/"
+    )
+    assert boot.running(base) == {
+        "net.ipv4.ip_forward": "1",
+        "net.bridge.bridge-nf-call-iptables": "0",
+    }
     (tmp_path / "net/bridge/bridge-nf-call-ip6tables").mkdir()  # there, and not to be read
     assert boot.running(base)["net.bridge.bridge-nf-call-ip6tables"] is None
 
 
 def test_points_are_all_that_is_above():
     assert boot.points({"/var/lib/kubelet": "/data/kubelet", "/var/lib/etcd": None}) == {
-        "/", "/var", "/var/lib", "/var/lib/kubelet", "/var/lib/etcd", "/data", "/data/kubelet"}
+        "/",
+        "/var",
+        "/var/lib",
+        "/var/lib/kubelet",
+        "/var/lib/etcd",
+        "/data",
+        "/data/kubelet",
+    }
 
 
 def test_of_a_point_the_last_mount_counts():
     found = boot.mounts(MOUNTS, boot.points({"/var/lib/kubelet": "/var/lib/kubelet"}))
     assert [(one["point"], one["source"], one["options"]) for one in found] == [
-        ("/", "overlay", "ro,relatime,lowerdir=/a:/b"), ("/var/lib/kubelet", "/dev/sdc", "ro")]
-    assert boot.mounts(None, set()) is None and boot.mounts("", {"/"}) == []
+        ("/", "overlay", "ro,relatime,lowerdir=/a:/b"),
+        ("/var/lib/kubelet", "/dev/sdc", "ro"),
+    ]
+    assert boot.mounts(None, set()) is None
+    assert boot.mounts("", {"/"}) == []
 
 
 def test_folders(tmp_path, monkeypatch):
     (tmp_path / "there").mkdir()
     (tmp_path / "dangling").symlink_to(tmp_path / "gone" / "docker")
-    monkeypatch.setattr(boot, "FOLDERS", tuple(str(tmp_path / name) for name in ("dangling", "none")))
+    monkeypatch.setattr(
+        boot, "FOLDERS", tuple(str(tmp_path / name) for name in ("dangling", "none"))
+    )
     assert boot.folders(str(tmp_path / "there") + "/") == {
-        str(tmp_path / "there"): os.path.realpath(str(tmp_path / "there")), str(tmp_path / "dangling"): os.path.realpath(str(tmp_path / "gone" / "docker")),
-        str(tmp_path / "none"): None}
+        str(tmp_path / "there"): os.path.realpath(str(tmp_path / "there")),
+        str(tmp_path / "dangling"): os.path.realpath(str(tmp_path / "gone" / "docker")),
+        str(tmp_path / "none"): None,
+    }
     assert "relative" not in boot.folders("relative")
 
 
-@pytest.mark.parametrize(("line", "kept"), [
-    ("ro quiet\n", []), ("modules-load=br_netfilter,overlay rd.modules_load=nvme", [["modules_load", "br_netfilter,overlay"], ["rd.modules_load", "nvme"]]),
-    ("selinux=0 inst.ks=https://user:word@host enforcing=1", [["selinux", "0"], ["enforcing", "1"]])])
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("ro quiet\n", []),
+        (
+            "modules-load=br_netfilter,overlay rd.modules_load=nvme",
+            [["modules_load", "br_netfilter,overlay"], ["rd.modules_load", "nvme"]],
+        ),
+        (
+            "selinux=0 inst.ks=https://user:word@host enforcing=1",
+            [["selinux", "0"], ["enforcing", "1"]],
+        ),
+    ],
+)
 def test_of_the_command_line_only_what_matters_here_leaves_the_node(line, kept):
     assert boot.cmdline(line) == kept
     assert boot.cmdline(None) is None
 
 
-@pytest.mark.parametrize(("files", "found"), [
-    ({}, {"enforce": None, "config": None}),
-    ({"sys__fs__selinux__enforce": "1", "etc__selinux__config": "# SELINUX=disabled\nSELINUX=Enforcing\nSELINUXTYPE=targeted\n"},
-     {"enforce": "1", "config": "enforcing"}),
-    ({"etc__selinux__config": "SELINUX = x\nSELINUX=permissive\nSELINUX=disabled"}, {"enforce": None, "config": "disabled"})])
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, {"enforce": None, "config": None}),
+        (
+            {
+                "sys__fs__selinux__enforce": "1",
+                "etc__selinux__config": (
+                    "# SELINUX=disabled\nSELINUX=Enforcing\nSELINUXTYPE=targeted\n"
+                ),
+            },
+            {"enforce": "1", "config": "enforcing"},
+        ),
+        (
+            {"etc__selinux__config": "SELINUX = x\nSELINUX=permissive\nSELINUX=disabled"},
+            {"enforce": None, "config": "disabled"},
+        ),
+    ],
+)
 def test_selinux(tmp_path, files, found):
     root = made(tmp_path, **files)
     assert boot.selinux(root + "/sys", root + "/etc") == found
@@ -86,11 +168,15 @@ def test_selinux(tmp_path, files, found):
 
 @given(st.text(max_size=300))
 def test_whatever_the_kernel_prints(text):
-    assert isinstance(boot.mounts(text, {"/"}), list) and isinstance(boot.builtins(text), set) and isinstance(boot.cmdline(text), list)
+    assert isinstance(boot.mounts(text, {"/"}), list)
+    assert isinstance(boot.builtins(text), set)
+    assert isinstance(boot.cmdline(text), list)
 
 
 def test_this_machine():
     found = runner.run({"timeout": 20}, spec.chosen(["boot"]), [])["boot"]
     assert found["status"] == "ok", found
     data = found["data"]
-    assert set(data["modules"]) == set(boot.MODULES) and any(one["point"] == "/" for one in data["mounts"]) and "/var/lib/kubelet" in data["folders"]
+    assert set(data["modules"]) == set(boot.MODULES)
+    assert any(one["point"] == "/" for one in data["mounts"])
+    assert "/var/lib/kubelet" in data["folders"]

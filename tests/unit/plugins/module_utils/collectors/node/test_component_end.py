@@ -1,15 +1,22 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector component_end: of which components it looks at logs, which log it takes, what of it is kept, what leaves the node."""
+"""Collector component_end: of which components it looks at logs, which log it takes, what of it
+is kept, what leaves the node.
+"""
 
 import os
 import time
 
 import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    component_end,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import component_end
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
 
 UID, OTHER = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
 MANIFEST = "kind: Pod\nspec:\n  containers:\n  - name: %s\n    command: [%s]\n"
@@ -22,37 +29,66 @@ def process(component="kube-scheduler", age=3600.0, static=True):
 
 @pytest.fixture
 def node(tmp_path, monkeypatch):
-    """A folder of logs, and what the kubelet said: context(processes, components, kubelet's config)."""
+    """A folder of logs, and what the kubelet said.
+
+    Context(processes, components, kubelet's config).
+    """
     asked = []
 
     def run(argv, dummy_seconds, dummy_limit):
         asked.append(argv)
-        return ('x kubelet[1]: E1124 "Error syncing pod, skipping" err="token=abcdefghijklmnopqrstuvwxyz" pod="kube-system/kube-scheduler-m1"\n'
-                'x kubelet[1]: older: Error syncing pod 1 ("kube-scheduler-m1_kube-system(1)")\n')
+        return (
+            'x kubelet[1]: E1124 "Error syncing pod, skipping"'
+            ' err="token=abcdefghijklmnopqrstuvwxyz" pod="kube-system/kube-scheduler-m1"\nx'
+            ' kubelet[1]: older: Error syncing pod 1 ("kube-scheduler-m1_kube-system(1)")\n'
+        )
 
     monkeypatch.setattr(command, "run", run)
     monkeypatch.setattr(component_end, "PODS", str(tmp_path))
 
     def context(processes=(), components=("kube-scheduler",), config=""):
         files = [{"text": MANIFEST % (one, one)} for one in components] + [{"text": None}]
-        return spec.Context({}, [], {"manifests": {"files": files}, "instances": {"processes": list(processes)},
-                                     "kubelet": {"unit": {"name": "kubelet.service"}, "config": {"text": config}}})
+        return spec.Context(
+            {},
+            [],
+            {
+                "manifests": {"files": files},
+                "instances": {"processes": list(processes)},
+                "kubelet": {"unit": {"name": "kubelet.service"}, "config": {"text": config}},
+            },
+        )
 
     context.asked = asked
     return context
 
 
-def log(root, number, *lines, component="kube-scheduler", pod="kube-system_kube-scheduler-m1_" + UID, age=0):
+def log(
+    root,
+    number,
+    *lines,
+    component="kube-scheduler",
+    pod="kube-system_kube-scheduler-m1_" + UID,
+    age=0,
+):
     folder = root / pod / component
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ("%d.log" % number)
-    path.write_text("".join(LINE % (index, line) for index, line in enumerate(lines)), encoding="utf-8")
+    path.write_text(
+        "".join(LINE % (index, line) for index, line in enumerate(lines)), encoding="utf-8"
+    )
     os.utime(str(path), (time.time() - age, time.time() - age))
     return str(path)
 
 
-@pytest.mark.parametrize(("processes", "components"), [
-    ([process()], ("kube-scheduler",)), ([], ()), ([], ("kube-proxy",)), ([process(), process("etcd")], ("kube-scheduler", "etcd"))])
+@pytest.mark.parametrize(
+    ("processes", "components"),
+    [
+        ([process()], ("kube-scheduler",)),
+        ([], ()),
+        ([], ("kube-proxy",)),
+        ([process(), process("etcd")], ("kube-scheduler", "etcd")),
+    ],
+)
 def test_where_all_run_nothing_is_read(node, processes, components):
     with pytest.raises(spec.Absent):
         component_end.collect(node(processes, components))
@@ -68,11 +104,24 @@ def test_manifests_that_nobody_read(uid, raised, monkeypatch):
 
 def test_of_one_that_does_not_run_the_log_of_its_last_start_and_the_kubelets_word(node, tmp_path):
     log(tmp_path, 6, "the start before")
-    path = log(tmp_path, 7, "I1124 07:00:00.000000       1 a.go:1] begins", "Error: unknown flag: --x")
+    path = log(
+        tmp_path, 7, "I1124 07:00:00.000000       1 a.go:1] begins", "Error: unknown flag: --x"
+    )
     (row,) = component_end.collect(node())["components"]
-    assert (row["component"], row["running"], row["restart"], row["path"]) == ("kube-scheduler", False, 7, path)
-    assert row["lines"] == ["I1124 07:00:00.000000       1 a.go:1] begins", "Error: unknown flag: --x"] and row["last"] - row["first"] == 1
-    assert row["kubelet"].endswith('err="token=**************************" pod="kube-system/kube-scheduler-m1"'), "the newest comes first, secrets do not"
+    assert (row["component"], row["running"], row["restart"], row["path"]) == (
+        "kube-scheduler",
+        False,
+        7,
+        path,
+    )
+    assert row["lines"] == [
+        "I1124 07:00:00.000000       1 a.go:1] begins",
+        "Error: unknown flag: --x",
+    ]
+    assert row["last"] - row["first"] == 1
+    assert row["kubelet"].endswith(
+        'err="token=**************************" pod="kube-system/kube-scheduler-m1"'
+    ), "the newest comes first, secrets do not"
     assert node.asked[0][-2:] == ["-u", "kubelet.service"]
 
 
@@ -81,7 +130,13 @@ def test_of_one_that_was_started_of_late_the_log_of_the_start_before(node, tmp_p
     path = log(tmp_path, 6, "Error: the start before")
     log(tmp_path, 7, "the present one")
     (row,) = component_end.collect(node([process(age=age)]))["components"]
-    assert (row["running"], row["restart"], row["path"], row["lines"], row["kubelet"]) == (True, 6, path, ["Error: the start before"], None)
+    assert (row["running"], row["restart"], row["path"], row["lines"], row["kubelet"]) == (
+        True,
+        6,
+        path,
+        ["Error: the start before"],
+        None,
+    )
     assert node.asked == []
 
 
@@ -92,7 +147,12 @@ def test_a_first_start_has_none_before_it(node, tmp_path):
 
 
 def test_an_ordinary_pod_does_not_stand_for_a_static_one(node, tmp_path):
-    log(tmp_path, 3, "of an ordinary pod", pod="kube-system_kube-scheduler-x_aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee")
+    log(
+        tmp_path,
+        3,
+        "of an ordinary pod",
+        pod="kube-system_kube-scheduler-x_aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee",
+    )
     (row,) = component_end.collect(node([process(static=False)]))["components"]
     assert (row["running"], row["path"]) == (False, None)
 
@@ -107,8 +167,9 @@ def test_of_several_pods_the_one_that_wrote_last(node, tmp_path):
 def test_a_folder_of_its_own_for_logs(node, tmp_path, monkeypatch):
     monkeypatch.setattr(component_end, "PODS", "/nowhere")
     path = log(tmp_path, 1, "here")
-    context = node(config="podLogsDir: %s\n" % tmp_path)
-    assert component_end.collect(context)["components"][0]["path"] == path and context.source == str(tmp_path)
+    context = node(config=f"podLogsDir: {tmp_path}\n")
+    assert component_end.collect(context)["components"][0]["path"] == path
+    assert context.source == str(tmp_path)
 
 
 def test_journald_that_does_not_tell_costs_its_words_only(node, monkeypatch):
@@ -120,26 +181,45 @@ def test_journald_that_does_not_tell_costs_its_words_only(node, monkeypatch):
 
 
 def test_what_is_kept_of_a_log(monkeypatch):
-    stack = ["panic: boom", "", "goroutine 1 [running]:", "main.main()", "\t/go/src/main.go:7 +0x1d"]
-    lines = "".join(LINE % (index, line) for index, line in enumerate(["password=hunter2hunter2"] + stack)).encode()
+    stack = [
+        "panic: boom",
+        "",
+        "goroutine 1 [running]:",
+        "main.main()",
+        "\t/go/src/main.go:7 +0x1d",
+    ]
+    lines = "".join(
+        LINE % (index, line) for index, line in enumerate(["password=hunter2hunter2", *stack])
+    ).encode()
     first, last, kept = component_end.ends(lines, lines)
-    assert last - first == 5 and kept == ["password=**************", "panic: boom"]
+    assert last - first == 5
+    assert kept == ["password=**************", "panic: boom"]
     pieces = b"2026-11-24T07:00:00Z stderr P one \n2026-11-24T07:00:01Z stderr F line\n"
     assert component_end.ends(pieces, pieces)[2] == ["one line"]
     docker = b'{"log":"of docker\\n","stream":"stderr","time":"2026-11-24T07:00:00Z"}\n'
     assert component_end.ends(docker, docker)[2] == ["of docker"]
-    assert component_end.ends(b"", b"") == (None, None, []) and component_end.ends(b"\xff\n", b"\xff\n") == (None, None, [])
+    assert component_end.ends(b"", b"") == (None, None, [])
+    assert component_end.ends(b"\xff\n", b"\xff\n") == (None, None, [])
     many = (LINE % (1, "x" * 5000)).encode() * 100
     kept = component_end.ends(many, many)[2]
-    assert len(kept) == component_end.BEGUN + component_end.KEPT and all(len(line) < component_end.LONGEST + 40 for line in kept)
+    assert len(kept) == component_end.BEGUN + component_end.KEPT
+    assert all(len(line) < component_end.LONGEST + 40 for line in kept)
 
 
 def test_what_a_program_says_before_its_usage_is_kept():
     """kube-controller-manager v1.18.4 prints its error first, v1.36.3 last."""
-    lines = "".join(LINE % (1, line) for line in ["Error: unknown flag: --x", *("      --flag-%d" % number for number in range(400))]).encode()
+    lines = "".join(
+        LINE % (1, line)
+        for line in [
+            "Error: unknown flag: --x",
+            *("      --flag-%d" % number for number in range(400)),
+        ]
+    ).encode()
     for head, tail in ((lines, lines), (lines, lines[-2000:].partition(b"\n")[2])):
         kept = component_end.ends(head, tail)[2]
-        assert kept[0] == "Error: unknown flag: --x" and kept[-1] == "      --flag-399" and len(kept) == component_end.BEGUN + component_end.KEPT
+        assert kept[0] == "Error: unknown flag: --x"
+        assert kept[-1] == "      --flag-399"
+        assert len(kept) == component_end.BEGUN + component_end.KEPT
 
 
 def test_the_end_of_a_long_log_begins_with_a_whole_line(tmp_path):
@@ -147,9 +227,13 @@ def test_the_end_of_a_long_log_begins_with_a_whole_line(tmp_path):
     with open(path, "ab") as handle:
         handle.write(b"y" * component_end.READ + b"\n" + (LINE % (9, "the last")).encode())
     head, tail = component_end._read(path)
-    assert len(head) == component_end.READ and tail == (LINE % (9, "the last")).encode()
+    assert len(head) == component_end.READ
+    assert tail == (LINE % (9, "the last")).encode()
 
 
-@pytest.mark.parametrize("line", ["a kube-scheduler-m1 of another matter", "Error syncing pod of another component: etcd-m1"])
+@pytest.mark.parametrize(
+    "line",
+    ["a kube-scheduler-m1 of another matter", "Error syncing pod of another component: etcd-m1"],
+)
 def test_other_words_of_the_kubelet_are_not_taken(line):
     assert component_end.said([line], "kube-scheduler") is None

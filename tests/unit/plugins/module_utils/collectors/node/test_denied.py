@@ -1,18 +1,28 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this user may not look at is denied, never absent: an absence is an answer that clears faults."""
+"""What this user may not look at is denied, never absent.
 
-from __future__ import absolute_import, division, print_function
-
-__metaclass__ = type
+An absence is an answer that clears faults.
+"""
 
 import os
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import api_way, kubelet_log, manifests, pinning
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    runner,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    api_way,
+    kubelet_log,
+    manifests,
+    pinning,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import runner, registry as spec
 
 DENIED = {"path": "/secret", "text": None, "error": "denied"}
 
@@ -21,13 +31,17 @@ def asked(kubelet):
     return spec.Context({}, [], {"kubelet": kubelet})
 
 
-@pytest.mark.parametrize("kubelet", [{"config": DENIED}, {"config": {"error": None}, "config_dropins": [DENIED]}])
+@pytest.mark.parametrize(
+    "kubelet", [{"config": DENIED}, {"config": {"error": None}, "config_dropins": [DENIED]}]
+)
 def test_a_static_pod_folder_that_an_unread_configuration_names(kubelet):
     with pytest.raises(spec.Denied):
         manifests.collect(asked(kubelet))
 
 
-@pytest.mark.parametrize("kubelet", [{}, {"config": {"error": None}}, {"config": None, "config_dropins": []}])
+@pytest.mark.parametrize(
+    "kubelet", [{}, {"config": {"error": None}}, {"config": None, "config_dropins": []}]
+)
 def test_no_static_pod_folder(kubelet):
     with pytest.raises(spec.Absent):
         manifests.collect(asked(kubelet))
@@ -62,7 +76,10 @@ def test_a_folder_that_may_not_be_entered(monkeypatch, tmp_path):
 
     monkeypatch.setattr(runner.os, "lstat", lstat)
     assert runner._hidden("/closed/device-plugins")[0] == "denied"
-    assert runner._hidden(str(tmp_path / "nothing")) == ("absent", "%s does not exist" % (tmp_path / "nothing"))
+    assert runner._hidden(str(tmp_path / "nothing")) == (
+        "absent",
+        "%s does not exist" % (tmp_path / "nothing"),
+    )
     assert runner._hidden(str(tmp_path)) is None
 
 

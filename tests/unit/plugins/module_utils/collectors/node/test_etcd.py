@@ -1,21 +1,42 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector etcd: what it asks the member that answers, in which form releases answer, and what it makes of other answers."""
+"""Collector etcd: what it asks the member that answers, in which form releases answer, and what
+it makes of other answers.
+"""
 
 import http.server
 import json
 import threading
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import etcd
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import http_client as web
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.registry import Context, Failed
 
-MEMBERS = {"header": {"cluster_id": "7"}, "members": [{"ID": "11", "name": "m1", "peerURLs": ["https://10.0.0.1:2380"], "clientURLs": []}]}
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import etcd
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.registry import (
+    Context,
+    Failed,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import http_client as web
+
+MEMBERS = {
+    "header": {"cluster_id": "7"},
+    "members": [
+        {"ID": "11", "name": "m1", "peerURLs": ["https://10.0.0.1:2380"], "clientURLs": []}
+    ],
+}
 # as etcd 3.6 answers: numbers of 64 bits are strings, what is 0 or false is left out
-STATUS = {"header": {"cluster_id": "7", "member_id": "11", "revision": "9", "raft_term": "3"}, "version": "3.6.4", "dbSize": "2097152", "leader": "11",
-          "raftIndex": "90", "raftTerm": "3", "raftAppliedIndex": "90", "dbSizeInUse": "1048576", "storageVersion": "3.6.0", "dbSizeQuota": "1000000"}
+STATUS = {
+    "header": {"cluster_id": "7", "member_id": "11", "revision": "9", "raft_term": "3"},
+    "version": "3.6.4",
+    "dbSize": "2097152",
+    "leader": "11",
+    "raftIndex": "90",
+    "raftTerm": "3",
+    "raftAppliedIndex": "90",
+    "dbSizeInUse": "1048576",
+    "storageVersion": "3.6.0",
+    "dbSizeQuota": "1000000",
+}
 ALARM = {"header": {}, "alarms": [{"memberID": "11", "alarm": "NOSPACE"}]}
 
 
@@ -40,8 +61,14 @@ class Fake(http.server.BaseHTTPRequestHandler):
 def member():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Fake)
     server.daemon_threads = True
-    server.seen, server.answers = [], {"/v3/cluster/member/list": (200, MEMBERS), "/v3/maintenance/status": (200, STATUS),
-                                       "/v3/maintenance/alarm": (200, {"header": {}})}
+    server.seen, server.answers = (
+        [],
+        {
+            "/v3/cluster/member/list": (200, MEMBERS),
+            "/v3/maintenance/status": (200, STATUS),
+            "/v3/maintenance/alarm": (200, {"header": {}}),
+        },
+    )
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield server
@@ -50,7 +77,12 @@ def member():
 
 
 def context(port, *etcd_flags, metrics=None):
-    api = {"component": "kube-apiserver", "pid": 1, "argv": ["kube-apiserver", f"--etcd-servers=http://127.0.0.1:{port}"], "host_network": True}
+    api = {
+        "component": "kube-apiserver",
+        "pid": 1,
+        "argv": ["kube-apiserver", f"--etcd-servers=http://127.0.0.1:{port}"],
+        "host_network": True,
+    }
     flags = [*etcd_flags, *([f"--listen-metrics-urls={metrics}"] if metrics else [])]
     stacked = {"component": "etcd", "pid": 2, "argv": ["etcd", *flags], "host_network": True}
     return Context({}, [], {"instances": {"processes": [api, stacked]}})
@@ -59,92 +91,187 @@ def context(port, *etcd_flags, metrics=None):
 def test_the_member_that_answers_says_how_it_does(member):
     found = etcd.collect(context(member.server_port))
     assert found["status"] == {
-        "version": "3.6.4", "member_id": "11", "cluster_id": "7", "leader": "11", "raft_term": 3, "raft_index": 90, "db_size": 2097152,
-        "db_size_in_use": 1048576, "quota": 1000000, "quota_source": "status", "learner": False, "errors": [],
-        "endpoint": f"http://127.0.0.1:{member.server_port}"}
-    assert found["alarms"] == [] and found["members"][0]["name"] == "m1" and found["health"] is None
-    assert member.seen == [("/v3/maintenance/status", b"{}"), ("/v3/maintenance/alarm", b'{"action":"GET"}'), ("/v3/cluster/member/list", b"{}")]
+        "version": "3.6.4",
+        "member_id": "11",
+        "cluster_id": "7",
+        "leader": "11",
+        "raft_term": 3,
+        "raft_index": 90,
+        "db_size": 2097152,
+        "db_size_in_use": 1048576,
+        "quota": 1000000,
+        "quota_source": "status",
+        "learner": False,
+        "errors": [],
+        "endpoint": f"http://127.0.0.1:{member.server_port}",
+    }
+    assert found["alarms"] == []
+    assert found["members"][0]["name"] == "m1"
+    assert found["health"] is None
+    assert member.seen == [
+        ("/v3/maintenance/status", b"{}"),
+        ("/v3/maintenance/alarm", b'{"action":"GET"}'),
+        ("/v3/cluster/member/list", b"{}"),
+    ]
 
 
 def test_alarms(member):
     member.answers["/v3/maintenance/alarm"] = (200, ALARM)
-    member.answers["/v3/maintenance/status"] = (200, dict(STATUS, errors=["memberID:11 alarm:NOSPACE "]))
+    member.answers["/v3/maintenance/status"] = (
+        200,
+        dict(STATUS, errors=["memberID:11 alarm:NOSPACE "]),
+    )
     found = etcd.collect(context(member.server_port))
-    assert found["alarms"] == [{"member_id": "11", "alarm": "NOSPACE"}] and found["status"]["errors"] == ["memberID:11 alarm:NOSPACE"]
+    assert found["alarms"] == [{"member_id": "11", "alarm": "NOSPACE"}]
+    assert found["status"]["errors"] == ["memberID:11 alarm:NOSPACE"]
 
 
 def test_a_member_without_a_leader_is_not_asked_what_goes_through_consensus(member):
     told = {name: value for name, value in STATUS.items() if name != "leader"}
     member.answers["/v3/maintenance/status"] = (200, dict(told, errors=["etcdserver: no leader"]))
-    member.answers["/v3/cluster/member/list"] = (503, {"error": "etcdserver: no leader", "code": 14, "message": "etcdserver: no leader"})
+    member.answers["/v3/cluster/member/list"] = (
+        503,
+        {"error": "etcdserver: no leader", "code": 14, "message": "etcdserver: no leader"},
+    )
     with pytest.raises(Failed) as caught:
         etcd.collect(context(member.server_port))
     data = caught.value.data
-    assert data["status"]["leader"] == "0" and data["alarms"] is None and "HTTP 503: etcdserver: no leader" in data["error"]
+    assert data["status"]["leader"] == "0"
+    assert data["alarms"] is None
+    assert "HTTP 503: etcdserver: no leader" in data["error"]
     assert "/v3/maintenance/alarm" not in [path for path, dummy in member.seen]
 
 
 def test_the_prefix_of_an_older_release(member):
-    member.answers = {path.replace("/v3/", "/v3beta/"): value for path, value in member.answers.items()}
+    member.answers = {
+        path.replace("/v3/", "/v3beta/"): value for path, value in member.answers.items()
+    }
     found = etcd.collect(context(member.server_port))
-    assert found["status"]["version"] == "3.6.4" and found["members"]
-    assert [path for path, dummy in member.seen].count("/v3/maintenance/status") == 1 and "/v3/cluster/member/list" not in [path for path, dummy in member.seen]
+    assert found["status"]["version"] == "3.6.4"
+    assert found["members"]
+    assert [path for path, dummy in member.seen].count("/v3/maintenance/status") == 1
+    assert "/v3/cluster/member/list" not in [path for path, dummy in member.seen]
 
 
-@pytest.mark.parametrize(("flags", "said", "quota", "source"), [
-    ([], 5, 5, "status"), ([], -1, None, "status"), ([], None, etcd.DEFAULT_QUOTA, "default"), (["--quota-backend-bytes=77"], None, 77, "flag"),
-    (["--quota-backend-bytes=0"], None, etcd.DEFAULT_QUOTA, "flag"), (["--quota-backend-bytes=-1"], None, None, "flag"),
-    (["--quota-backend-bytes=much"], None, None, "flag")])
+@pytest.mark.parametrize(
+    ("flags", "said", "quota", "source"),
+    [
+        ([], 5, 5, "status"),
+        ([], -1, None, "status"),
+        ([], None, etcd.DEFAULT_QUOTA, "default"),
+        (["--quota-backend-bytes=77"], None, 77, "flag"),
+        (["--quota-backend-bytes=0"], None, etcd.DEFAULT_QUOTA, "flag"),
+        (["--quota-backend-bytes=-1"], None, None, "flag"),
+        (["--quota-backend-bytes=much"], None, None, "flag"),
+    ],
+)
 def test_the_quota(member, flags, said, quota, source):
     told = {name: value for name, value in STATUS.items() if name != "dbSizeQuota"}
-    member.answers["/v3/maintenance/status"] = (200, told if said is None else dict(told, dbSizeQuota=str(said)))
+    member.answers["/v3/maintenance/status"] = (
+        200,
+        told if said is None else dict(told, dbSizeQuota=str(said)),
+    )
     status = etcd.collect(context(member.server_port, *flags))["status"]
     assert (status["quota"], status["quota_source"]) == (quota, source)
 
 
-@pytest.mark.parametrize("answer", [
-    (404, {}), (500, b"oops"), (200, b""), (200, b"[]"), (200, b"\xff"), (200, {"version": 7}), (200, {}), (403, {"error": "permission denied"})])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, {}),
+        (500, b"oops"),
+        (200, b""),
+        (200, b"[]"),
+        (200, b"\xff"),
+        (200, {"version": 7}),
+        (200, {}),
+        (403, {"error": "permission denied"}),
+    ],
+)
 def test_a_status_that_is_none_costs_the_status_only(member, answer):
     member.answers["/v3/maintenance/status"] = answer
     found = etcd.collect(context(member.server_port))
-    assert found["status"] is None and found["members"]
+    assert found["status"] is None
+    assert found["members"]
 
 
 @pytest.mark.parametrize("answer", [(500, b""), (200, b"no"), (403, {})])
 def test_alarms_that_are_not_told_are_not_known(member, answer):
     member.answers["/v3/maintenance/alarm"] = answer
     found = etcd.collect(context(member.server_port))
-    assert found["status"] and found["alarms"] is None and found["members"]
+    assert found["status"]
+    assert found["alarms"] is None
+    assert found["members"]
 
 
 def test_real_answers_of_3_6_16():
-    """Of three members, the first at a quota of 100000 bytes, later the only one: what is 0 is left out, and the alarm is among the errors."""
-    full = (b'{"header":{"cluster_id":"17300438976491492131","member_id":"13668033151171901709","revision":"4","raft_term":"2"},"version":"3.6.16",'
-            b'"dbSize":"184320","leader":"185828541645115251","raftIndex":"16","raftTerm":"2","raftAppliedIndex":"16",'
-            b'"errors":["memberID:13668033151171901709 alarm:NOSPACE "],"dbSizeInUse":"180224","storageVersion":"3.6.0","dbSizeQuota":"100000",'
-            b'"downgradeInfo":{}}')
+    """Of three members, the first at a quota of 100000 bytes, later the only one.
+
+    What is 0 is left out, and the alarm is among the errors.
+    """
+    full = (
+        b'{"header":{"cluster_id":"17300438976491492131","member_id":"13668033151171901709","revision":"4","raft_term":"2"},"version":"3.6.16",'
+        b'"dbSize":"184320","leader":"185828541645115251","raftIndex":"16","raftTerm":"2","raftAppliedIndex":"16",'
+        b'"errors":["memberID:13668033151171901709 alarm:NOSPACE'
+        b' "],"dbSizeInUse":"180224","storageVersion":"3.6.0","dbSizeQuota":"100000",'
+        b'"downgradeInfo":{}}'
+    )
     told = etcd.status_of(full)
-    assert (told["leader"], told["member_id"], told["db_size"], told["quota"]) == ("185828541645115251", "13668033151171901709", 184320, 100000)
-    alone = full.replace(b'"leader":"185828541645115251",', b"").replace(b'"errors":[', b'"errors":["etcdserver: no leader",')
+    assert (told["leader"], told["member_id"], told["db_size"], told["quota"]) == (
+        "185828541645115251",
+        "13668033151171901709",
+        184320,
+        100000,
+    )
+    alone = full.replace(b'"leader":"185828541645115251",', b"").replace(
+        b'"errors":[', b'"errors":["etcdserver: no leader",'
+    )
     told = etcd.status_of(alone)
-    assert told["leader"] == "0" and told["errors"] == ["etcdserver: no leader", "memberID:13668033151171901709 alarm:NOSPACE"]
-    assert etcd.alarms(b'{"header":{"member_id":"13668033151171901709"},"alarms":[{"memberID":"13668033151171901709","alarm":"NOSPACE"}]}') == [
-        {"member_id": "13668033151171901709", "alarm": "NOSPACE"}]
-    assert etcd.refusal(b'{"code":4,"message":"context deadline exceeded"}') == ": context deadline exceeded"
+    assert told["leader"] == "0"
+    assert told["errors"] == [
+        "etcdserver: no leader",
+        "memberID:13668033151171901709 alarm:NOSPACE",
+    ]
+    assert etcd.alarms(
+        b'{"header":{"member_id":"13668033151171901709"},"alarms":[{"memberID":"13668033151171901709","alarm":"NOSPACE"}]}'
+    ) == [{"member_id": "13668033151171901709", "alarm": "NOSPACE"}]
+    assert (
+        etcd.refusal(b'{"code":4,"message":"context deadline exceeded"}')
+        == ": context deadline exceeded"
+    )
 
 
-@pytest.mark.parametrize("value", [None, True, [], {}, 1.5, "x", "9" * 40, 10 ** 30])
+@pytest.mark.parametrize("value", [None, True, [], {}, 1.5, "x", "9" * 40, 10**30])
 def test_values_of_another_type_are_none(value):
-    told = etcd.status_of(json.dumps({"version": "3.5.9", "dbSize": value, "leader": value, "raftTerm": value, "errors": value, "header": value}).encode())
-    assert told["db_size"] is None and told["leader"] == "0" and told["raft_term"] is None and told["errors"] == [] and told["member_id"] is None
+    told = etcd.status_of(
+        json.dumps(
+            {
+                "version": "3.5.9",
+                "dbSize": value,
+                "leader": value,
+                "raftTerm": value,
+                "errors": value,
+                "header": value,
+            }
+        ).encode()
+    )
+    assert told["db_size"] is None
+    assert told["leader"] == "0"
+    assert told["raft_term"] is None
+    assert told["errors"] == []
+    assert told["member_id"] is None
     assert etcd.alarms(json.dumps({"alarms": value}).encode()) == []
 
 
 def test_what_is_kept_is_bounded():
-    many = etcd.alarms(json.dumps({"alarms": [{"memberID": "1", "alarm": "x" * 999}] * 999 + [7]}).encode())
-    assert len(many) == etcd.MAX_ALARMS and len(many[0]["alarm"]) == etcd.MAX_TEXT
+    many = etcd.alarms(
+        json.dumps({"alarms": [{"memberID": "1", "alarm": "x" * 999}] * 999 + [7]}).encode()
+    )
+    assert len(many) == etcd.MAX_ALARMS
+    assert len(many[0]["alarm"]) == etcd.MAX_TEXT
     told = etcd.status_of(json.dumps(dict(STATUS, errors=["e\n" * 999] * 999)).encode())
-    assert len(told["errors"]) == etcd.MAX_ERRORS and all("\n" not in one and len(one) <= etcd.MAX_TEXT for one in told["errors"])
+    assert len(told["errors"]) == etcd.MAX_ERRORS
+    assert all("\n" not in one and len(one) <= etcd.MAX_TEXT for one in told["errors"])
     for broken in (b"", b"7", b"[" * 100000):
         with pytest.raises(web.HttpError):
             etcd.alarms(broken)
@@ -153,9 +280,13 @@ def test_what_is_kept_is_bounded():
 def test_without_a_credential_its_health_is_asked(member):
     member.answers = {"/health": (503, {"health": "false", "reason": "ALARM NOSPACE"})}
     with pytest.raises(Failed) as caught:
-        etcd.collect(context(1, metrics=f"https://127.0.0.1:1,http://127.0.0.1:{member.server_port}"))
+        etcd.collect(
+            context(1, metrics=f"https://127.0.0.1:1,http://127.0.0.1:{member.server_port}")
+        )
     data = caught.value.data
-    assert data["status"] is None and data["health"]["status"] == 503 and "NOSPACE" in data["health"]["body"]
+    assert data["status"] is None
+    assert data["health"]["status"] == 503
+    assert "NOSPACE" in data["health"]["body"]
     with pytest.raises(Failed) as caught:
         etcd.collect(context(1))
     assert caught.value.data["health"] is None

@@ -1,34 +1,63 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of a kubelet's journal: when it is asked for, what of it is kept, what leaves the node."""
+"""The end of a kubelet's journal.
+
+When it is asked for, what of it is kept, what leaves the node.
+"""
 
 import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    kubelet_end,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, files
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kubelet_end
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
 
 NOW = 1795375430.0
 UP = {"name": "kubelet.service", "active_state": "active", "sub_state": "running", "n_restarts": 0}
 PREFIX = "2026-11-22T18:31:29+0000 w1 kubelet[20288]: "
 SYSTEMD = "2026-11-22T18:31:29+0000 w1 systemd[1]: "
 # v1.18.4: klog.Fatal prints every goroutine
-STACK = [PREFIX + "F1122 18:31:29.346075   20288 server.go:157] unknown flag: --nope", PREFIX + "goroutine 1 [running]:",
-         PREFIX + "k8s.io/kubernetes/vendor/k8s.io/klog.stacks(0xc000010001, 0xc0000cc000, 0x5a, 0xb3)",
-         PREFIX + "\t/workspace/vendor/k8s.io/klog/klog.go:875 +0xb8", PREFIX + "main.main()", PREFIX + "\t/workspace/cmd/kubelet/kubelet.go:37 +0xe2",
-         PREFIX + "goroutine 19 [chan receive, 2 minutes]:", PREFIX + "created by k8s.io/kubernetes/vendor/k8s.io/klog.init.0",
-         PREFIX + "\t/workspace/vendor/k8s.io/klog/klog.go:411 +0xd8", SYSTEMD + "kubelet.service: Main process exited, code=exited, status=255/n/a"]
+STACK = [
+    PREFIX + "F1122 18:31:29.346075   20288 server.go:157] unknown flag: --nope",
+    PREFIX + "goroutine 1 [running]:",
+    PREFIX + "k8s.io/kubernetes/vendor/k8s.io/klog.stacks(0xc000010001, 0xc0000cc000, 0x5a, 0xb3)",
+    PREFIX + "\t/workspace/vendor/k8s.io/klog/klog.go:875 +0xb8",
+    PREFIX + "main.main()",
+    PREFIX + "\t/workspace/cmd/kubelet/kubelet.go:37 +0xe2",
+    PREFIX + "goroutine 19 [chan receive, 2 minutes]:",
+    PREFIX + "created by k8s.io/kubernetes/vendor/k8s.io/klog.init.0",
+    PREFIX + "\t/workspace/vendor/k8s.io/klog/klog.go:411 +0xd8",
+    SYSTEMD + "kubelet.service: Main process exited, code=exited, status=255/n/a",
+]
 
 
-@pytest.mark.parametrize(("changes", "started", "wanted"), [
-    ({}, NOW - 5, False), ({"n_restarts": 3}, NOW - 5, True), ({"n_restarts": 3}, NOW - 601, False), ({"n_restarts": None}, NOW - 5, True),
-    ({"n_restarts": None}, NOW - 601, False), ({"n_restarts": 3}, None, False), ({"active_state": "activating", "sub_state": "auto-restart"}, None, True),
-    ({"active_state": "inactive", "sub_state": "dead"}, None, True), ({"active_state": "failed", "sub_state": "failed"}, None, True)])
+@pytest.mark.parametrize(
+    ("changes", "started", "wanted"),
+    [
+        ({}, NOW - 5, False),
+        ({"n_restarts": 3}, NOW - 5, True),
+        ({"n_restarts": 3}, NOW - 601, False),
+        ({"n_restarts": None}, NOW - 5, True),
+        ({"n_restarts": None}, NOW - 601, False),
+        ({"n_restarts": 3}, None, False),
+        ({"active_state": "activating", "sub_state": "auto-restart"}, None, True),
+        ({"active_state": "inactive", "sub_state": "dead"}, None, True),
+        ({"active_state": "failed", "sub_state": "failed"}, None, True),
+    ],
+)
 def test_when_the_journal_is_asked(changes, started, wanted):
-    assert kubelet_end.wanted(dict(UP, **changes), started and {"started_at": started}, NOW) is wanted
+    assert (
+        kubelet_end.wanted(dict(UP, **changes), started and {"started_at": started}, NOW) is wanted
+    )
 
 
-@pytest.mark.parametrize("known", [None, {}, {"unit": None}, {"unit": UP, "process": {"started_at": NOW}}])
+@pytest.mark.parametrize(
+    "known", [None, {}, {"unit": None}, {"unit": UP, "process": {"started_at": NOW}}]
+)
 def test_a_kubelet_that_runs_costs_nothing(known, monkeypatch):
     def never(*dummy):
         raise AssertionError("journalctl was called")
@@ -43,17 +72,35 @@ def test_the_newest_lines_first_from_journald_the_oldest_first_in_evidence(monke
 
     def run(argv, seconds, limit):
         asked.append((argv, limit))
-        return "\n".join([SYSTEMD + "Stopped kubelet.service - kubelet.", PREFIX + "token=abcdefghijklmnopqrstuvwxyz", ""])
+        return "\n".join(
+            [
+                SYSTEMD + "Stopped kubelet.service - kubelet.",
+                PREFIX + "token=abcdefghijklmnopqrstuvwxyz",
+                "",
+            ]
+        )
 
     monkeypatch.setattr(command, "run", run)
-    context = spec.Context({}, [], {"kubelet": {"unit": dict(UP, active_state="inactive", sub_state="dead")}})
+    context = spec.Context(
+        {}, [], {"kubelet": {"unit": dict(UP, active_state="inactive", sub_state="dead")}}
+    )
     found = kubelet_end.collect(context)
-    assert found["unit"] == "kubelet.service" and not context.truncated
-    assert found["lines"] == [PREFIX + "token=" + "*" * 26, SYSTEMD + "Stopped kubelet.service - kubelet."]
-    assert asked[0][0][-2:] == ["-u", "kubelet.service"] and "-r" in asked[0][0] and "-q" not in asked[0][0] and asked[0][1] == kubelet_end.READ_BYTES
+    assert found["unit"] == "kubelet.service"
+    assert not context.truncated
+    assert found["lines"] == [
+        PREFIX + "token=" + "*" * 26,
+        SYSTEMD + "Stopped kubelet.service - kubelet.",
+    ]
+    assert asked[0][0][-2:] == ["-u", "kubelet.service"]
+    assert "-r" in asked[0][0]
+    assert "-q" not in asked[0][0]
+    assert asked[0][1] == kubelet_end.READ_BYTES
 
 
-@pytest.mark.parametrize(("error", "uid", "raised"), [(command.CommandError("late"), 0, spec.Failed), (command.Silent("no"), 1000, spec.Denied)])
+@pytest.mark.parametrize(
+    ("error", "uid", "raised"),
+    [(command.CommandError("late"), 0, spec.Failed), (command.Silent("no"), 1000, spec.Denied)],
+)
 def test_no_answer_is_not_an_empty_one(error, uid, raised, monkeypatch):
     def run(*dummy):
         raise error
@@ -61,30 +108,41 @@ def test_no_answer_is_not_an_empty_one(error, uid, raised, monkeypatch):
     monkeypatch.setattr(command, "run", run)
     monkeypatch.setattr(kubelet_end.os, "geteuid", lambda: uid)
     with pytest.raises(raised):
-        kubelet_end.collect(spec.Context({}, [], {"kubelet": {"unit": dict(UP, active_state="failed")}}))
+        kubelet_end.collect(
+            spec.Context({}, [], {"kubelet": {"unit": dict(UP, active_state="failed")}})
+        )
 
 
 def test_stacks_are_left_out_and_last_words_are_not():
     assert kubelet_end.last(STACK) == [STACK[0], STACK[-1]]
-    words = [PREFIX + 'E1122 18:31:29.346075   20288 run.go:72] "command failed" err="x(y.z)"', PREFIX + "\t/a.go:1",
-             PREFIX + "panic: f.g(x)", PREFIX + "\t/b.go:2"]
+    words = [
+        PREFIX + 'E1122 18:31:29.346075   20288 run.go:72] "command failed" err="x(y.z)"',
+        PREFIX + "\t/a.go:1",
+        PREFIX + "panic: f.g(x)",
+        PREFIX + "\t/b.go:2",
+    ]
     assert kubelet_end.last(words) == [words[0], words[2]]
 
 
 def test_what_is_indented_stays_so_and_nothing_else_is_unprintable():
-    assert kubelet_end.last([PREFIX + "\tF1122 18:31:29.346075   20288 x.go:1] unknown flag: --x\x1b[31m"]) == [
-        PREFIX + "\tF1122 18:31:29.346075   20288 x.go:1] unknown flag: --x [31m"]
+    assert kubelet_end.last(
+        [PREFIX + "\tF1122 18:31:29.346075   20288 x.go:1] unknown flag: --x\x1b[31m"]
+    ) == [PREFIX + "\tF1122 18:31:29.346075   20288 x.go:1] unknown flag: --x [31m"]
 
 
 def test_bounded_in_lines_in_bytes_and_in_each_line():
     many = [PREFIX + "%d" % number for number in range(2000)]
-    assert kubelet_end.last(many) == many[-kubelet_end.KEPT:]
+    assert kubelet_end.last(many) == many[-kubelet_end.KEPT :]
     assert len(kubelet_end.last([PREFIX + "x" * 100000])[0]) == kubelet_end.LONGEST
     long = kubelet_end.last([PREFIX + "x" * 100000] * 300)
-    assert sum(map(len, long)) <= kubelet_end.KEPT_BYTES and len(long) > 50
+    assert sum(map(len, long)) <= kubelet_end.KEPT_BYTES
+    assert len(long) > 50
 
 
 def test_an_empty_certificate_says_so(tmp_path):
     (tmp_path / "empty.pem").write_text("")
     (tmp_path / "other.pem").write_text("x")
-    assert [files.pem(str(tmp_path / name))["error"] for name in ("empty.pem", "other.pem")] == ["it is empty", "no certificate in it"]
+    assert [files.pem(str(tmp_path / name))["error"] for name in ("empty.pem", "other.pem")] == [
+        "it is empty",
+        "no certificate in it",
+    ]

@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What bounds open files: texts of the kernel and of systemd in the shape of several versions, made-up folders, and this very machine."""
+"""What bounds open files: texts of the kernel and of systemd in the shape of several versions,
+made-up folders, and this very machine.
+"""
 
 import ctypes
 import errno
@@ -11,11 +13,27 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, files, procfs, systemd as unit
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kubelet_log, limits
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import runner, registry as spec
 from hypothesis import given
 from hypothesis import strategies as st
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    runner,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    kubelet_log,
+    limits,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+    files,
+    procfs,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    systemd as unit,
+)
 
 # /proc/PID/limits of a container's first process, Linux 5.10
 LIMITS = """\
@@ -73,8 +91,10 @@ ActiveState=active
 SubState=running
 FragmentPath=/usr/lib/systemd/system/sshd.service
 """
-# systemd 252 (Debian 12): sshd.service is another name of ssh.service, and comes as a second block of it
-V252 = """\
+# systemd 252 (Debian 12): sshd.service is another name of ssh.service, and comes as a second block
+# of it
+V252 = (
+    """\
 MainPID=0
 Result=resources
 ExecMainStatus=205
@@ -86,7 +106,9 @@ ActiveState=activating
 SubState=auto-restart
 FragmentPath=/lib/systemd/system/containerd.service
 DropInPaths=
-""" + 2 * """
+"""
+    + 2
+    * """
 MainPID=612
 Result=success
 ExecMainStatus=0
@@ -99,6 +121,7 @@ SubState=running
 FragmentPath=/lib/systemd/system/ssh.service
 DropInPaths=
 """
+)
 FRAGMENT = """\
 # LimitNOFILE=1 was too little
 [Unit]
@@ -126,13 +149,17 @@ def told(monkeypatch, text):
 
     monkeypatch.setattr(command, "run", run)
     blocks = limits._blocks(3)
-    assert len(asked) == 1 and asked[0][:3] == ["systemctl", "show", "--no-pager"] and asked[0][-7:] == [name for name, dummy in limits.ROLES]
-    assert "LimitNOFILESoft" in asked[0][4] and "Environment" not in asked[0][4]
+    assert len(asked) == 1
+    assert asked[0][:3] == ["systemctl", "show", "--no-pager"]
+    assert asked[0][-7:] == [name for name, dummy in limits.ROLES]
+    assert "LimitNOFILESoft" in asked[0][4]
+    assert "Environment" not in asked[0][4]
     return blocks
 
 
 def failing(error):
     """A function that raises this, whatever it is given."""
+
     def fail(*dummy, **named):
         raise error
 
@@ -140,23 +167,40 @@ def failing(error):
 
 
 def test_limits_of_a_process():
-    assert procfs.rlimit(LIMITS, "Max open files") == [1024, 524288] and procfs.rlimit(LIMITS, "Max processes") == [-1, 96365]
-    assert procfs.rlimit(LIMITS, "Max cpu time") == [-1, -1] and procfs.rlimit(LIMITS, "Max file locks") is None
-    cut = LIMITS[:LIMITS.index("524288")]
-    assert procfs.rlimit(cut, "Max open files") is None and procfs.rlimit("Max open files 1 x", "Max open files") is None
+    assert procfs.rlimit(LIMITS, "Max open files") == [1024, 524288]
+    assert procfs.rlimit(LIMITS, "Max processes") == [-1, 96365]
+    assert procfs.rlimit(LIMITS, "Max cpu time") == [-1, -1]
+    assert procfs.rlimit(LIMITS, "Max file locks") is None
+    cut = LIMITS[: LIMITS.index("524288")]
+    assert procfs.rlimit(cut, "Max open files") is None
+    assert procfs.rlimit("Max open files 1 x", "Max open files") is None
 
 
 def test_whose_it_is_and_what_it_may():
-    assert procfs.real_uid(STATUS) == 1000 and procfs.status(STATUS, "State") == ["S", "(sleeping)"] and procfs.real_uid("Uid:\t") is None
+    assert procfs.real_uid(STATUS) == 1000
+    assert procfs.status(STATUS, "State") == ["S", "(sleeping)"]
+    assert procfs.real_uid("Uid:\t") is None
     assert limits.capable(STATUS % {"cap": "000001ffffffffff"}) is True
-    assert limits.capable(STATUS % {"cap": "00000000a80425fb"}) is False  # what podman gives a container
-    assert limits.capable("CapBnd:\tx") is None and limits.capable("") is None
+    # what podman gives a container
+    assert limits.capable(STATUS % {"cap": "00000000a80425fb"}) is False
+    assert limits.capable("CapBnd:\tx") is None
+    assert limits.capable("") is None
 
 
-@pytest.mark.parametrize("parse, text, found", [
-    (limits.file_nr, "10432\t0\t9223372036854775807\n", [10432, 9223372036854775807]), (limits.file_nr, "766\t0\t2466177", [766, 2466177]),
-    (limits.file_nr, "766 0", None), (limits.file_nr, "", None), (limits.file_nr, "a b c", None), (limits.threads, "", None),
-    (limits.threads, "0.20 0.18 0.12 1/80 11206\n", 80), (limits.threads, "0.20 0.18", None), (limits.threads, "0.20 0.18 0.12 80 1", None)])
+@pytest.mark.parametrize(
+    ("parse", "text", "found"),
+    [
+        (limits.file_nr, "10432\t0\t9223372036854775807\n", [10432, 9223372036854775807]),
+        (limits.file_nr, "766\t0\t2466177", [766, 2466177]),
+        (limits.file_nr, "766 0", None),
+        (limits.file_nr, "", None),
+        (limits.file_nr, "a b c", None),
+        (limits.threads, "", None),
+        (limits.threads, "0.20 0.18 0.12 1/80 11206\n", 80),
+        (limits.threads, "0.20 0.18", None),
+        (limits.threads, "0.20 0.18 0.12 80 1", None),
+    ],
+)
 def test_handles_and_threads_of_the_machine(parse, text, found):
     assert parse(text) == found
 
@@ -164,25 +208,58 @@ def test_handles_and_threads_of_the_machine(parse, text, found):
 def test_units_of_an_old_systemd(monkeypatch):
     blocks = told(monkeypatch, V219)
     docker, crio, sshd = map(limits.of_unit, blocks.values())
-    assert docker["drop_in_paths"] == ["/etc/systemd/system/docker.service.d/limits.conf", "/etc/systemd/system/docker.service.d/proxy.conf"]
-    assert (docker["limit_nofile"], crio, sshd["limit_nofile"]) == ([1048576, 1048576], None, [-1, -1])
+    assert docker["drop_in_paths"] == [
+        "/etc/systemd/system/docker.service.d/limits.conf",
+        "/etc/systemd/system/docker.service.d/proxy.conf",
+    ]
+    assert (docker["limit_nofile"], crio, sshd["limit_nofile"]) == (
+        [1048576, 1048576],
+        None,
+        [-1, -1],
+    )
 
 
 def test_units_of_a_newer_one(monkeypatch):
     blocks = told(monkeypatch, V252)
     containerd, ssh = map(limits.of_unit, blocks.values())
-    assert {key: containerd[key] for key in ("name", "active_state", "sub_state", "result", "exec_main_status", "limit_nofile", "drop_in_paths")} == {
-        "name": "containerd.service", "active_state": "activating", "sub_state": "auto-restart", "result": "resources", "exec_main_status": 205,
-        "limit_nofile": [-1, -1], "drop_in_paths": []}
-    assert ssh["limit_nofile"] == [1024, 524288] and ssh["fragment_path"] == "/lib/systemd/system/ssh.service"
+    assert {
+        key: containerd[key]
+        for key in (
+            "name",
+            "active_state",
+            "sub_state",
+            "result",
+            "exec_main_status",
+            "limit_nofile",
+            "drop_in_paths",
+        )
+    } == {
+        "name": "containerd.service",
+        "active_state": "activating",
+        "sub_state": "auto-restart",
+        "result": "resources",
+        "exec_main_status": 205,
+        "limit_nofile": [-1, -1],
+        "drop_in_paths": [],
+    }
+    assert ssh["limit_nofile"] == [1024, 524288]
+    assert ssh["fragment_path"] == "/lib/systemd/system/ssh.service"
 
 
 def test_a_block_that_was_cut_off(monkeypatch):
-    blocks = told(monkeypatch, V252[:V252.index("LimitNOFILESoft")] + "\nId=ssh.service\nMainPID=")
-    assert limits.of_unit(blocks["ssh.service"])["limit_nofile"] is None and limits._processes([], blocks) == []
+    blocks = told(monkeypatch, V252[: V252.index("LimitNOFILESoft")] + "\nId=ssh.service\nMainPID=")
+    assert limits.of_unit(blocks["ssh.service"])["limit_nofile"] is None
+    assert limits._processes([], blocks) == []
 
 
-@pytest.mark.parametrize("error", [command.Silent("it said nothing"), command.CommandError("late"), OSError(errno.ENFILE, "Too many open files in system")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        command.Silent("it said nothing"),
+        command.CommandError("late"),
+        OSError(errno.ENFILE, "Too many open files in system"),
+    ],
+)
 def test_a_systemd_that_does_not_answer_is_not_a_machine_without_units(monkeypatch, error):
     monkeypatch.setattr(command, "run", failing(error))
     assert limits.collect(spec.Context({}, [], {}))["units"] is None
@@ -190,7 +267,11 @@ def test_a_systemd_that_does_not_answer_is_not_a_machine_without_units(monkeypat
 
 def test_lines_that_set_a_limit():
     assert [(row["line"], row["text"]) for row in limits.settings("/x", FRAGMENT)] == [
-        (6, "LimitNOFILE=1024:4096"), (8, "LimitNPROC=infinity"), (10, "LimitNOFILE=65536"), (13, "LimitNOFILE=")]
+        (6, "LimitNOFILE=1024:4096"),
+        (8, "LimitNPROC=infinity"),
+        (10, "LimitNOFILE=65536"),
+        (13, "LimitNOFILE="),
+    ]
 
 
 def test_of_a_unit_and_its_drop_ins_in_the_order_in_which_they_are_read(tmp_path):
@@ -198,15 +279,35 @@ def test_of_a_unit_and_its_drop_ins_in_the_order_in_which_they_are_read(tmp_path
     fragment.write_text("[Service]\nLimitNOFILE=1\n")
     first.write_text("[Service]\nLimitNOFILE=2\n")
     last.write_bytes(b"\xff\n[Service]\nLimitNOFILE=" + b"9" * 5000)
-    paths = '"%s" %s %s/missing.conf' % (first, last, tmp_path)
-    found = limits.of_unit({"Id": ["a.service"], "LoadState": ["loaded"], "FragmentPath": [str(fragment)], "DropInPaths": [paths]})
+    paths = f'"{first}" {last} {tmp_path}/missing.conf'
+    found = limits.of_unit(
+        {
+            "Id": ["a.service"],
+            "LoadState": ["loaded"],
+            "FragmentPath": [str(fragment)],
+            "DropInPaths": [paths],
+        }
+    )
     assert [(row["path"], row["text"][:13]) for row in found["sets"]] == [
-        (str(fragment), "LimitNOFILE=1"), (str(first), "LimitNOFILE=2"), (str(last), "LimitNOFILE=9")]
-    assert len(found["sets"][2]["text"]) == limits.LONGEST and found["limit_nofile"] is None
+        (str(fragment), "LimitNOFILE=1"),
+        (str(first), "LimitNOFILE=2"),
+        (str(last), "LimitNOFILE=9"),
+    ]
+    assert len(found["sets"][2]["text"]) == limits.LONGEST
+    assert found["limit_nofile"] is None
 
 
-@pytest.mark.parametrize(("text", "ours"), [
-    (None, None), ("[Service]\nLimitNOFILE=5\nLimitNPROC=3\nLimitNOFILE= 655360:infinity \n", "655360:infinity"), ("LimitNOFILE=5\n", None)])
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [
+        (None, None),
+        (
+            "[Service]\nLimitNOFILE=5\nLimitNPROC=3\nLimitNOFILE= 655360:infinity \n",
+            "655360:infinity",
+        ),
+        ("LimitNOFILE=5\n", None),
+    ],
+)
 def test_what_a_dropin_of_ours_says_that_systemd_has_not_read(monkeypatch, tmp_path, text, ours):
     monkeypatch.setattr(limits, "DROPINS", str(tmp_path))
     if text is not None:
@@ -217,13 +318,17 @@ def test_what_a_dropin_of_ours_says_that_systemd_has_not_read(monkeypatch, tmp_p
 
 
 def test_lines_of_pam(tmp_path):
-    (tmp_path / "sshd").write_text("# session required pam_limits.so\n@include common-session\nsession    required   pam_limits.so # as it was\n"
-                                   "session optional x.so # pam_limits.so\n")
+    (tmp_path / "sshd").write_text(
+        "# session required pam_limits.so\n@include common-session\nsession    required  "
+        " pam_limits.so # as it was\nsession optional x.so # pam_limits.so\n"
+    )
     (tmp_path / "login").write_text("session \\\n required pam_limits.so conf=/etc/x.conf")
     (tmp_path / "folder").mkdir()
     os.mkfifo(str(tmp_path / "fifo"))
     assert [(row["path"], row["line"], row["text"]) for row in limits.pam(str(tmp_path))] == [
-        (str(tmp_path / "login"), 1, "session required pam_limits.so conf=/etc/x.conf"), (str(tmp_path / "sshd"), 3, "session required pam_limits.so")]
+        (str(tmp_path / "login"), 1, "session required pam_limits.so conf=/etc/x.conf"),
+        (str(tmp_path / "sshd"), 3, "session required pam_limits.so"),
+    ]
     assert limits.pam(str(tmp_path / "none")) == []
 
 
@@ -236,24 +341,43 @@ def test_files_of_each_folder_also_masked_ones(tmp_path, monkeypatch):
     (one / "99-sysctl.conf").symlink_to("../sysctl.conf")
     (one / "README").write_text("")
     paths, unlisted = limits.conf_files((str(one), str(tmp_path / "none"), str(two)))
-    records, dummy = limits._records(paths, limits.ROOM)
-    assert unlisted == [] and [(os.path.relpath(item["path"], str(tmp_path)), item["kind"], item["link"], item["error"]) for item in records] == [
-        ("etc/10-x.conf", "symlink", "/dev/null", None), ("etc/50-inotify.conf", "file", None, None),
-        ("etc/99-sysctl.conf", "symlink", "../sysctl.conf", "missing"), ("usr/50-inotify.conf", "file", None, None)]
-    assert records[0]["text"] is None and records[1]["text"].startswith("fs.inotify")
-    monkeypatch.setattr(limits.os, "listdir", failing(PermissionError(errno.EACCES, "Permission denied")))
-    assert [(item["path"], item["error"]) for item in limits.conf_files([str(one)])[1]] == [(str(one), "denied")]
+    records, _dummy = limits._records(paths, limits.ROOM)
+    assert unlisted == []
+    assert [
+        (os.path.relpath(item["path"], str(tmp_path)), item["kind"], item["link"], item["error"])
+        for item in records
+    ] == [
+        ("etc/10-x.conf", "symlink", "/dev/null", None),
+        ("etc/50-inotify.conf", "file", None, None),
+        ("etc/99-sysctl.conf", "symlink", "../sysctl.conf", "missing"),
+        ("usr/50-inotify.conf", "file", None, None),
+    ]
+    assert records[0]["text"] is None
+    assert records[1]["text"].startswith("fs.inotify")
+    monkeypatch.setattr(
+        limits.os, "listdir", failing(PermissionError(errno.EACCES, "Permission denied"))
+    )
+    assert [(item["path"], item["error"]) for item in limits.conf_files([str(one)])[1]] == [
+        (str(one), "denied")
+    ]
 
 
 def test_files_are_bounded_together(tmp_path):
     for name in "abc":
         (tmp_path / (name + ".conf")).write_text("#" * 1000)
     records, room = limits._records(limits.conf_files([str(tmp_path)])[0], 2500)
-    assert [(item["truncated"], item["text"] is None) for item in records] == [(False, False), (False, False), (True, True)] and room == 500
+    assert [(item["truncated"], item["text"] is None) for item in records] == [
+        (False, False),
+        (False, False),
+        (True, True),
+    ]
+    assert room == 500
 
 
 def test_lib_is_a_folder_of_its_own_only_where_it_is_no_link(monkeypatch):
-    assert "/lib/sysctl.d" in limits._folders() or os.path.realpath("/lib/sysctl.d") == os.path.realpath("/usr/lib/sysctl.d")
+    assert "/lib/sysctl.d" in limits._folders() or os.path.realpath(
+        "/lib/sysctl.d"
+    ) == os.path.realpath("/usr/lib/sysctl.d")
     monkeypatch.setattr(limits.os.path, "realpath", lambda path: path)
     assert limits._folders()[-1] == "/lib/sysctl.d"
     monkeypatch.setattr(limits.os.path, "realpath", lambda path: path.replace("/usr", ""))
@@ -261,17 +385,32 @@ def test_lib_is_a_folder_of_its_own_only_where_it_is_no_link(monkeypatch):
 
 
 def test_an_instance_is_really_tried():
-    assert limits.tried() == {"instance": None, "watch": None, "uid": os.geteuid(), "opened": limits.TRIED}
+    assert limits.tried() == {
+        "instance": None,
+        "watch": None,
+        "uid": os.geteuid(),
+        "opened": limits.TRIED,
+    }
 
 
 @pytest.mark.parametrize("left", [0, 2])
 def test_a_try_that_fails_says_how_many_there_were(left):
     """A process that may open nothing more: the same EMFILE as at the limit of instances."""
-    code = ("import ctypes, os, resource, sys\nsys.path[:0] = %r\n"
-            "from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits\nlimits.tried()\n"
-            "resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(0) + %d, 64))\nprint(limits.tried())" % (sys.path, left + 1 if left else 0))
+    code = (
+        "import ctypes, os, resource, sys\nsys.path[:0] = %r\nfrom"
+        " ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import"
+        " limits\nlimits.tried()\nresource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(0) + %d,"
+        " 64))\nprint(limits.tried())" % (sys.path, left + 1 if left else 0)
+    )
     found = subprocess.check_output([sys.executable, "-c", code], stdin=subprocess.DEVNULL).decode()
-    assert found.strip() == str({"instance": "EMFILE", "watch": None if left else "untried", "uid": os.geteuid(), "opened": left})
+    assert found.strip() == str(
+        {
+            "instance": "EMFILE",
+            "watch": None if left else "untried",
+            "uid": os.geteuid(),
+            "opened": left,
+        }
+    )
 
 
 class Libc:
@@ -294,23 +433,41 @@ class Libc:
 def test_a_watch_that_is_refused(monkeypatch):
     libc = Libc()
     monkeypatch.setattr(ctypes, "CDLL", lambda name, use_errno: libc)
-    assert limits.tried() == {"instance": None, "watch": "ENOSPC", "uid": os.geteuid(), "opened": limits.TRIED} and len(libc.fds) == limits.TRIED
+    assert limits.tried() == {
+        "instance": None,
+        "watch": "ENOSPC",
+        "uid": os.geteuid(),
+        "opened": limits.TRIED,
+    }
+    assert len(libc.fds) == limits.TRIED
     for fd in libc.fds:
         with pytest.raises(OSError):
             os.fstat(fd)
 
 
-@pytest.mark.parametrize("libc", [lambda name, use_errno: object(), failing(OSError("no libc")), failing(MemoryError())])
+@pytest.mark.parametrize(
+    "libc", [lambda name, use_errno: object(), failing(OSError("no libc")), failing(MemoryError())]
+)
 def test_nothing_is_claimed_where_it_cannot_be_tried(monkeypatch, libc):
     monkeypatch.setattr(ctypes, "CDLL", libc)
-    assert limits.tried() == {"instance": "untried", "watch": "untried", "uid": os.geteuid(), "opened": 0}
+    assert limits.tried() == {
+        "instance": "untried",
+        "watch": "untried",
+        "uid": os.geteuid(),
+        "opened": 0,
+    }
 
 
 def test_a_process_of_this_machine():
     found = limits.process(os.getpid(), "runtime", "x.service")
-    assert found["nofile"] == list(-1 if one == resource.RLIM_INFINITY else one for one in resource.getrlimit(resource.RLIMIT_NOFILE))
-    assert found["open"] > 3 and found["uid"] == os.getuid() and (found["role"], found["unit"]) == ("runtime", "x.service")
-    assert limits.process(2 ** 22 + 1, "runtime", None) is None
+    assert found["nofile"] == list(
+        -1 if one == resource.RLIM_INFINITY else one
+        for one in resource.getrlimit(resource.RLIMIT_NOFILE)
+    )
+    assert found["open"] > 3
+    assert found["uid"] == os.getuid()
+    assert (found["role"], found["unit"]) == ("runtime", "x.service")
+    assert limits.process(2**22 + 1, "runtime", None) is None
 
 
 def test_descriptors_that_may_not_be_counted_are_unknown(tmp_path):
@@ -324,26 +481,53 @@ def test_the_first_process(tmp_path):
     (tmp_path / "1").mkdir()
     assert limits.init(str(tmp_path)) is None
     (tmp_path / "1" / "limits").write_text(LIMITS)
-    assert limits.init(str(tmp_path)) == {"nofile": [1024, 524288], "nproc": [-1, 96365], "cap_sys_resource": None}
+    assert limits.init(str(tmp_path)) == {
+        "nofile": [1024, 524288],
+        "nproc": [-1, 96365],
+        "cap_sys_resource": None,
+    }
 
 
 def test_a_kubelet_without_a_unit_of_its_own_is_found(monkeypatch):
-    groups = {5: "0::/kubepods/besteffort/pod%s/x" % ("1b" * 16), 6: "0::/docker/%s" % ("ab" * 32), 8: "0::/system.slice/k3s.service"}
+    groups = {
+        5: "0::/kubepods/besteffort/pod%s/x" % ("1b" * 16),
+        6: "0::/docker/%s" % ("ab" * 32),
+        8: "0::/system.slice/k3s.service",
+    }
     monkeypatch.setattr(procfs, "argv", lambda pid: ["k3s", "server"])
-    monkeypatch.setattr(files, "text", lambda path, limit=0, default=None: groups[int(path.split("/")[2])])
+    monkeypatch.setattr(
+        files, "text", lambda path, limit=0, default=None: groups[int(path.split("/")[2])]
+    )
     assert limits._kubelet([(5, "kubelet"), (6, "kubelet"), (8, "k3s")]) == [8]
-    assert limits._kubelet([(5, "kubelet"), (6, "kubelet")]) == [6] and limits._kubelet([(5, "kubelet")]) == []
+    assert limits._kubelet([(5, "kubelet"), (6, "kubelet")]) == [6]
+    assert limits._kubelet([(5, "kubelet")]) == []
 
 
 def test_this_machine():
     record = runner.run({"timeout": 20}, spec.chosen(["limits"]), [])["limits"]
     found = record["data"]
     assert (record["status"], record["error"]) == ("ok", None)
-    assert set(found) == {"kernel", "file_nr", "threads", "inotify", "init", "processes", "units", "sysctl_files", "limits_files", "pam", "late",
-                          "user_ns", "used_up"}
-    assert set(found["kernel"]) == set(limits.KERNEL) and all(value.isdecimal() for value in found["kernel"].values())
-    assert found["file_nr"][1] == int(found["kernel"]["fs.file-max"]) and found["threads"] > 1
-    assert found["init"]["nofile"][1] != 0 and found["inotify"]["uid"] == os.geteuid()
+    assert set(found) == {
+        "kernel",
+        "file_nr",
+        "threads",
+        "inotify",
+        "init",
+        "processes",
+        "units",
+        "sysctl_files",
+        "limits_files",
+        "pam",
+        "late",
+        "user_ns",
+        "used_up",
+    }
+    assert set(found["kernel"]) == set(limits.KERNEL)
+    assert all(value.isdecimal() for value in found["kernel"].values())
+    assert found["file_nr"][1] == int(found["kernel"]["fs.file-max"])
+    assert found["threads"] > 1
+    assert found["init"]["nofile"][1] != 0
+    assert found["inotify"]["uid"] == os.geteuid()
 
 
 @given(st.text())
@@ -356,7 +540,7 @@ def test_no_text_raises(text):
     limits.file_nr(text)
     limits.threads("1 1 1 1/" + text)
     limits.settings("/x", "[Service]\n" + text)
-    for block in unit.parse("Id=x\nExecMainStatus=%s\nLimitNOFILE=%s\n" % (text, text)):
+    for block in unit.parse(f"Id=x\nExecMainStatus={text}\nLimitNOFILE={text}\n"):
         limits.limit_nofile(block)
         unit.unit(block)
 
@@ -365,25 +549,46 @@ def test_no_text_raises(text):
 def test_every_line_is_of_one_logical_line(lines):
     found = unit.joined("\n".join(lines))
     kept = [line for line in lines if not line.startswith("#")]
-    assert " ".join(text for dummy, text in found).split() == " ".join(kept).replace("\\", "").split()
-    assert [number for number, dummy in found] == sorted(set(number for number, dummy in found))
+    assert (
+        " ".join(text for dummy, text in found).split() == " ".join(kept).replace("\\", "").split()
+    )
+    assert [number for number, dummy in found] == sorted({number for number, dummy in found})
 
 
-@given(st.integers(-1, 2 ** 63), st.integers(-1, 2 ** 63))
+@given(st.integers(-1, 2**63), st.integers(-1, 2**63))
 def test_limits_come_back(soft, hard):
     words = tuple("unlimited" if one < 0 else str(one) for one in (soft, hard))
-    assert procfs.rlimit("Max open files            %-20s %-20s files     \n" % words, "Max open files") == [soft, hard]
+    assert procfs.rlimit(
+        "Max open files            %-20s %-20s files     \n" % words, "Max open files"
+    ) == [soft, hard]
 
 
-@pytest.mark.parametrize("said", [
-    "kubelet[5]: E1122 04:00:10.000001 5 cadvisor.go:1] \"failed\" err=\"inotify_init: too many open files\"",
-    "kubelet[5]: E1122 04:00:10.000001 5 x.go:1] \"failed\" err=\"inotify_add_watch /sys/fs/cgroup: no space left on device\"",
-    "systemctl[9]: Failed to allocate directory watch: Too many open files",
-    "systemd[1]: containerd.service: Main process exited, code=exited, status=205/LIMITS",
-    "systemd[77]: containerd.service: Failed at step LIMITS spawning /usr/bin/containerd: Operation not permitted"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        (
+            'kubelet[5]: E1122 04:00:10.000001 5 cadvisor.go:1] "failed" err="inotify_init: too'
+            ' many open files"'
+        ),
+        (
+            'kubelet[5]: E1122 04:00:10.000001 5 x.go:1] "failed" err="inotify_add_watch'
+            ' /sys/fs/cgroup: no space left on device"'
+        ),
+        "systemctl[9]: Failed to allocate directory watch: Too many open files",
+        "systemd[1]: containerd.service: Main process exited, code=exited, status=205/LIMITS",
+        (
+            "systemd[77]: containerd.service: Failed at step LIMITS spawning /usr/bin/containerd:"
+            " Operation not permitted"
+        ),
+    ],
+)
 def test_lines_about_open_files_matter_and_push_out_no_other(said):
     frozen = "2026-11-22T04:00:00+0000 w1 kubelet[5]: unable to freeze"
     line = "2026-11-22T04:00:10+0000 w1 " + said
     assert kubelet_log.chosen("\n".join((frozen, line, line))) == [frozen, line]
-    many = kubelet_log.chosen("\n".join([frozen] + ["%s of pod %d" % (line, number) for number in range(100)]))
-    assert many[0] == frozen and len(many) == kubelet_log.KEPT + 1 and many[-1].endswith("of pod 99")
+    many = kubelet_log.chosen(
+        "\n".join([frozen] + ["%s of pod %d" % (line, number) for number in range(100)])
+    )
+    assert many[0] == frozen
+    assert len(many) == kubelet_log.KEPT + 1
+    assert many[-1].endswith("of pod 99")

@@ -8,59 +8,183 @@ import tracemalloc
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import service_start as kubelet_service
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, cri, systemd as unit
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kubelet_log, runtime
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    kubelet_log,
+    runtime,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    service_start as kubelet_service,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+    cri,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    systemd as unit,
+)
 
 CONTAINERD = "/run/containerd/containerd.sock"
 
 
 def kubelet(*argv, **more):
-    return dict({"argv": ["kubelet"] + list(argv), "config": None, "config_dropins": [], "process": {"pid": 7}, "unit": {"name": "kubelet.service"}}, **more)
+    return dict(
+        {
+            "argv": ["kubelet", *list(argv)],
+            "config": None,
+            "config_dropins": [],
+            "process": {"pid": 7},
+            "unit": {"name": "kubelet.service"},
+        },
+        **more,
+    )
 
 
 def conf(text):
     return {"text": text}
 
 
-@pytest.mark.parametrize(("known", "path"), [
-    (kubelet(), None), (kubelet("--container-runtime-endpoint=unix://" + CONTAINERD), CONTAINERD),
-    (kubelet("--container-runtime-endpoint", "/run/crio/crio.sock"), "/run/crio/crio.sock"), (kubelet("--container-runtime-endpoint=tcp://1.2.3.4:5"), None),
-    (kubelet(config=conf("containerRuntimeEndpoint: unix:///run/a.sock\n")), "/run/a.sock"),
-    (kubelet(config=conf("containerRuntimeEndpoint: unix:///run/a.sock\n"), config_dropins=[conf("containerRuntimeEndpoint: \"unix:///run/b.sock\"\n")]),
-     "/run/b.sock"),
-    (kubelet("--container-runtime-endpoint=unix:///run/c.sock", config=conf("containerRuntimeEndpoint: unix:///run/a.sock\n")), "/run/c.sock"),
-    (kubelet(config=conf(None)), None)])
+@pytest.mark.parametrize(
+    ("known", "path"),
+    [
+        (kubelet(), None),
+        (kubelet("--container-runtime-endpoint=unix://" + CONTAINERD), CONTAINERD),
+        (kubelet("--container-runtime-endpoint", "/run/crio/crio.sock"), "/run/crio/crio.sock"),
+        (kubelet("--container-runtime-endpoint=tcp://1.2.3.4:5"), None),
+        (kubelet(config=conf("containerRuntimeEndpoint: unix:///run/a.sock\n")), "/run/a.sock"),
+        (
+            kubelet(
+                config=conf("containerRuntimeEndpoint: unix:///run/a.sock\n"),
+                config_dropins=[conf('containerRuntimeEndpoint: "unix:///run/b.sock"\n')],
+            ),
+            "/run/b.sock",
+        ),
+        (
+            kubelet(
+                "--container-runtime-endpoint=unix:///run/c.sock",
+                config=conf("containerRuntimeEndpoint: unix:///run/a.sock\n"),
+            ),
+            "/run/c.sock",
+        ),
+        (kubelet(config=conf(None)), None),
+    ],
+)
 def test_the_endpoint_as_the_kubelet_has_it(known, path):
     assert runtime.endpoint(known) == path
 
 
-@pytest.mark.parametrize(("named", "family", "docker", "present", "shim", "kind"), [
-    (CONTAINERD, "kubelet.service", None, (), False, ("containerd", CONTAINERD)),
-    ("/var/run/containerd/containerd.sock", "kubelet.service", None, (), False, ("containerd", "/var/run/containerd/containerd.sock")),
-    ("/var/run/crio/crio.sock", "kubelet.service", None, (), False, ("crio", "/var/run/crio/crio.sock")),
-    ("/run/cri-dockerd.sock", "kubelet.service", None, (), False, ("cri-docker", "/run/cri-dockerd.sock")),
-    ("/var/run/dockershim.sock", "kubelet.service", None, (), True, ("docker", "/var/run/docker.sock")),
-    ("/run/k3s/containerd/containerd.sock", "rke2-agent.service", None, (), False, ("embedded", "/run/k3s/containerd/containerd.sock")),
-    ("/var/snap/microk8s/common/run/containerd.sock", "snap.microk8s.daemon-kubelite.service", None, (), False,
-     ("embedded", "/var/snap/microk8s/common/run/containerd.sock")),
-    ("/run/k0s/containerd.sock", "k0sworker.service", None, (), False, ("embedded", "/run/k0s/containerd.sock")),
-    ("/run/isulad.sock", "kubelet.service", None, (), False, ("other", "/run/isulad.sock")),
-    (None, "k3s.service", None, ("containerd.service",), False, ("embedded", None)), (None, "rke2-server.service", None, (), False, ("embedded", None)),
-    (None, "kubelet.service", True, ("docker.service",), False, ("docker", "/var/run/docker.sock")),
-    (None, "kubelet.service", None, ("docker.service", "containerd.service"), True, ("docker", "/var/run/docker.sock")),
-    (None, "kubelet.service", None, ("containerd.service",), False, ("containerd", CONTAINERD)),
-    (None, "kubelet.service", None, ("docker.service", "containerd.service"), False, (None, None)), (None, "kubelet.service", None, (), False, (None, None))])
+@pytest.mark.parametrize(
+    ("named", "family", "docker", "present", "shim", "kind"),
+    [
+        (CONTAINERD, "kubelet.service", None, (), False, ("containerd", CONTAINERD)),
+        (
+            "/var/run/containerd/containerd.sock",
+            "kubelet.service",
+            None,
+            (),
+            False,
+            ("containerd", "/var/run/containerd/containerd.sock"),
+        ),
+        (
+            "/var/run/crio/crio.sock",
+            "kubelet.service",
+            None,
+            (),
+            False,
+            ("crio", "/var/run/crio/crio.sock"),
+        ),
+        (
+            "/run/cri-dockerd.sock",
+            "kubelet.service",
+            None,
+            (),
+            False,
+            ("cri-docker", "/run/cri-dockerd.sock"),
+        ),
+        (
+            "/var/run/dockershim.sock",
+            "kubelet.service",
+            None,
+            (),
+            True,
+            ("docker", "/var/run/docker.sock"),
+        ),
+        (
+            "/run/k3s/containerd/containerd.sock",
+            "rke2-agent.service",
+            None,
+            (),
+            False,
+            ("embedded", "/run/k3s/containerd/containerd.sock"),
+        ),
+        (
+            "/var/snap/microk8s/common/run/containerd.sock",
+            "snap.microk8s.daemon-kubelite.service",
+            None,
+            (),
+            False,
+            ("embedded", "/var/snap/microk8s/common/run/containerd.sock"),
+        ),
+        (
+            "/run/k0s/containerd.sock",
+            "k0sworker.service",
+            None,
+            (),
+            False,
+            ("embedded", "/run/k0s/containerd.sock"),
+        ),
+        ("/run/isulad.sock", "kubelet.service", None, (), False, ("other", "/run/isulad.sock")),
+        (None, "k3s.service", None, ("containerd.service",), False, ("embedded", None)),
+        (None, "rke2-server.service", None, (), False, ("embedded", None)),
+        (
+            None,
+            "kubelet.service",
+            True,
+            ("docker.service",),
+            False,
+            ("docker", "/var/run/docker.sock"),
+        ),
+        (
+            None,
+            "kubelet.service",
+            None,
+            ("docker.service", "containerd.service"),
+            True,
+            ("docker", "/var/run/docker.sock"),
+        ),
+        (None, "kubelet.service", None, ("containerd.service",), False, ("containerd", CONTAINERD)),
+        (
+            None,
+            "kubelet.service",
+            None,
+            ("docker.service", "containerd.service"),
+            False,
+            (None, None),
+        ),
+        (None, "kubelet.service", None, (), False, (None, None)),
+    ],
+)
 def test_whose_the_socket_is(named, family, docker, present, shim, kind):
-    assert runtime.kind_of(named, family, docker, present, lambda path: shim and path == runtime.DOCKERSHIM) == kind
+    assert (
+        runtime.kind_of(
+            named, family, docker, present, lambda path: shim and path == runtime.DOCKERSHIM
+        )
+        == kind
+    )
 
 
 class Node:
     """systemd, and a socket."""
 
     def __init__(self, path, monkeypatch):
-        self.path, self.blocks, self.enabled, self.calls = str(path / "containerd" / "containerd.sock"), {}, "enabled", {"v1": 0, "v1alpha2": 0}
+        self.path, self.blocks, self.enabled, self.calls = (
+            str(path / "containerd" / "containerd.sock"),
+            {},
+            "enabled",
+            {"v1": 0, "v1alpha2": 0},
+        )
         (path / "containerd").mkdir()
         self.listening, self.called = None, []
         monkeypatch.setattr(unit, "show", lambda names, properties: self.blocks)
@@ -77,11 +201,27 @@ class Node:
         self.listening.listen(5)
 
     def unit(self, name, **more):
-        self.blocks[name] = dict((key, [value]) for key, value in dict({"Id": name, "LoadState": "loaded", "ActiveState": "active", "SubState": "running",
-                                                                        "UnitFileState": "enabled", "MainPID": "7"}, **more).items())
+        self.blocks[name] = {
+            key: [value]
+            for key, value in dict(
+                {
+                    "Id": name,
+                    "LoadState": "loaded",
+                    "ActiveState": "active",
+                    "SubState": "running",
+                    "UnitFileState": "enabled",
+                    "MainPID": "7",
+                },
+                **more,
+            ).items()
+        }
 
     def collect(self, known=None):
-        context = spec.Context({}, [], {"kubelet": known or kubelet("--container-runtime-endpoint=unix://" + self.path)})
+        context = spec.Context(
+            {},
+            [],
+            {"kubelet": known or kubelet("--container-runtime-endpoint=unix://" + self.path)},
+        )
         return runtime.collect(context)
 
 
@@ -98,9 +238,19 @@ def test_a_runtime_that_is_well(node):
     node.unit("containerd.service", WantedBy="multi-user.target docker.service")
     found = node.collect()
     (told,) = found["units"]
-    assert (found["kind"], found["socket"], found["asked"], found["error"], found["calls"]) == ("containerd", "present", True, None, {"v1": 0, "v1alpha2": 0})
+    assert (found["kind"], found["socket"], found["asked"], found["error"], found["calls"]) == (
+        "containerd",
+        "present",
+        True,
+        None,
+        {"v1": 0, "v1alpha2": 0},
+    )
     assert (told["name"], told["unit_file_state"], told["wanted_by"], told["trigger"]) == (
-        "containerd.service", "enabled", ["docker.service", "multi-user.target"], None)
+        "containerd.service",
+        "enabled",
+        ["docker.service", "multi-user.target"],
+        None,
+    )
     assert found["config"] is None
 
 
@@ -109,7 +259,12 @@ def test_what_does_not_run_is_not_connected_to(node, state):
     node.listen()
     node.unit("containerd.service", ActiveState=state)
     found = node.collect()
-    assert (found["asked"], found["socket"], found["calls"], node.called) == (False, "present", {}, [])
+    assert (found["asked"], found["socket"], found["calls"], node.called) == (
+        False,
+        "present",
+        {},
+        [],
+    )
 
 
 def test_enabled_is_what_is_enabled_says(node):
@@ -118,20 +273,45 @@ def test_enabled_is_what_is_enabled_says(node):
     assert node.collect()["units"][0]["unit_file_state"] == "disabled"
 
 
-@pytest.mark.parametrize(("made", "text", "brought"), [
-    ("multi-user.target.wants/containerd.service", "", True), ("multi-user.target.upholds/containerd.service", "", True),
-    ("multi-user.target.d/10-containerd.conf", "[Unit]\nUpholds=docker.service containerd.service\n", True),
-    ("multi-user.target.d/10-containerd.conf", "[Unit]\n#Upholds=containerd.service\nAfter=containerd.service\n", False),
-    ("multi-user.target.d/containerd.txt", "Upholds=containerd.service\n", False), ("rescue.target.wants/containerd.service", "", False)])
+@pytest.mark.parametrize(
+    ("made", "text", "brought"),
+    [
+        ("multi-user.target.wants/containerd.service", "", True),
+        ("multi-user.target.upholds/containerd.service", "", True),
+        (
+            "multi-user.target.d/10-containerd.conf",
+            "[Unit]\nUpholds=docker.service containerd.service\n",
+            True,
+        ),
+        (
+            "multi-user.target.d/10-containerd.conf",
+            "[Unit]\n#Upholds=containerd.service\nAfter=containerd.service\n",
+            False,
+        ),
+        ("multi-user.target.d/containerd.txt", "Upholds=containerd.service\n", False),
+        ("rescue.target.wants/containerd.service", "", False),
+    ],
+)
 def test_a_target_of_a_vendor_brings_what_is_not_enabled(tmp_path, made, text, brought):
     path = tmp_path / "vendor" / made
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    assert runtime.brings("multi-user.target", "containerd.service", (str(tmp_path / "none"), str(tmp_path / "vendor"))) is brought
+    assert (
+        runtime.brings(
+            "multi-user.target",
+            "containerd.service",
+            (str(tmp_path / "none"), str(tmp_path / "vendor")),
+        )
+        is brought
+    )
 
 
 def test_what_brings_one_is_looked_for_where_it_is_disabled(node, monkeypatch):
-    monkeypatch.setattr(runtime, "brings", lambda target, name: (target, name) == ("multi-user.target", "containerd.service"))
+    monkeypatch.setattr(
+        runtime,
+        "brings",
+        lambda target, name: (target, name) == ("multi-user.target", "containerd.service"),
+    )
     node.unit("containerd.service", UpheldBy="multi-user.target", WantedBy="graphical.target")
     assert node.collect()["units"][0]["brought_by"] == []
     node.enabled = "disabled"
@@ -154,17 +334,31 @@ def test_a_socket_that_nobody_listens_at_and_one_that_is_gone(node):
     node.listen()
     node.listening.close()
     found = node.collect()
-    assert (found["socket"], found["asked"], found["error"]) == ("present", True, "Connection refused") and node.called == []
+    assert (found["socket"], found["asked"], found["error"]) == (
+        "present",
+        True,
+        "Connection refused",
+    )
+    assert node.called == []
 
 
 def test_its_configuration_is_read_where_it_refuses_calls(node, tmp_path):
     node.listen()
-    (tmp_path / "own.toml").write_text('version = 2\ndisabled_plugins = ["cri"]\n[plugins]\npassword = "secret"\n')
-    started = "{ path=/usr/bin/containerd ; argv[]=/usr/bin/containerd --config %s ; ignore_errors=no }"
+    (tmp_path / "own.toml").write_text(
+        'version = 2\ndisabled_plugins = ["cri"]\n[plugins]\npassword = "secret"\n'
+    )
+    started = (
+        "{ path=/usr/bin/containerd ; argv[]=/usr/bin/containerd --config %s ; ignore_errors=no }"
+    )
     node.unit("containerd.service", ExecStart=started % (tmp_path / "own.toml"))
     node.calls = {"v1": 12, "v1alpha2": 12}
     found = node.collect()
-    assert found["config"] == {"path": str(tmp_path / "own.toml"), "disabled_plugins": ["cri"], "line": 2} and "secret" not in repr(found)
+    assert found["config"] == {
+        "path": str(tmp_path / "own.toml"),
+        "disabled_plugins": ["cri"],
+        "line": 2,
+    }
+    assert "secret" not in repr(found)
 
 
 def test_docker_is_held_by_a_socket_of_systemd(node, monkeypatch):
@@ -173,17 +367,31 @@ def test_docker_is_held_by_a_socket_of_systemd(node, monkeypatch):
     node.unit("docker.service", ActiveState="inactive")
     node.unit("docker.socket", SubState="listening")
     found = node.collect(kubelet("--container-runtime-endpoint=unix:///var/run/dockershim.sock"))
-    assert found["units"][0]["trigger"] == {"name": "docker.socket", "active_state": "active", "unit_file_state": "enabled"} and not found["asked"]
+    assert found["units"][0]["trigger"] == {
+        "name": "docker.socket",
+        "active_state": "active",
+        "unit_file_state": "enabled",
+    }
+    assert not found["asked"]
     node.unit("docker.service")
     found = node.collect(kubelet("--container-runtime-endpoint=unix:///var/run/dockershim.sock"))
-    assert (found["kind"], found["asked"], found["error"], found["calls"]) == ("docker", True, None, {})
+    assert (found["kind"], found["asked"], found["error"], found["calls"]) == (
+        "docker",
+        True,
+        None,
+        {},
+    )
 
 
 def test_cri_dockerd_needs_docker(node):
     node.unit("docker.service", ActiveState="failed")
     node.unit("cri-docker.service")
     found = node.collect(kubelet("--container-runtime-endpoint=unix:///run/cri-dockerd.sock"))
-    assert [one["name"] for one in found["units"]] == ["docker.service", "cri-docker.service"] and not found["asked"]
+    assert [one["name"] for one in found["units"]] == [
+        "docker.service",
+        "cri-docker.service",
+    ]
+    assert not found["asked"]
 
 
 @pytest.mark.parametrize("state", ["active", "inactive"])
@@ -194,13 +402,22 @@ def test_cri_dockerd_as_kubespray_names_it(node, state):
     node.unit("cri-dockerd.service", ActiveState=state)
     node.unit("cri-dockerd.socket", SubState="listening")
     found = node.collect()
-    assert [one["name"] for one in found["units"]] == ["docker.service", "cri-dockerd.service"] and found["asked"] is (state == "active")
+    assert [one["name"] for one in found["units"]] == [
+        "docker.service",
+        "cri-dockerd.service",
+    ]
+    assert found["asked"] is (state == "active")
     assert found["units"][1]["trigger"]["name"] == "cri-dockerd.socket"
-    assert "cri-dockerd.service" in kubelet_service.RUNTIMES and "cri-dockerd.service" in kubelet_log.RUNTIMES
+    assert "cri-dockerd.service" in kubelet_service.RUNTIMES
+    assert "cri-dockerd.service" in kubelet_log.RUNTIMES
 
 
 def test_of_two_names_the_one_that_runs(node):
-    assert runtime.names_of("cri-docker", {}) == ["docker.service", "cri-docker.service"] and runtime.names_of("crio", {}) == ["crio.service"]
+    assert runtime.names_of("cri-docker", {}) == [
+        "docker.service",
+        "cri-docker.service",
+    ]
+    assert runtime.names_of("crio", {}) == ["crio.service"]
     node.unit("cri-docker.service", ActiveState="inactive")
     node.unit("cri-dockerd.service", ActiveState="inactive")
     assert runtime.names_of("cri-docker", node.blocks) == ["docker.service", "cri-docker.service"]
@@ -218,8 +435,15 @@ def test_a_socket_whose_unit_has_another_name_is_not_connected_to(node):
 
 def test_a_runtime_within_another_program_is_let_alone(node, monkeypatch):
     monkeypatch.setattr(unit, "show", None)
-    found = node.collect(kubelet("--container-runtime-endpoint=unix:///run/k3s/containerd/containerd.sock"))
-    assert (found["kind"], found["units"], found["socket"], found["asked"]) == ("embedded", [], None, False)
+    found = node.collect(
+        kubelet("--container-runtime-endpoint=unix:///run/k3s/containerd/containerd.sock")
+    )
+    assert (found["kind"], found["units"], found["socket"], found["asked"]) == (
+        "embedded",
+        [],
+        None,
+        False,
+    )
 
 
 def test_what_cannot_be_told(node, monkeypatch):
@@ -235,30 +459,75 @@ def test_what_cannot_be_told(node, monkeypatch):
         node.collect()
 
 
-@pytest.mark.parametrize(("text", "names", "line"), [
-    ('disabled_plugins = ["cri"]\n', ["cri"], 1), ("disabled_plugins = []\n", [], 1), ('#disabled_plugins = ["cri"]\n', [], None),
-    ('version = 3\n\ndisabled_plugins = [\n  "io.containerd.grpc.v1.cri", # no ] here\n  \'io.containerd.cri.v1.runtime\',\n]\n[a]\n',
-     ["io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"], 3),
-    ('[debug]\ndisabled_plugins = ["cri"]\n', [], None), ("disabled_plugins = [", [], 1), ("", [], None)])
+@pytest.mark.parametrize(
+    ("text", "names", "line"),
+    [
+        ('disabled_plugins = ["cri"]\n', ["cri"], 1),
+        ("disabled_plugins = []\n", [], 1),
+        ('#disabled_plugins = ["cri"]\n', [], None),
+        (
+            (
+                'version = 3\n\ndisabled_plugins = [\n  "io.containerd.grpc.v1.cri", # no ]'
+                " here\n  'io.containerd.cri.v1.runtime',\n]\n[a]\n"
+            ),
+            ["io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"],
+            3,
+        ),
+        ('[debug]\ndisabled_plugins = ["cri"]\n', [], None),
+        ("disabled_plugins = [", [], 1),
+        ("", [], None),
+    ],
+)
 def test_which_plugins_are_disabled(tmp_path, text, names, line):
     path = tmp_path / "config.toml"
     path.write_text(text)
-    assert runtime.plugins(str(path)) == {"path": str(path), "disabled_plugins": names, "line": line}
+    assert runtime.plugins(str(path)) == {
+        "path": str(path),
+        "disabled_plugins": names,
+        "line": line,
+    }
     assert runtime.plugins(str(tmp_path / "none"))["disabled_plugins"] is None
 
 
-@pytest.mark.parametrize(("name", "known", "path"), [
-    ("containerd.service", kubelet(), CONTAINERD), ("containerd.service", kubelet("--container-runtime-endpoint=/run/crio/crio.sock"), None),
-    ("crio.service", kubelet("--container-runtime-endpoint=/run/crio/crio.sock"), "/run/crio/crio.sock"), ("crio.service", kubelet(), None),
-    ("docker.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/var/run/docker.sock"),
-    ("cri-docker.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/run/cri-dockerd.sock"),
-    ("cri-dockerd.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/run/cri-dockerd.sock"),
-    ("containerd.service", kubelet("--container-runtime-endpoint=/run/k3s/containerd/containerd.sock"), None)])
+@pytest.mark.parametrize(
+    ("name", "known", "path"),
+    [
+        ("containerd.service", kubelet(), CONTAINERD),
+        ("containerd.service", kubelet("--container-runtime-endpoint=/run/crio/crio.sock"), None),
+        (
+            "crio.service",
+            kubelet("--container-runtime-endpoint=/run/crio/crio.sock"),
+            "/run/crio/crio.sock",
+        ),
+        ("crio.service", kubelet(), None),
+        (
+            "docker.service",
+            kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"),
+            "/var/run/docker.sock",
+        ),
+        (
+            "cri-docker.service",
+            kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"),
+            "/run/cri-dockerd.sock",
+        ),
+        (
+            "cri-dockerd.service",
+            kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"),
+            "/run/cri-dockerd.sock",
+        ),
+        (
+            "containerd.service",
+            kubelet("--container-runtime-endpoint=/run/k3s/containerd/containerd.sock"),
+            None,
+        ),
+    ],
+)
 def test_where_a_unit_answers(name, known, path):
     assert runtime.socket_of(name, known) == path
 
 
-# -- one that ended -------------------------------------------------------------------------------------------------------------------------------
+# -- one that ended
+# -------------------------------------------------------------------------------------------------------------------------------
 
 JOURNAL = """2026-11-22T18:00:03+0000 w1 systemd[1]: containerd.service: Main process exited, code=exited, status=1/FAILURE
 2026-11-22T18:00:02+0000 w1 containerd[9]: \tmain.go:7 +0x1
@@ -268,17 +537,32 @@ JOURNAL = """2026-11-22T18:00:03+0000 w1 systemd[1]: containerd.service: Main pr
 """
 
 
-@pytest.mark.parametrize(("state", "asks"), [
-    ({"ActiveState": "failed", "Result": "exit-code"}, True), ({"ActiveState": "activating", "SubState": "auto-restart"}, True),
-    ({"ActiveState": "inactive", "Result": "exit-code"}, True), ({"ActiveState": "inactive", "Result": "success"}, False), ({}, False)])
+@pytest.mark.parametrize(
+    ("state", "asks"),
+    [
+        ({"ActiveState": "failed", "Result": "exit-code"}, True),
+        ({"ActiveState": "activating", "SubState": "auto-restart"}, True),
+        ({"ActiveState": "inactive", "Result": "exit-code"}, True),
+        ({"ActiveState": "inactive", "Result": "success"}, False),
+        ({}, False),
+    ],
+)
 def test_the_last_words_of_one_that_ended(node, monkeypatch, state, asks):
     asked = []
     monkeypatch.setattr(command, "run", lambda argv, *more: asked.append(argv) or JOURNAL)
     node.unit("containerd.service", **state)
     told = node.collect()["units"][0]["said"]
-    assert bool(asked) == asks and (not asks or asked[0][-2:] == ["-u", "containerd.service"])
+    assert bool(asked) == asks
+    assert not asks or asked[0][-2:] == ["-u", "containerd.service"]
     assert [line.partition("]: ")[2].partition(" /etc")[0] for line in told] == (
-        ['time="x" level=info msg="starting containerd"', "containerd: failed to load TOML:", "main.go:7 +0x1"] if asks else [])
+        [
+            'time="x" level=info msg="starting containerd"',
+            "containerd: failed to load TOML:",
+            "main.go:7 +0x1",
+        ]
+        if asks
+        else []
+    )
 
 
 def test_a_journal_that_may_not_be_read_says_nothing(node, monkeypatch):
@@ -290,9 +574,18 @@ def test_a_journal_that_may_not_be_read_says_nothing(node, monkeypatch):
     assert node.collect()["units"][0]["said"] == []
 
 
-@pytest.mark.parametrize(("data", "valid"), [
-    (b"\0" * 32768, False), (b"\1" * 2000, False), (b"", True), (b"\0" * 16 + b"\xed\xda\x0c\xed" + b"\0" * 4000, True),
-    (b"\0" * (4096 + 16) + b"\xed\xda\x0c\xed", True), (b"\0" * (65536 + 16) + b"\xed\xda\x0c\xed", True), (b"\xed\xda\x0c\xed", False)])
+@pytest.mark.parametrize(
+    ("data", "valid"),
+    [
+        (b"\0" * 32768, False),
+        (b"\1" * 2000, False),
+        (b"", True),
+        (b"\0" * 16 + b"\xed\xda\x0c\xed" + b"\0" * 4000, True),
+        (b"\0" * (4096 + 16) + b"\xed\xda\x0c\xed", True),
+        (b"\0" * (65536 + 16) + b"\xed\xda\x0c\xed", True),
+        (b"\xed\xda\x0c\xed", False),
+    ],
+)
 def test_a_database_of_containerd_has_a_header_in_one_of_its_first_pages(tmp_path, data, valid):
     path = tmp_path / runtime.METADATA
     path.parent.mkdir()
@@ -311,7 +604,11 @@ def test_no_more_of_a_database_is_read_than_its_headers(tmp_path):
         file.truncate(1 << 33)
     tracemalloc.start()
     try:
-        assert runtime.metadata(str(tmp_path)) == {"path": str(path), "size": 1 << 33, "valid": True}
+        assert runtime.metadata(str(tmp_path)) == {
+            "path": str(path),
+            "size": 1 << 33,
+            "valid": True,
+        }
         assert tracemalloc.get_traced_memory()[1] < 100000
     finally:
         tracemalloc.stop()
@@ -323,7 +620,10 @@ def test_a_configuration_of_containerd_of_no_bytes(node, tmp_path, text, emptied
     if text is not None:
         config.write_text(text)
     node.listen()
-    node.unit("containerd.service", ExecStart="{ path=/x ; argv[]=/x --config %s ; ignore_errors=no }" % config)
+    node.unit(
+        "containerd.service",
+        ExecStart=f"{{ path=/x ; argv[]=/x --config {config} ; ignore_errors=no }}",
+    )
     assert node.collect()["emptied"] == (str(config) if emptied else None)
     assert runtime.emptied(str(tmp_path)) is None
 
@@ -332,17 +632,32 @@ def test_it_is_looked_at_where_containerd_refuses_calls(node, tmp_path):
     config, root = tmp_path / "config.toml", tmp_path / "root"
     (root / "io.containerd.metadata.v1.bolt").mkdir(parents=True)
     (root / runtime.METADATA).write_bytes(b"\0" * 100)
-    config.write_text('version = 2\nroot = "%s"\n[plugins]\nroot = "/no"\n' % root)
+    config.write_text(f'version = 2\nroot = "{root}"\n[plugins]\nroot = "/no"\n')
     node.listen()
-    node.unit("containerd.service", ExecStart="{ path=/x ; argv[]=/x --config %s ; ignore_errors=no }" % config)
+    node.unit(
+        "containerd.service",
+        ExecStart=f"{{ path=/x ; argv[]=/x --config {config} ; ignore_errors=no }}",
+    )
     assert node.collect()["metadata"] is None
     node.calls = {"v1": 12, "v1alpha2": 12}
-    assert node.collect()["metadata"] == {"path": str(root / runtime.METADATA), "size": 100, "valid": False}
+    assert node.collect()["metadata"] == {
+        "path": str(root / runtime.METADATA),
+        "size": 100,
+        "valid": False,
+    }
 
 
-@pytest.mark.parametrize(("text", "root"), [
-    ('root = "/data/c"\n', "/data/c"), ("root='/data/c' # ours\n", "/data/c"), ("[plugins]\nroot = \"/x\"\n", None), ('root = "c"\n', None), ("root =\n", None),
-    ("rooted = \"/x\"\n", None)])
+@pytest.mark.parametrize(
+    ("text", "root"),
+    [
+        ('root = "/data/c"\n', "/data/c"),
+        ("root='/data/c' # ours\n", "/data/c"),
+        ('[plugins]\nroot = "/x"\n', None),
+        ('root = "c"\n', None),
+        ("root =\n", None),
+        ('rooted = "/x"\n', None),
+    ],
+)
 def test_the_folder_that_the_configuration_names(tmp_path, text, root):
     (tmp_path / "c.toml").write_text(text)
     assert runtime.root_of(str(tmp_path / "c.toml")) == root

@@ -4,20 +4,32 @@
 """What is free where logs lie: of the folder, or of the nearest one above it that is there."""
 
 import os
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import space
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
 
 
 def told(**more: Any) -> Any:
-    return SimpleNamespace(**{
-        "f_bavail": 10, "f_bfree": 99, "f_frsize": 4096, "f_bsize": 1, "f_blocks": 100, "f_files": 50, "f_favail": 7, "f_ffree": 9, **more})
+    return SimpleNamespace(
+        **{
+            "f_bavail": 10,
+            "f_bfree": 99,
+            "f_frsize": 4096,
+            "f_bsize": 1,
+            "f_blocks": 100,
+            "f_files": 50,
+            "f_favail": 7,
+            "f_ffree": 9,
+            **more,
+        }
+    )
 
 
 @pytest.fixture
@@ -40,15 +52,34 @@ def one(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_what_users_may_still_write_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]) -> None:
+def test_what_users_may_still_write_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]
+) -> None:
     """Neither blocks kept for root, nor the size of a transfer."""
-    assert one(monkeypatch, tmp_path) == [{"path": str(tmp_path), "free_bytes": 40960, "total_bytes": 409600, "free_inodes": 7, "error": None}]
+    assert one(monkeypatch, tmp_path) == [
+        {
+            "path": str(tmp_path),
+            "free_bytes": 40960,
+            "total_bytes": 409600,
+            "free_inodes": 7,
+            "error": None,
+        }
+    ]
 
 
-def test_a_folder_that_is_missing_counts_as_the_nearest_above(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]) -> None:
+def test_a_folder_that_is_missing_counts_as_the_nearest_above(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[str]
+) -> None:
     (tmp_path / "file").write_text("")
-    found = one(monkeypatch, tmp_path / "a" / "b", tmp_path / "file" / "x", tmp_path / "file", Path("/nowhere-kubemend/x"))
-    assert asked == [str(tmp_path)] * 3 + ["/"] and [item["path"] for item in found][0] == str(tmp_path / "a" / "b")
+    found = one(
+        monkeypatch,
+        tmp_path / "a" / "b",
+        tmp_path / "file" / "x",
+        tmp_path / "file",
+        Path("/nowhere-kubemend/x"),
+    )
+    assert asked == [str(tmp_path)] * 3 + ["/"]
+    assert next(item["path"] for item in found) == str(tmp_path / "a" / "b")
 
 
 def test_some_filesystems_count_no_inodes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -56,7 +87,9 @@ def test_some_filesystems_count_no_inodes(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert one(monkeypatch, tmp_path)[0]["free_inodes"] is None
 
 
-def test_one_that_cannot_be_asked_hides_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_one_that_cannot_be_asked_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def statvfs(path: str) -> Any:
         if path == str(tmp_path):
             raise OSError(5, "Input/output error")
@@ -64,9 +97,13 @@ def test_one_that_cannot_be_asked_hides_no_other(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(space.os, "statvfs", statvfs)
     first, second = one(monkeypatch, tmp_path, Path("/"))
-    assert first["free_bytes"] is None and "Input/output error" in first["error"] and second["free_bytes"] == 40960
+    assert first["free_bytes"] is None
+    assert "Input/output error" in first["error"]
+    assert second["free_bytes"] == 40960
 
 
 def test_the_real_thing() -> None:
     for item in space.collect(spec.Context({}, [], {}))["folders"]:
-        assert 0 <= item["free_bytes"] <= item["total_bytes"] and os.path.isabs(item["path"]) and item["error"] is None
+        assert 0 <= item["free_bytes"] <= item["total_bytes"]
+        assert os.path.isabs(item["path"])
+        assert item["error"] is None

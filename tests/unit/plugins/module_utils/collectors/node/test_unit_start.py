@@ -1,16 +1,31 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector unit_start: what systemd checks before a start. Texts of systemd 252, as it printed them, and of 219."""
+"""Collector unit_start: what systemd checks before a start.
+
+Texts of systemd 252, as it printed them, and of 219.
+"""
 
 import os
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.shared import start_refusal as unit_refusal
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, systemd as unit, unit_conditions as unit_checks
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import unit_start
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    start_refusal as unit_refusal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    systemd as unit,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    unit_conditions as unit_checks,
+)
 
 SHOW = """\
 Result=exit-code
@@ -47,14 +62,21 @@ JOURNAL = """\
 2026-11-25T13:02:11+0000 w1 (kubelet)[185]: kubelet.service: Failed at step CHDIR spawning /usr/bin/kubelet: No such file or directory
 2026-11-25T13:02:10+0000 w1 systemd[4711]: Failed at step CHDIR spawning /usr/bin/kubelet: No such file or directory
 """
-CONDITIONS = 'a(sbbsi) 2 "ConditionPathExists" false true "/a b\\\\x20c" -1 "ConditionKernelVersion" true false ">1" 0\n'
+CONDITIONS = (
+    'a(sbbsi) 2 "ConditionPathExists" false true "/a b\\\\x20c" -1 "ConditionKernelVersion" true'
+    ' false ">1" 0\n'
+)
 
 
 class System:
     """Answers of systemctl, busctl and journalctl, and what was asked."""
 
     def __init__(self, monkeypatch):
-        self.asked, self.bus, self.show = [], {"Conditions": "a(sbbsi) 0\n", "Asserts": "a(sbbsi) 0\n"}, SHOW
+        self.asked, self.bus, self.show = (
+            [],
+            {"Conditions": "a(sbbsi) 0\n", "Asserts": "a(sbbsi) 0\n"},
+            SHOW,
+        )
         monkeypatch.setattr(command, "run", self.run)
         monkeypatch.setattr(unit, "_told", {})
 
@@ -78,18 +100,47 @@ def system(monkeypatch):
 
 def test_what_systemd_says_of_a_unit_and_of_one_that_it_needs(system):
     (found,) = unit_start.every(["kubelet.service"])
-    assert (found["name"], found["result"], found["exec_main_status"], found["manual_start"]) == ("kubelet.service", "exit-code", 200, True)
-    assert (found["condition_result"], found["assert_result"]) == (True, None) and found["ended_at"] > 0 and found["checks_from"] == "busctl"
-    assert found["paths"] == [{"setting": "WorkingDirectory", "name": "/nope", "state": "missing", "changed_at": None, "path": None, "line": None}]
-    assert [line.split(" ", 2)[2].partition(":")[0] for line in found["said"]] == ["systemd[4711]", "(kubelet)[185]", "systemd[1]"]
+    assert (found["name"], found["result"], found["exec_main_status"], found["manual_start"]) == (
+        "kubelet.service",
+        "exit-code",
+        200,
+        True,
+    )
+    assert (found["condition_result"], found["assert_result"]) == (True, None)
+    assert found["ended_at"] > 0
+    assert found["checks_from"] == "busctl"
+    assert found["paths"] == [
+        {
+            "setting": "WorkingDirectory",
+            "name": "/nope",
+            "state": "missing",
+            "changed_at": None,
+            "path": None,
+            "line": None,
+        }
+    ]
+    assert [line.split(" ", 2)[2].partition(":")[0] for line in found["said"]] == [
+        "systemd[4711]",
+        "(kubelet)[185]",
+        "systemd[1]",
+    ]
     (other,) = found["needs"]
-    assert (other["name"], other["how"], other["ordered"], other["active_state"], other["needs"]) == ("lab.service", "Requires", True, "failed", [])
+    assert (
+        other["name"],
+        other["how"],
+        other["ordered"],
+        other["active_state"],
+        other["needs"],
+    ) == ("lab.service", "Requires", True, "failed", [])
     assert unit_refusal.now({}, found).what.endswith("/nope is missing")
 
 
 def test_units_that_run_are_not_asked(system):
     running = {"name": "kubelet.service", "active_state": "active"}
-    data = {"kubelet": {"unit": running}, "runtime": {"units": [{"name": "docker.service", "absent": True}]}}
+    data = {
+        "kubelet": {"unit": running},
+        "runtime": {"units": [{"name": "docker.service", "absent": True}]},
+    }
     with pytest.raises(spec.Absent):
         unit_start.collect(spec.Context({}, [], data))
     with pytest.raises(spec.Absent):
@@ -98,18 +149,28 @@ def test_units_that_run_are_not_asked(system):
 
 
 def test_those_that_do_not_run_are_asked(system):
-    data = {"kubelet": {"unit": {"name": "kubelet.service", "active_state": "failed"}},
-            "runtime": {"units": [{"name": "containerd.service", "absent": False, "active_state": "inactive"}]}}
+    data = {
+        "kubelet": {"unit": {"name": "kubelet.service", "active_state": "failed"}},
+        "runtime": {
+            "units": [{"name": "containerd.service", "absent": False, "active_state": "inactive"}]
+        },
+    }
     found = unit_start.collect(spec.Context({}, [], data))
-    assert [one["name"] for one in found["units"]] == ["kubelet.service"] and system.asked[0][-2:] == ["kubelet.service", "containerd.service"]
+    assert [one["name"] for one in found["units"]] == ["kubelet.service"]
+    assert system.asked[0][-2:] == ["kubelet.service", "containerd.service"]
 
 
 def test_without_an_answer_nothing_is_known(system, monkeypatch):
     def nothing(*_args):
         raise command.CommandError("systemctl: it said nothing")
+
     monkeypatch.setattr(command, "run", nothing)
     with pytest.raises(spec.Failed):
-        unit_start.collect(spec.Context({}, [], {"kubelet": {"unit": {"name": "kubelet.service", "active_state": "failed"}}}))
+        unit_start.collect(
+            spec.Context(
+                {}, [], {"kubelet": {"unit": {"name": "kubelet.service", "active_state": "failed"}}}
+            )
+        )
 
 
 def test_units_that_need_many_others_are_bounded(system, monkeypatch):
@@ -118,7 +179,13 @@ def test_units_that_need_many_others_are_bounded(system, monkeypatch):
     system.show = block % "kubelet.service"
     other = "\n".join(block % name for name in names)
     real = system.run
-    monkeypatch.setattr(command, "run", lambda argv, *more: other if argv[0] == "systemctl" and "kubelet.service" not in argv else real(argv, *more))
+    monkeypatch.setattr(
+        command,
+        "run",
+        lambda argv, *more: (
+            other if argv[0] == "systemctl" and "kubelet.service" not in argv else real(argv, *more)
+        ),
+    )
     (found,) = unit_start.every(["kubelet.service"])
     assert count(found) == unit_start.UNITS
 
@@ -134,39 +201,89 @@ def test_the_line_by_which_a_unit_is_needed(system, tmp_path):
     assert [(one["path"], one["line"]) for one in found["needs"]] == [(str(tmp_path / "a"), 3)]
 
 
-# -- conditions -----------------------------------------------------------------------------------------------------------------------------------
+# -- conditions
+# -----------------------------------------------------------------------------------------------------------------------------------
+
 
 def test_conditions_as_busctl_prints_them():
-    assert unit_checks.rows_of(CONDITIONS) == [("ConditionPathExists", False, True, "/a b\\x20c", False), ("ConditionKernelVersion", True, False, ">1", None)]
+    assert unit_checks.rows_of(CONDITIONS) == [
+        ("ConditionPathExists", False, True, "/a b\\x20c", False),
+        ("ConditionKernelVersion", True, False, ">1", None),
+    ]
     assert unit_checks.rows_of("a(sbbsi) 0\n") == []
-    for text in ("", "a(sbbsi) 2", "a(ss) 0", "Failed to get property", 'a(sbbsi) x "a"', CONDITIONS[:60]):
+    for text in (
+        "",
+        "a(sbbsi) 2",
+        "a(ss) 0",
+        "Failed to get property",
+        'a(sbbsi) x "a"',
+        CONDITIONS[:60],
+    ):
         assert unit_checks.rows_of(text) is None
 
 
 def test_the_name_of_an_object():
-    assert unit_checks.label("kubelet.service") == "kubelet_2eservice" and unit_checks.label("4-a.mount") == "_34_2da_2emount"
+    assert unit_checks.label("kubelet.service") == "kubelet_2eservice"
+    assert unit_checks.label("4-a.mount") == "_34_2da_2emount"
 
 
 def test_without_busctl_the_units_files_are_read(system, tmp_path):
     system.bus = {}
-    (tmp_path / "a").write_text("[Unit]\nConditionPathExists=/gone-first\nConditionPathExists=\n[Service]\nConditionPathExists=/no\n")
-    (tmp_path / "b").write_text("[Unit]\n# x\nConditionPathExists = | ! %s\nAssertPathExists=/gone\nConditionHost=%%H\n" % tmp_path)
-    system.show += "FragmentPath=%s\nDropInPaths=%s\n" % (tmp_path / "a", tmp_path / "b")
+    (tmp_path / "a").write_text(
+        "[Unit]\nConditionPathExists=/gone-first\nConditionPathExists=\n[Service]\nConditionPathExists=/no\n"
+    )
+    (tmp_path / "b").write_text(
+        "[Unit]\n# x\nConditionPathExists = | !"
+        f" {tmp_path}\nAssertPathExists=/gone\nConditionHost=%H\n"
+    )
+    system.show += "FragmentPath={}\nDropInPaths={}\n".format(tmp_path / "a", tmp_path / "b")
     (found,) = unit_start.every(["kubelet.service"])
     first, host, second = found["checks"]
-    assert found["checks_from"] == "files" and first["text"] == "ConditionPathExists=|!%s" % tmp_path
-    assert (first["trigger"], first["met"], first["last"], first["path"], first["line"]) == (True, False, None, str(tmp_path / "b"), 3)
-    assert (second["text"], second["assert"], second["met"], second["seen"]) == ("AssertPathExists=/gone", True, False, "/gone is missing")
+    assert found["checks_from"] == "files"
+    assert first["text"] == f"ConditionPathExists=|!{tmp_path}"
+    assert (first["trigger"], first["met"], first["last"], first["path"], first["line"]) == (
+        True,
+        False,
+        None,
+        str(tmp_path / "b"),
+        3,
+    )
+    assert (second["text"], second["assert"], second["met"], second["seen"]) == (
+        "AssertPathExists=/gone",
+        True,
+        False,
+        "/gone is missing",
+    )
     assert host["met"] is None
 
 
-@pytest.mark.parametrize(("kind", "name", "met"), [
-    ("PathExists", "", True), ("PathExists", "gone", False), ("PathExists", "file/below", False), ("PathIsDirectory", "", True),
-    ("PathIsDirectory", "file", False), ("FileNotEmpty", "file", True), ("FileNotEmpty", "empty", False), ("FileNotEmpty", "", False),
-    ("DirectoryNotEmpty", "", True), ("DirectoryNotEmpty", "folder", False), ("DirectoryNotEmpty", "gone", False),
-    ("FileIsExecutable", "file", False), ("FileIsExecutable", "program", True), ("PathIsSymbolicLink", "link", True),
-    ("PathIsSymbolicLink", "file", False), ("PathExists", "link", False), ("PathIsMountPoint", "", False), ("PathIsReadWrite", "", True),
-    ("PathExistsGlob", "fil*", True), ("PathExistsGlob", "gon*", False), ("Virtualization", "", None), ("KernelVersion", "", None)])
+@pytest.mark.parametrize(
+    ("kind", "name", "met"),
+    [
+        ("PathExists", "", True),
+        ("PathExists", "gone", False),
+        ("PathExists", "file/below", False),
+        ("PathIsDirectory", "", True),
+        ("PathIsDirectory", "file", False),
+        ("FileNotEmpty", "file", True),
+        ("FileNotEmpty", "empty", False),
+        ("FileNotEmpty", "", False),
+        ("DirectoryNotEmpty", "", True),
+        ("DirectoryNotEmpty", "folder", False),
+        ("DirectoryNotEmpty", "gone", False),
+        ("FileIsExecutable", "file", False),
+        ("FileIsExecutable", "program", True),
+        ("PathIsSymbolicLink", "link", True),
+        ("PathIsSymbolicLink", "file", False),
+        ("PathExists", "link", False),
+        ("PathIsMountPoint", "", False),
+        ("PathIsReadWrite", "", True),
+        ("PathExistsGlob", "fil*", True),
+        ("PathExistsGlob", "gon*", False),
+        ("Virtualization", "", None),
+        ("KernelVersion", "", None),
+    ],
+)
 def test_what_can_be_looked_at_is_looked_at_now(tmp_path, kind, name, met):
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").write_text("")
@@ -180,14 +297,20 @@ def test_what_can_be_looked_at_is_looked_at_now(tmp_path, kind, name, met):
 def test_what_may_not_be_seen_is_not_known(monkeypatch):
     def denied(_path):
         raise PermissionError(13, "Permission denied")
+
     monkeypatch.setitem(unit_checks.TESTS, "PathExists", denied)
-    assert unit_checks.holds_now("PathExists", "/x")[0] is None and unit_checks.holds_now("PathExists", "relative")[0] is None
+    assert unit_checks.holds_now("PathExists", "/x")[0] is None
+    assert unit_checks.holds_now("PathExists", "relative")[0] is None
 
 
-# -- paths ------------------------------------------------------------------------------------------------------------------------------------------
+# -- paths
+# ------------------------------------------------------------------------------------------------------------------------------------------
+
 
 def states(**block):
-    rows = unit_start.paths(dict((key, value if isinstance(value, list) else [value]) for key, value in block.items()))
+    rows = unit_start.paths(
+        {key: value if isinstance(value, list) else [value] for key, value in block.items()}
+    )
     return [(one["setting"], one["state"]) for one in rows]
 
 
@@ -195,59 +318,106 @@ def test_what_a_start_needs(tmp_path):
     (tmp_path / "file").write_text("x")
     here = str(tmp_path)
     start = "{ path=%s/gone ; argv[]=%s/gone --x ; ignore_errors=%s ; start_time=[n/a] }"
-    assert states(WorkingDirectory=here, ExecStart=start % (here, here, "no")) == [("WorkingDirectory", "ok"), ("ExecStart", "missing")]
-    assert states(WorkingDirectory=here + "/file", ExecStart=start % (here, here, "yes")) == [("WorkingDirectory", "no_directory")]
-    assert states(ExecStart=start.replace("gone", "file") % (here, here, "no")) == [("ExecStart", "not_executable")]
-    files = [here + "/file (ignore_errors=no)", here + "/gone (ignore_errors=yes)", here + "/gone (ignore_errors=no)", here + "/f* (ignore_errors=no)",
-             here + " (ignore_errors=no)"]
-    assert [state for dummy, state in states(EnvironmentFiles=files)] == ["ok", "missing", "ok", "no_file"]
+    assert states(WorkingDirectory=here, ExecStart=start % (here, here, "no")) == [
+        ("WorkingDirectory", "ok"),
+        ("ExecStart", "missing"),
+    ]
+    assert states(WorkingDirectory=here + "/file", ExecStart=start % (here, here, "yes")) == [
+        ("WorkingDirectory", "no_directory")
+    ]
+    assert states(ExecStart=start.replace("gone", "file") % (here, here, "no")) == [
+        ("ExecStart", "not_executable")
+    ]
+    files = [
+        here + "/file (ignore_errors=no)",
+        here + "/gone (ignore_errors=yes)",
+        here + "/gone (ignore_errors=no)",
+        here + "/f* (ignore_errors=no)",
+        here + " (ignore_errors=no)",
+    ]
+    assert [state for dummy, state in states(EnvironmentFiles=files)] == [
+        "ok",
+        "missing",
+        "ok",
+        "no_file",
+    ]
     assert states(User="root", Group="no-such-group-here") == [("User", "ok"), ("Group", "missing")]
-    assert states(User="4711", DynamicUser="no") == [("User", "ok")] and states(User="x", DynamicUser="yes") == []
+    assert states(User="4711", DynamicUser="no") == [("User", "ok")]
+    assert states(User="x", DynamicUser="yes") == []
 
 
-@pytest.mark.parametrize(("row", "ended"), [
-    ("code=exited ; status=1 }", 1), ("code=exited ; status=0 }", 0), ("code=(null) ; status=0/0 }", None), ("code=exited ; status=203/EXEC }", 203),
-    ("code=killed ; status=9/KILL }", None)])
+@pytest.mark.parametrize(
+    ("row", "ended"),
+    [
+        ("code=exited ; status=1 }", 1),
+        ("code=exited ; status=0 }", 0),
+        ("code=(null) ; status=0/0 }", None),
+        ("code=exited ; status=203/EXEC }", 203),
+        ("code=killed ; status=9/KILL }", None),
+    ],
+)
 def test_how_a_program_before_its_own_ended(row, ended):
-    show = "{ path=/bin/false ; argv[]=/bin/false ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=302 ; " + row
+    show = (
+        "{ path=/bin/false ; argv[]=/bin/false ; ignore_errors=no ; start_time=[n/a] ;"
+        " stop_time=[n/a] ; pid=302 ; " + row
+    )
     assert [one["ended"] for one in unit_start.paths({"ExecStartPre": [show]})] == [ended]
 
 
 @pytest.mark.parametrize("folder", ["", "~", "!/gone", "-/gone", "[not set]"])
 def test_a_working_directory_that_may_be_missing_is_not_looked_at(folder):
-    assert states(WorkingDirectory=folder) == [] and states(WorkingDirectory="/gone", RootDirectory="/srv") == []
+    assert states(WorkingDirectory=folder) == []
+    assert states(WorkingDirectory="/gone", RootDirectory="/srv") == []
 
 
 def test_the_line_that_sets_it(tmp_path):
-    (tmp_path / "a").write_text("[Service]\nWorkingDirectory=/gone\nExecStart=-/gone --x\nEnvironmentFile=/gone\n")
+    (tmp_path / "a").write_text(
+        "[Service]\nWorkingDirectory=/gone\nExecStart=-/gone --x\nEnvironmentFile=/gone\n"
+    )
     written = unit_start.settings([str(tmp_path / "a"), str(tmp_path / "missing"), ""])
-    rows = unit_start.paths({"WorkingDirectory": ["/gone"], "EnvironmentFiles": ["/gone (ignore_errors=no)"]}, written)
-    assert [(one["path"], one["line"]) for one in rows] == [(str(tmp_path / "a"), 2), (str(tmp_path / "a"), 4)]
+    rows = unit_start.paths(
+        {"WorkingDirectory": ["/gone"], "EnvironmentFiles": ["/gone (ignore_errors=no)"]}, written
+    )
+    assert [(one["path"], one["line"]) for one in rows] == [
+        (str(tmp_path / "a"), 2),
+        (str(tmp_path / "a"), 4),
+    ]
 
 
 def test_the_file_behind_a_mask_is_read(system, tmp_path, monkeypatch):
-    (tmp_path / "kubelet.service").write_text("[Unit]\nConditionPathExists=/gone\nRequires=x.service\n[Service]\nWorkingDirectory=/gone\n"
-                                              "EnvironmentFile=-/gone\nExecStart=/gone\nUser=%i\n")
+    (tmp_path / "kubelet.service").write_text(
+        "[Unit]\nConditionPathExists=/gone\nRequires=x.service\n[Service]\nWorkingDirectory=/gone\n"
+        "EnvironmentFile=-/gone\nExecStart=/gone\nUser=%i\n"
+    )
     (tmp_path / "kubelet.service.d").mkdir()
-    (tmp_path / "kubelet.service.d" / "9.conf").write_text("[Service]\nEnvironmentFile=/gone.env\nExecStart=\nExecStart=-/gone\n")
+    (tmp_path / "kubelet.service.d" / "9.conf").write_text(
+        "[Service]\nEnvironmentFile=/gone.env\nExecStart=\nExecStart=-/gone\n"
+    )
     monkeypatch.setattr(unit_start.unit_mask, "facts", lambda name: {"file": str(tmp_path / name)})
     monkeypatch.setattr(unit_start, "DROPINS", (str(tmp_path),))
     system.show = "Id=kubelet.service\nLoadState=masked\nActiveState=inactive\nResult=success\n"
     (found,) = unit_start.every(["kubelet.service"])
-    assert [(one["text"], one["met"]) for one in found["checks"]] == [("ConditionPathExists=/gone", False)]
-    assert [(one["setting"], one["name"]) for one in found["paths"]] == [("WorkingDirectory", "/gone"), ("EnvironmentFile", "/gone.env")]
+    assert [(one["text"], one["met"]) for one in found["checks"]] == [
+        ("ConditionPathExists=/gone", False)
+    ]
+    assert [(one["setting"], one["name"]) for one in found["paths"]] == [
+        ("WorkingDirectory", "/gone"),
+        ("EnvironmentFile", "/gone.env"),
+    ]
     assert not any(argv[0] == "busctl" for argv in system.asked)
 
 
 def test_the_mount_unit_of_the_root_is_no_option(monkeypatch):
-    """systemctl takes -.mount for an option and shows nothing at all."""
+    """Systemctl takes -.mount for an option and shows nothing at all."""
     asked = []
     monkeypatch.setattr(unit.command, "run", lambda argv, seconds: asked.append(argv) or "")
     unit._shown(["-.mount", "a.service"], ["Id"], 1)
     unit._shown(["a.service"], ["Id"], 1)
-    assert asked[0][-3:] == ["--", "-.mount", "a.service"] and "--" not in asked[1]
+    assert asked[0][-3:] == ["--", "-.mount", "a.service"]
+    assert "--" not in asked[1]
 
 
 def test_the_value_of_an_environment_condition_stays_on_the_node():
     row = unit_checks._check(("ConditionEnvironment", False, False, "API_TOKEN=abcdef0123", 1), {})
-    assert "abcdef0123" not in repr(row) and "API_TOKEN=" in row["text"]
+    assert "abcdef0123" not in repr(row)
+    assert "API_TOKEN=" in row["text"]

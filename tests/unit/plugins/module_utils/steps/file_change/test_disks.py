@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The write on real filesystems: full, read-only, immutable, mounted, with owners, labels and access lists."""
+"""The write on real filesystems.
+
+Full, read-only, immutable, mounted, with owners, labels and access lists.
+"""
 
 import contextlib
 import errno
@@ -9,15 +12,23 @@ import os
 import stat
 import struct
 import subprocess
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, file_target as target
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import interrupted_changes as recover
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    file_target as target,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    interrupted_changes as recover,
+)
 from tests.unit.support import fake_file_change as change_node
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node
 
@@ -31,16 +42,37 @@ def node(tmp_path: Path) -> Node:
 
 @ROOT_ONLY
 def test_keeps_owner_label_access_list_and_attributes(node: Node) -> None:
-    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *one) for one in (
-        (1, 6, 0xFFFFFFFF), (2, 4, 1234), (4, 4, 0xFFFFFFFF), (16, 4, 0xFFFFFFFF), (32, 0, 0xFFFFFFFF)))
-    wanted = {"system.posix_acl_access": acl, "security.selinux": b"system_u:object_r:etc_t:s0\0", "user.note": b"\x00\xff"}
-    default = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *one) for one in (
-        (1, 7, 0xFFFFFFFF), (2, 7, 99), (4, 5, 0xFFFFFFFF), (16, 7, 0xFFFFFFFF), (32, 5, 0xFFFFFFFF)))
+    acl = struct.pack("<I", 2) + b"".join(
+        struct.pack("<HHI", *one)
+        for one in (
+            (1, 6, 0xFFFFFFFF),
+            (2, 4, 1234),
+            (4, 4, 0xFFFFFFFF),
+            (16, 4, 0xFFFFFFFF),
+            (32, 0, 0xFFFFFFFF),
+        )
+    )
+    wanted = {
+        "system.posix_acl_access": acl,
+        "security.selinux": b"system_u:object_r:etc_t:s0\0",
+        "user.note": b"\x00\xff",
+    }
+    default = struct.pack("<I", 2) + b"".join(
+        struct.pack("<HHI", *one)
+        for one in (
+            (1, 7, 0xFFFFFFFF),
+            (2, 7, 99),
+            (4, 5, 0xFFFFFFFF),
+            (16, 7, 0xFFFFFFFF),
+            (32, 5, 0xFFFFFFFF),
+        )
+    )
     os.chown(node.file, 12, 34)
     try:
         for name, value in wanted.items():
             os.setxattr(node.file, name, value)
-        os.setxattr(node.folder, "system.posix_acl_default", default)  # which a new file there would get
+        # which a new file there would get
+        os.setxattr(node.folder, "system.posix_acl_default", default)
     except OSError as error:
         pytest.skip(f"extended attributes do not work here: {error}")
     node.swap()
@@ -48,7 +80,8 @@ def test_keeps_owner_label_access_list_and_attributes(node: Node) -> None:
     assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (12, 34, 0o640)
     assert {name: os.getxattr(node.file, name) for name in os.listxattr(node.file)} == wanted
     intent = journal.read_run(RUN, str(node.root))[0]["intent"]
-    assert intent["selinux"] == "system_u:object_r:etc_t:s0" and journal.unpacked(intent["xattrs"]) == wanted
+    assert intent["selinux"] == "system_u:object_r:etc_t:s0"
+    assert journal.unpacked(intent["xattrs"]) == wanted
     node.file.write_bytes(BEFORE)
     os.setxattr(node.file, "security.ima", b"\x04wrong for other bytes")
     node.swap(NEXT)
@@ -59,9 +92,18 @@ def test_keeps_owner_label_access_list_and_attributes(node: Node) -> None:
     assert "system.posix_acl_access" not in os.listxattr(node.file)
 
 
-def test_an_attribute_that_cannot_be_kept_refuses(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "xattrs_of", lambda fd: {} if b".kubemend-" in os.readlink(f"/proc/self/fd/{fd}").encode() else {
-        "security.selinux": b"system_u:object_r:etc_t:s0\0"})
+def test_an_attribute_that_cannot_be_kept_refuses(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        target,
+        "xattrs_of",
+        lambda fd: (
+            {}
+            if b".kubemend-" in os.readlink(f"/proc/self/fd/{fd}").encode()
+            else {"security.selinux": b"system_u:object_r:etc_t:s0\0"}
+        ),
+    )
 
     def refuse(fd: int, name: str, value: bytes) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -79,16 +121,20 @@ def test_immutable(node: Node, flag: str, what: str) -> None:
     if subprocess.run(["chattr", "+" + flag, path], capture_output=True, check=False).returncode:
         pytest.skip("chattr does not work here")
     try:
-        if (what, flag) == ("folder", "a"):  # names may be made there but not replaced, so ours cannot be taken away either
+        # names may be made there but not replaced, so ours cannot be taken away either
+        if (what, flag) == ("folder", "a"):
             with pytest.raises(durable.ChangeError, match="chattr"):
                 node.swap()
-            assert node.bytes() == BEFORE and node.pending()[0]["state"] == "before" and node.pending()[0]["temp"]
+            assert node.bytes() == BEFORE
+            assert node.pending()[0]["state"] == "before"
+            assert node.pending()[0]["temp"]
         else:
             node.refused("chattr +i or +a", str(node.file))
     finally:
         subprocess.run(["chattr", "-" + flag, path], check=True)
     recover.recover_all(node.step(NEXT))
-    assert not node.dotfiles() and not node.pending()
+    assert not node.dotfiles()
+    assert not node.pending()
     node.swap(NEXT)
 
 
@@ -96,8 +142,11 @@ def test_immutable(node: Node, flag: str, what: str) -> None:
 def full() -> Iterator[Callable[[Path, str], None]]:
     """Makes a folder a full filesystem of its own."""
     with contextlib.ExitStack() as stack:
+
         def fill(folder: Path, options: str) -> None:
-            saved = {path.name: (path.read_bytes(), path.stat().st_mode) for path in folder.iterdir()}
+            saved = {
+                path.name: (path.read_bytes(), path.stat().st_mode) for path in folder.iterdir()
+            }
             stack.enter_context(change_node.tmpfs(folder, options))
             for name, (data, mode) in saved.items():
                 (folder / name).write_bytes(data)
@@ -111,6 +160,7 @@ def full() -> Iterator[Callable[[Path, str], None]]:
                     number += 1
             except OSError as error:
                 assert error.errno == errno.ENOSPC
+
         yield fill
 
 
@@ -123,7 +173,9 @@ def test_full_disk(node: Node, full: Callable[[Path, str], None], options: str, 
     full(folder, options)
     node.refused("no space or no inode is left", str(folder))
     assert node.results() in ([], ["not_done"])
-    assert not [name for name in node.own() if name.endswith((".tmp", ".before"))] or node.results() == ["not_done"]
+    assert not [
+        name for name in node.own() if name.endswith((".tmp", ".before"))
+    ] or node.results() == ["not_done"]
     for path in folder.glob("fill*"):
         path.unlink()
     node.swap(NEXT)
@@ -132,7 +184,10 @@ def test_full_disk(node: Node, full: Callable[[Path, str], None], options: str, 
 
 @ROOT_ONLY
 def test_full_disk_that_holds_everything(node: Node) -> None:
-    """One filesystem for both, with room for ever more blocks: refused without a trace in the file, or done and committed."""
+    """One filesystem for both, with room for ever more blocks.
+
+    Refused without a trace in the file, or done and committed.
+    """
     outcomes = []
     for pages in range(4, 16):
         base = node.base / str(pages)
@@ -143,10 +198,14 @@ def test_full_disk_that_holds_everything(node: Node) -> None:
                 outcomes.append(small.swap()["changed"])
             except durable.ChangeError:
                 outcomes.append(False)
-            assert small.bytes() == (AFTER if outcomes[-1] else BEFORE) and not small.dotfiles()
+            assert small.bytes() == (AFTER if outcomes[-1] else BEFORE)
+            assert not small.dotfiles()
             assert [item["state"] for item in small.pending()] in ([], ["before"])
-            assert small.results()[-1:] in ([["committed"]] if outcomes[-1] else [[], ["not_done"], [None]])
-    assert set(outcomes) == {True, False} and outcomes == sorted(outcomes)
+            assert small.results()[-1:] in (
+                [["committed"]] if outcomes[-1] else [[], ["not_done"], [None]]
+            )
+    assert set(outcomes) == {True, False}
+    assert outcomes == sorted(outcomes)
 
 
 @ROOT_ONLY
@@ -166,7 +225,8 @@ def test_a_folder_that_is_a_mount_of_its_own(node: Node) -> None:
         node.file.write_bytes(BEFORE)
         node.file.chmod(0o600)
         node.swap()
-        assert node.bytes() == AFTER and stat.S_IMODE(node.file.stat().st_mode) == 0o600
+        assert node.bytes() == AFTER
+        assert stat.S_IMODE(node.file.stat().st_mode) == 0o600
 
 
 @ROOT_ONLY
@@ -174,6 +234,8 @@ def test_a_bind_mounted_file(node: Node) -> None:
     other = node.base / "other.yaml"
     other.write_bytes(BEFORE)
     with change_node.mounted("--bind", str(other), str(node.file)):
-        node.refused("mount of its own (a bind-mounted file)", "change the file that is mounted there")
+        node.refused(
+            "mount of its own (a bind-mounted file)", "change the file that is mounted there"
+        )
         assert other.read_bytes() == BEFORE
     assert node.results() == ["not_done"]

@@ -7,16 +7,28 @@ import errno
 import fcntl
 import os
 import stat
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import file_change as change, interrupted_changes as recover
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, lock, file_target as target
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    file_target as target,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    file_change as change,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    interrupted_changes as recover,
+)
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, SPLICES, Node, sha
 
 
@@ -28,17 +40,35 @@ def node(tmp_path: Path) -> Node:
 def test_changes_only_its_bytes_and_tells_what_it_did(node: Node) -> None:
     result = node.swap()
     assert node.bytes() == AFTER
-    assert (result["changed"], result["sha256_before"], result["sha256_after"]) == (True, sha(BEFORE), sha(AFTER))
+    assert (result["changed"], result["sha256_before"], result["sha256_after"]) == (
+        True,
+        sha(BEFORE),
+        sha(AFTER),
+    )
     assert (result["note"], result["linked"], result["real"]) == (None, False, str(node.file))
-    item, = journal.read_run(RUN, str(node.root))
+    (item,) = journal.read_run(RUN, str(node.root))
     intent = item["intent"]
     assert result["entry"] == f"{RUN}/{item['entry']}" == f"{RUN}/001-m1%3AKM101%3Akube-scheduler"
-    assert (intent["what"], intent["why"], intent["step"]) == ("leader election on", "KM101", "m1:KM101:kube-scheduler")
-    assert (intent["path"], intent["mode"], intent["uid"], intent["gid"]) == (str(node.file), "0640", os.getuid(), os.getgid())
-    assert (intent["sha256_before"], intent["sha256_after"], intent["size_before"]) == (sha(BEFORE), sha(AFTER), len(BEFORE))
+    assert (intent["what"], intent["why"], intent["step"]) == (
+        "leader election on",
+        "KM101",
+        "m1:KM101:kube-scheduler",
+    )
+    assert (intent["path"], intent["mode"], intent["uid"], intent["gid"]) == (
+        str(node.file),
+        "0640",
+        os.getuid(),
+        os.getgid(),
+    )
+    assert (intent["sha256_before"], intent["sha256_after"], intent["size_before"]) == (
+        sha(BEFORE),
+        sha(AFTER),
+        len(BEFORE),
+    )
     assert item["end"]["result"] == "committed"
     assert journal.former_bytes(item, str(node.root)) == BEFORE
-    assert not node.dotfiles() and not node.pending()
+    assert not node.dotfiles()
+    assert not node.pending()
 
 
 def test_our_own_folder_is_ours_alone(node: Node) -> None:
@@ -57,10 +87,16 @@ def test_a_folder_that_others_may_write_is_not_used(node: Node, mode: int) -> No
 
 
 @pytest.mark.parametrize("splices", [[], [(0, 0, b"", b"")], [(0, 4, b"spec", b"spec")]])
-def test_nothing_to_do_is_nothing_done(node: Node, splices: list[tuple[int, int, bytes, bytes]]) -> None:
+def test_nothing_to_do_is_nothing_done(
+    node: Node, splices: list[tuple[int, int, bytes, bytes]]
+) -> None:
     before = node.file.stat()
-    assert change.compare_and_swap(str(node.file), sha(BEFORE), splices, node.step())["changed"] is False
-    assert node.file.stat().st_ino == before.st_ino and not journal.run_ids(str(node.root))
+    assert (
+        change.compare_and_swap(str(node.file), sha(BEFORE), splices, node.step())["changed"]
+        is False
+    )
+    assert node.file.stat().st_ino == before.st_ino
+    assert not journal.run_ids(str(node.root))
 
 
 def test_several_splices_in_any_order(node: Node) -> None:
@@ -70,13 +106,23 @@ def test_several_splices_in_any_order(node: Node) -> None:
     assert node.bytes() == b"# top\r\n" + AFTER[5:] + b"\n"
 
 
-@pytest.mark.parametrize("splices", [
-    [(0, 4, b"Spec", b"x")], [(-1, 4, b"", b"x")], [(0, len(BEFORE) + 1, BEFORE, b"x")], [(4, 0, b"", b"x")],
-    [(0, 5, b"spec:", b"a"), (4, 6, b":\r", b"b")], [("0", 4, b"spec", b"x")],
-])
+@pytest.mark.parametrize(
+    "splices",
+    [
+        [(0, 4, b"Spec", b"x")],
+        [(-1, 4, b"", b"x")],
+        [(0, len(BEFORE) + 1, BEFORE, b"x")],
+        [(4, 0, b"", b"x")],
+        [(0, 5, b"spec:", b"a"), (4, 6, b":\r", b"b")],
+        [("0", 4, b"spec", b"x")],
+    ],
+)
 def test_splices_that_do_not_fit(node: Node, splices: Any) -> None:
-    node.refused("was not changed", str(node.file),
-                 action=lambda: change.compare_and_swap(str(node.file), sha(BEFORE), splices, node.step()))
+    node.refused(
+        "was not changed",
+        str(node.file),
+        action=lambda: change.compare_and_swap(str(node.file), sha(BEFORE), splices, node.step()),
+    )
     assert not journal.run_ids(str(node.root))
 
 
@@ -111,23 +157,55 @@ def _run_out(node: Node) -> None:
 
 
 REFUSALS: list[tuple[str, Callable[[Node], Any], tuple[str, ...]]] = [
-    ("changed", lambda node: node.file.write_bytes(BEFORE + b"\n"), ("no longer what evidence said", sha(BEFORE), sha(BEFORE + b"\n"))),
+    (
+        "changed",
+        lambda node: node.file.write_bytes(BEFORE + b"\n"),
+        ("no longer what evidence said", sha(BEFORE), sha(BEFORE + b"\n")),
+    ),
     ("gone", lambda node: node.file.unlink(), ("it is gone", "collect evidence")),
-    ("no folder", lambda node: (node.file.unlink(), node.folder.rename(node.base / "x"), node.folder.symlink_to("y")), ("does not exist",)),
+    (
+        "no folder",
+        lambda node: (
+            node.file.unlink(),
+            node.folder.rename(node.base / "x"),
+            node.folder.symlink_to("y"),
+        ),
+        ("does not exist",),
+    ),
     ("a folder", _folder_there, ("no regular file but a folder",)),
     ("a FIFO", _fifo, ("no regular file but a FIFO",)),
     ("link to nowhere", _dangling, ("it is gone",)),
     ("link in a circle", _circle, ("a symbolic link that leads nowhere",)),
-    ("hard links", lambda node: os.link(node.file, node.base / "second"), ("2 names (hard links)", "find -inum")),
-    ("another run's lock", _ours_elsewhere, ("run " + NEXT + " holds this node", "controller other, process 7", "kubemend_take_lock=" + NEXT)),
+    (
+        "hard links",
+        lambda node: os.link(node.file, node.base / "second"),
+        ("2 names (hard links)", "find -inum"),
+    ),
+    (
+        "another run's lock",
+        _ours_elsewhere,
+        (
+            "run " + NEXT + " holds this node",
+            "controller other, process 7",
+            "kubemend_take_lock=" + NEXT,
+        ),
+    ),
     ("a lock that ran out", _run_out, ("has run out",)),
-    ("a broken lock", lambda node: (node.root.mkdir(0o700), (node.root / "lock").write_text("{")), ("cannot be read", "remove it")),
+    (
+        "a broken lock",
+        lambda node: (node.root.mkdir(0o700), (node.root / "lock").write_text("{")),
+        ("cannot be read", "remove it"),
+    ),
     ("too large", lambda node: os.truncate(node.file, target.MAX_SIZE + 1), ("larger than",)),
 ]
 
 
-@pytest.mark.parametrize("prepare, words", [case[1:] for case in REFUSALS], ids=[case[0] for case in REFUSALS])
-def test_refuses_in_one_sentence(node: Node, prepare: Callable[[Node], Any], words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("prepare", "words"), [case[1:] for case in REFUSALS], ids=[case[0] for case in REFUSALS]
+)
+def test_refuses_in_one_sentence(
+    node: Node, prepare: Callable[[Node], Any], words: tuple[str, ...]
+) -> None:
     prepare(node)
     if not node.folder.is_symlink():
         node.refused(*words)
@@ -139,14 +217,26 @@ def test_refuses_in_one_sentence(node: Node, prepare: Callable[[Node], Any], wor
 
 @pytest.mark.parametrize("path", ["relative", "/", "/a/../b", "/a//b", "/a/", "/a\0b", "", None])
 def test_only_plain_absolute_paths(node: Node, path: Any) -> None:
-    node.refused("only a plain absolute path", action=lambda: change.compare_and_swap(path, sha(BEFORE), SPLICES, node.step()))
+    node.refused(
+        "only a plain absolute path",
+        action=lambda: change.compare_and_swap(path, sha(BEFORE), SPLICES, node.step()),
+    )
 
 
 @pytest.mark.parametrize("expected", [None, "", "x" * 64, sha(BEFORE).upper()])
 def test_a_digest_is_demanded(node: Node, expected: Any) -> None:
-    node.refused("sha256 that it should have is missing", action=lambda: change.compare_and_swap(str(node.file), expected, SPLICES, node.step()))
-    node.refused("sha256 that it should have is missing", action=lambda: change.replace(str(node.file), expected, AFTER, node.step()))
-    node.refused("sha256 that it should have is missing", action=lambda: change.move_out(str(node.file), expected, node.step()))
+    node.refused(
+        "sha256 that it should have is missing",
+        action=lambda: change.compare_and_swap(str(node.file), expected, SPLICES, node.step()),
+    )
+    node.refused(
+        "sha256 that it should have is missing",
+        action=lambda: change.replace(str(node.file), expected, AFTER, node.step()),
+    )
+    node.refused(
+        "sha256 that it should have is missing",
+        action=lambda: change.move_out(str(node.file), expected, node.step()),
+    )
 
 
 @pytest.mark.parametrize("run_id", ["", "x", "../../etc", RUN + "\n", None, 5])
@@ -157,8 +247,10 @@ def test_run_ids_are_names_of_folders(node: Node, run_id: Any) -> None:
 def test_never_writes_our_own_folder(node: Node) -> None:
     node.swap()
     record = next(node.root.glob("journal/*/*.json"))
-    node.refused("belongs to kubemend itself",
-                 action=lambda: change.replace(str(record), sha(record.read_bytes()), b"", node.step(NEXT)))
+    node.refused(
+        "belongs to kubemend itself",
+        action=lambda: change.replace(str(record), sha(record.read_bytes()), b"", node.step(NEXT)),
+    )
 
 
 def test_must_hold_needs_the_lock(node: Node) -> None:
@@ -182,8 +274,11 @@ def test_another_process_at_work_is_waited_for(node: Node, monkeypatch: pytest.M
 def test_check_mode_makes_nothing(node: Node) -> None:
     result = node.swap(check=True)
     assert (result["changed"], result["sha256_after"], result["entry"]) == (True, sha(AFTER), None)
-    assert node.bytes() == BEFORE and not node.root.exists()
-    change.create_file(str(node.base / "drop-in" / "x.conf"), b"x", node.step(check=True), make_folder=True)
+    assert node.bytes() == BEFORE
+    assert not node.root.exists()
+    change.create_file(
+        str(node.base / "drop-in" / "x.conf"), b"x", node.step(check=True), make_folder=True
+    )
     assert not (node.base / "drop-in").exists()
 
 
@@ -193,15 +288,21 @@ def test_a_linked_manifest_stays_a_link(node: Node) -> None:
     node.file.rename(elsewhere / "real.yaml")
     node.file.symlink_to("../elsewhere/real.yaml")
     result = node.swap()
-    assert os.readlink(node.file) == "../elsewhere/real.yaml" and node.bytes() == AFTER
-    assert result["linked"] and str(elsewhere / "real.yaml") in result["note"]
+    assert os.readlink(node.file) == "../elsewhere/real.yaml"
+    assert node.bytes() == AFTER
+    assert result["linked"]
+    assert str(elsewhere / "real.yaml") in result["note"]
     assert sorted(os.listdir(elsewhere)) == ["real.yaml"]
 
 
 def test_a_linked_folder_is_followed(node: Node) -> None:
     (node.base / "link").symlink_to(node.folder)
-    result = change.compare_and_swap(str(node.base / "link" / node.file.name), sha(BEFORE), SPLICES, node.step())
-    assert node.bytes() == AFTER and result["real"] == str(node.file) and not result["linked"]
+    result = change.compare_and_swap(
+        str(node.base / "link" / node.file.name), sha(BEFORE), SPLICES, node.step()
+    )
+    assert node.bytes() == AFTER
+    assert result["real"] == str(node.file)
+    assert not result["linked"]
 
 
 def test_keeps_odd_modes(node: Node) -> None:
@@ -226,14 +327,21 @@ def _by_rename(node: Node) -> None:
     (node.base / "new").rename(node.file)
 
 
-CONCURRENT = {"in place": _in_place, "replaced by the same bytes": _by_rename, "removed": lambda node: node.file.unlink(),
-              "chmod": lambda node: node.file.chmod(0o600), "hard link": lambda node: os.link(node.file, node.base / "second"),
-              "grown": lambda node: node.file.write_bytes(BEFORE + b"x")}
+CONCURRENT = {
+    "in place": _in_place,
+    "replaced by the same bytes": _by_rename,
+    "removed": lambda node: node.file.unlink(),
+    "chmod": lambda node: node.file.chmod(0o600),
+    "hard link": lambda node: os.link(node.file, node.base / "second"),
+    "grown": lambda node: node.file.write_bytes(BEFORE + b"x"),
+}
 
 
 @pytest.mark.parametrize("how", CONCURRENT)
 @pytest.mark.parametrize("action", ["edit", "remove"])
-def test_somebody_else_between_read_and_write(node: Node, monkeypatch: pytest.MonkeyPatch, how: str, action: str) -> None:
+def test_somebody_else_between_read_and_write(
+    node: Node, monkeypatch: pytest.MonkeyPatch, how: str, action: str
+) -> None:
     """Once the journal has the intent, somebody else changes the file."""
     begin = journal.begin
 
@@ -244,14 +352,21 @@ def test_somebody_else_between_read_and_write(node: Node, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(journal, "begin", meanwhile)
     with pytest.raises(durable.ChangeError, match="somebody else changed it") as error:
-        node.swap() if action == "edit" else change.move_out(str(node.file), sha(BEFORE), node.step())
+        (
+            node.swap()
+            if action == "edit"
+            else change.move_out(str(node.file), sha(BEFORE), node.step())
+        )
     assert not error.value.changed
     theirs = node.bytes()
     assert theirs is None if how == "removed" else theirs not in (AFTER, None)
-    assert not node.dotfiles() and node.results() == ["not_done"]
+    assert not node.dotfiles()
+    assert node.results() == ["not_done"]
 
 
-def test_the_content_is_compared_even_where_no_time_tells(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_content_is_compared_even_where_no_time_tells(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Kernel times are coarse: two writes within a few milliseconds may bear the same."""
     begin = journal.begin
 
@@ -273,21 +388,37 @@ def test_create(node: Node) -> None:
         change.create_file(str(path), b"[Service]\n", node.step())
     os.umask(0o077)
     attributes = change.Attributes(0o644, os.getuid(), os.getgid())
-    result = change.create_file(str(path), b"[Service]\n", node.step(), attributes, make_folder=True)
+    result = change.create_file(
+        str(path), b"[Service]\n", node.step(), attributes, make_folder=True
+    )
     os.umask(0o022)
-    assert path.read_bytes() == b"[Service]\n" and os.listdir(path.parent) == [path.name]
-    assert (stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(path.parent.stat().st_mode), path.stat().st_nlink) == (0o644, 0o755, 1)
+    assert path.read_bytes() == b"[Service]\n"
+    assert os.listdir(path.parent) == [path.name]
+    assert (
+        stat.S_IMODE(path.stat().st_mode),
+        stat.S_IMODE(path.parent.stat().st_mode),
+        path.stat().st_nlink,
+    ) == (0o644, 0o755, 1)
     assert (result["sha256_before"], result["sha256_after"]) == (None, sha(b"[Service]\n"))
-    node.refused("there is such a file already", action=lambda: change.create_file(str(path), b"", node.step()))
+    node.refused(
+        "there is such a file already",
+        action=lambda: change.create_file(str(path), b"", node.step()),
+    )
     link = node.base / "link"
     link.symlink_to("nowhere")
     node.refused("symbolic link", action=lambda: change.create_file(str(link), b"", node.step()))
     assert not (node.base / "nowhere").exists()
 
 
-@pytest.mark.parametrize("attributes, mode", [(None, 0o644), (change.Attributes(0o600), 0o600), (change.Attributes(0o755), 0o755)])
-def test_a_new_file_is_roots_and_readable_unless_it_is_said_otherwise(node: Node, monkeypatch: pytest.MonkeyPatch, attributes: Any, mode: int) -> None:
-    given: list[tuple[int, int]] = []  # by whomever the tests are run: only root gives files to root
+@pytest.mark.parametrize(
+    ("attributes", "mode"),
+    [(None, 0o644), (change.Attributes(0o600), 0o600), (change.Attributes(0o755), 0o755)],
+)
+def test_a_new_file_is_roots_and_readable_unless_it_is_said_otherwise(
+    node: Node, monkeypatch: pytest.MonkeyPatch, attributes: Any, mode: int
+) -> None:
+    # by whomever the tests are run: only root gives files to root
+    given: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "fchown", lambda fd, uid, gid: given.append((uid, gid)))
     path = node.folder / "new.conf"
     change.create_file(str(path), b"x", node.step(), attributes)
@@ -301,7 +432,9 @@ def test_nothing_is_made_where_a_file_was_to_be_changed(node: Node) -> None:
     assert not os.listdir(node.folder)
 
 
-def test_create_does_not_replace_what_comes_meanwhile(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_create_does_not_replace_what_comes_meanwhile(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = target.write_temporary
     path = node.folder / "new"
 
@@ -311,25 +444,34 @@ def test_create_does_not_replace_what_comes_meanwhile(node: Node, monkeypatch: p
 
     monkeypatch.setattr(target, "write_temporary", meanwhile)
     attributes = change.Attributes(0o600, os.getuid(), os.getgid())
-    node.refused("made meanwhile", action=lambda: change.create_file(str(path), b"ours", node.step(), attributes))
-    assert path.read_bytes() == b"theirs" and node.results() == ["not_done"]
+    node.refused(
+        "made meanwhile",
+        action=lambda: change.create_file(str(path), b"ours", node.step(), attributes),
+    )
+    assert path.read_bytes() == b"theirs"
+    assert node.results() == ["not_done"]
 
 
 def test_move_out_keeps_everything(node: Node) -> None:
     node.refused("sha256", action=lambda: change.move_out(str(node.file), None, node.step()))
     result = change.move_out(str(node.file), sha(BEFORE), node.step())
-    assert not os.listdir(node.folder) and result["sha256_after"] is None
+    assert not os.listdir(node.folder)
+    assert result["sha256_after"] is None
     assert journal.former_bytes(journal.read_run(RUN, str(node.root))[0], str(node.root)) == BEFORE
     node.file.symlink_to(node.base / "other")
     (node.base / "other").write_bytes(BEFORE)
-    node.refused("symbolic link", action=lambda: change.move_out(str(node.file), sha(BEFORE), node.step()))
+    node.refused(
+        "symbolic link", action=lambda: change.move_out(str(node.file), sha(BEFORE), node.step())
+    )
 
 
 @pytest.mark.parametrize("step", ["", "a/../b", "\u00e9" * 200, ".", "x" * 300, "a b\n\0", 7])
 def test_any_step_id_is_a_file_name(node: Node, step: Any) -> None:
     change.compare_and_swap(str(node.file), sha(BEFORE), SPLICES, node.step().also(step=step))
-    item, = journal.read_run(RUN, str(node.root))
-    assert item["intent"]["step"] == step and len(item["entry"]) < 180 and "/" not in item["entry"]
+    (item,) = journal.read_run(RUN, str(node.root))
+    assert item["intent"]["step"] == step
+    assert len(item["entry"]) < 180
+    assert "/" not in item["entry"]
 
 
 def test_entries_are_numbered(node: Node) -> None:
@@ -339,17 +481,27 @@ def test_entries_are_numbered(node: Node) -> None:
     entries = [item["entry"] for item in journal.read_run(RUN, str(node.root))]
     assert [int(entry[:3]) for entry in entries] == list(range(1, 13))
     (run,) = node.runs()
-    assert (run["entries"], run["committed"], run["pending"], run["paths"]) == (12, 12, 0, [str(node.file)])
+    assert (run["entries"], run["committed"], run["pending"], run["paths"]) == (
+        12,
+        12,
+        0,
+        [str(node.file)],
+    )
 
 
-def test_a_change_after_an_interrupted_one_is_refused(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_after_an_interrupted_one_is_refused(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(journal.Entry, "commit", _power_cut)
         with pytest.raises(KeyboardInterrupt):
             node.swap()
     assert node.pending()[0]["state"] == "after"
-    node.refused("was interrupted", "KM902",
-                 action=lambda: change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT)))
+    node.refused(
+        "was interrupted",
+        "KM902",
+        action=lambda: change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT)),
+    )
     recover.recover_all(node.step(NEXT))
     change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT))
 
@@ -365,10 +517,13 @@ def test_done_but_not_committed_is_said(node: Node, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as patch:
         patch.setattr(journal.Entry, "commit", broken)
         node.refused("holds its new bytes", "the disk failed", changed=True)
-    assert node.bytes() == AFTER and node.pending()[0]["state"] == "after"
+    assert node.bytes() == AFTER
+    assert node.pending()[0]["state"] == "after"
 
 
-def test_a_folder_that_was_made_for_nothing_goes_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_was_made_for_nothing_goes_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is refused leaves nothing; a folder in which somebody put something meanwhile stays."""
     path = node.base / "drop-in" / "x.conf"
 
@@ -383,15 +538,19 @@ def test_a_folder_that_was_made_for_nothing_goes_again(node: Node, monkeypatch: 
         monkeypatch.setattr(target, "write_temporary", broken)
         with pytest.raises(durable.ChangeError, match="ausearch"):
             change.create_file(str(path), b"x", node.step(), make_folder=True)
-        assert path.parent.exists() is left and not path.exists()
+        assert path.parent.exists() is left
+        assert not path.exists()
 
 
-def test_a_folder_that_is_there_is_used_as_it_is(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_there_is_used_as_it_is(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither its mode is changed, nor is it taken away where nothing came to lie in it."""
     folder = node.base / "drop-in"
     folder.mkdir(0o700)
     change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and os.listdir(folder) == ["x.conf"]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert os.listdir(folder) == ["x.conf"]
     (folder / "x.conf").unlink()
 
     def refuse(*dummy: object) -> None:
@@ -403,13 +562,21 @@ def test_a_folder_that_is_there_is_used_as_it_is(node: Node, monkeypatch: pytest
     assert folder.is_dir()
 
 
-def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(durable.ChangeError, match="was not made"):
-        change.create_file(str(node.base / "no" / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True)
+        change.create_file(
+            str(node.base / "no" / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True
+        )
     assert not (node.base / "no").exists()
     done, sync, write = [], durable.sync_folder, target.write_temporary
-    monkeypatch.setattr(durable, "sync_folder", lambda path, *more: done.append(path) or sync(path, *more))
-    monkeypatch.setattr(target, "write_temporary", lambda *given: done.append("its bytes") or write(*given))
+    monkeypatch.setattr(
+        durable, "sync_folder", lambda path, *more: done.append(path) or sync(path, *more)
+    )
+    monkeypatch.setattr(
+        target, "write_temporary", lambda *given: done.append("its bytes") or write(*given)
+    )
     change.create_file(str(node.base / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True)
     assert done.index(str(node.base)) < done.index("its bytes")
 
@@ -424,28 +591,42 @@ def _interrupted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_is_ended_leaves_its_change_open(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     _interrupted(node, monkeypatch)
-    assert node.bytes() == BEFORE and node.results() == [None] and [item["state"] for item in node.pending()] == ["before"]
+    assert node.bytes() == BEFORE
+    assert node.results() == [None]
+    assert [item["state"] for item in node.pending()] == ["before"]
 
 
-def test_an_open_change_of_another_file_is_in_nobodys_way(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_change_of_another_file_is_in_nobodys_way(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = node.base / "other.conf"
     other.write_bytes(b"x")
     _interrupted(node, monkeypatch)
     change.replace(str(other), sha(b"x"), b"y", node.step(NEXT))
-    assert other.read_bytes() == b"y" and len(node.pending()) == 1
+    assert other.read_bytes() == b"y"
+    assert len(node.pending()) == 1
 
 
-def test_an_open_change_of_which_nobody_knows_what_it_changed_is_in_everybodys(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_change_of_which_nobody_knows_what_it_changed_is_in_everybodys(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = node.base / "other.conf"
     other.write_bytes(b"x")
     _interrupted(node, monkeypatch)
-    intent, = [path for path in node.root.glob("journal/*/*.json") if not path.name.endswith(".end.json")]
+    (intent,) = [
+        path for path in node.root.glob("journal/*/*.json") if not path.name.endswith(".end.json")
+    ]
     intent.write_text("{")
-    node.refused("was interrupted", "KM902", action=lambda: change.replace(str(other), sha(b"x"), b"y", node.step(NEXT)))
+    node.refused(
+        "was interrupted",
+        "KM902",
+        action=lambda: change.replace(str(other), sha(b"x"), b"y", node.step(NEXT)),
+    )
     assert other.read_bytes() == b"x"
 
 
 def test_a_file_of_several_names_is_moved_out_by_one_of_them(node: Node) -> None:
     os.link(node.file, node.base / "second")
     change.move_out(str(node.file), sha(BEFORE), node.step())
-    assert not node.file.exists() and (node.base / "second").read_bytes() == BEFORE
+    assert not node.file.exists()
+    assert (node.base / "second").read_bytes() == BEFORE

@@ -1,14 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each system call of the write, of its undoing and of the lock is killed, and made to fail, in turn (strace's injection)."""
+"""Each system call of the write, of its undoing and of the lock is killed, and made to fail, in
+turn (strace's injection).
+"""
 
 import os
 import re
 import shutil
 import stat
 import tempfile
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,21 +17,45 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import file_change as change, interrupted_changes as recover
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, lock
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import files as revert
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    file_change as change,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    interrupted_changes as recover,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    files as revert,
+)
 from tests.unit.support import fake_file_change as change_node
-from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Ended, Node, needs_strace, sha, traced
+from tests.unit.support.fake_file_change import (
+    AFTER,
+    BEFORE,
+    NEXT,
+    RUN,
+    Ended,
+    Node,
+    needs_strace,
+    sha,
+    traced,
+)
 
 pytestmark = needs_strace
 THIRD = "20261121T110000Z-aaaaaa"
 ATTRIBUTES = change.Attributes(0o640, os.getuid(), os.getgid())
-ERRORS = {"write": "ENOSPC", "openat": "ENOSPC", "mkdir": "EROFS", "fchmod": "EPERM", "fchown": "EPERM"}
+ERRORS = {
+    "write": "ENOSPC",
+    "openat": "ENOSPC",
+    "mkdir": "EROFS",
+    "fchmod": "EPERM",
+    "fchown": "EPERM",
+}
 
 
 class Scene(NamedTuple):
-    """A change to be disturbed: how it is prepared and done, what the file holds before and after it."""
+    """A change to be disturbed: how it is prepared and done, what the file holds before and
+    after it.
+    """
 
     prepare: Callable[[Node], Any]
     action: Callable[[Node], Any]
@@ -58,18 +83,22 @@ def _revert(node: Node, run_id: str = NEXT) -> Any:
 def _interrupted(node: Node) -> None:
     """After the rename, before its commit."""
     node.swap()
-    item, = journal.read_run(RUN, str(node.root))
+    (item,) = journal.read_run(RUN, str(node.root))
     (node.root / "journal" / RUN / (item["entry"] + journal.END)).unlink()
     (node.folder / item["intent"]["temp"]).write_bytes(b"half")
 
 
 SCENES = {
     "swap": Scene(_nothing, Node.swap, BEFORE, AFTER, lambda node: node.swap(THIRD)),
-    "create": Scene(lambda node: node.file.unlink(), _create, None, BEFORE, lambda node: _create(node, THIRD)),
+    "create": Scene(
+        lambda node: node.file.unlink(), _create, None, BEFORE, lambda node: _create(node, THIRD)
+    ),
     "remove": Scene(_nothing, _remove, BEFORE, None, lambda node: _remove(node, THIRD)),
     "revert": Scene(Node.swap, _revert, AFTER, BEFORE, lambda node: _revert(node, THIRD)),
     "revert of a removal": Scene(_remove, _revert, None, BEFORE, lambda node: _revert(node, THIRD)),
-    "recover": Scene(_interrupted, lambda node: recover.recover_all(node.step(NEXT)), AFTER, AFTER, _nothing),
+    "recover": Scene(
+        _interrupted, lambda node: recover.recover_all(node.step(NEXT)), AFTER, AFTER, _nothing
+    ),
 }
 
 
@@ -93,31 +122,51 @@ def points(base: Path, scene: Scene) -> list[tuple[str, int]]:
     """An undisturbed run, and every point of it."""
     node = scene_at(base, "whole", scene)
     ended = traced(base, partial(scene.action, node))
-    assert not ended.killed and "ok" in ended.answer and node.bytes() == scene.after
-    assert not node.pending() and not node.dotfiles()
+    assert not ended.killed
+    assert "ok" in ended.answer
+    assert node.bytes() == scene.after
+    assert not node.pending()
+    assert not node.dotfiles()
     found = ended.points()
     assert {"openat", "fsync"} <= {name for name, dummy in found}
     return found
 
 
 def healed(node: Node, scene: Scene) -> None:
-    """The journal told the truth, the next run ends it, and gets where the disturbed one wanted to."""
+    """The journal told the truth, the next run ends it, and gets where the disturbed one wanted
+    to.
+    """
     held = node.bytes()
     assert held in (scene.before, scene.after)
     for item in node.pending():
-        assert item["state"] == ("before" if sha(held) == item["intent"]["sha256_before"] else "after"), item
+        assert item["state"] == (
+            "before" if sha(held) == item["intent"]["sha256_before"] else "after"
+        ), item
     if held == scene.before != scene.after:
-        assert "committed" not in [one for run in (RUN, NEXT) for one in node.results(run)][len(_committed(scene)):]
+        assert (
+            "committed"
+            not in [one for run in (RUN, NEXT) for one in node.results(run)][
+                len(_committed(scene)) :
+            ]
+        )
     recover.recover_all(node.step(THIRD))
-    assert node.bytes() == held and not node.pending() and not node.dotfiles()
+    assert node.bytes() == held
+    assert not node.pending()
+    assert not node.dotfiles()
     assert not [name for name in node.own() if name.endswith(".tmp")]
-    if held != scene.after or scene.again is not _nothing and "revert" in scene.action.__name__:
+    if held != scene.after or (scene.again is not _nothing and "revert" in scene.action.__name__):
         scene.again(node)
     assert node.bytes() == scene.after
     if scene.after is not None:
-        assert stat.S_IMODE(node.file.stat().st_mode) == 0o640 and node.file.stat().st_nlink == 1
-    for item in (item for run in journal.run_ids(str(node.root)) for item in journal.read_run(run, str(node.root))):
-        assert item["end"] and not item["error"]
+        assert stat.S_IMODE(node.file.stat().st_mode) == 0o640
+        assert node.file.stat().st_nlink == 1
+    for item in (
+        item
+        for run in journal.run_ids(str(node.root))
+        for item in journal.read_run(run, str(node.root))
+    ):
+        assert item["end"]
+        assert not item["error"]
         if item["intent"]["before"]:
             journal.former_bytes(item, str(node.root))
 
@@ -140,7 +189,9 @@ def test_killed_anywhere(base: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_failing_anywhere(base: Path, name: str) -> None:
-    """Any system call may fail: then it is said in one sentence, `changed` is true to the file, and nothing lies about."""
+    """Any system call may fail: then it is said in one sentence, `changed` is true to the file,
+    and nothing lies about.
+    """
     scene = SCENES[name]
     for call, number in points(base, scene):
         error = ERRORS.get(call, "EIO")
@@ -149,7 +200,9 @@ def test_failing_anywhere(base: Path, name: str) -> None:
         where = (call, number, error, ended.answer)
         assert not ended.killed and ended.answer, where
         if ended.answer.get("error"):
-            assert (node.bytes() == scene.after) is ended.answer["changed"] or scene.before == scene.after, where
+            assert (node.bytes() == scene.after) is ended.answer[
+                "changed"
+            ] or scene.before == scene.after, where
         elif "refused" not in ended.answer["ok"]:
             assert node.bytes() == scene.after, where
         if not node.pending():
@@ -158,7 +211,10 @@ def test_failing_anywhere(base: Path, name: str) -> None:
 
 
 def _on_disk(calls: list[change_node.Call]) -> Iterator[tuple[change_node.Call, set[str]]]:
-    """Each rename, link or removal with what a power cut at that moment might lose: files' bytes and folders' names."""
+    """Each rename, link or removal with what a power cut at that moment might lose.
+
+    Files' bytes and folders' names.
+    """
     dirty: set[str] = set()
     for call in calls:
         if re.search(r" = -1 E\w+ \([^)]*\)$", call.text):
@@ -171,7 +227,11 @@ def _on_disk(calls: list[change_node.Call]) -> Iterator[tuple[change_node.Call, 
         elif call.name in ("mkdir", "mkdirat"):
             made = re.search(r'"([^"]+)"', call.text)
             assert made
-            dirty.add(paths[0] if call.name == "mkdirat" and paths and not made[1].startswith("/") else str(Path(made[1]).parent))
+            dirty.add(
+                paths[0]
+                if call.name == "mkdirat" and paths and not made[1].startswith("/")
+                else str(Path(made[1]).parent)
+            )
         elif call.name == "openat" and created and "O_EXCL" in call.text:
             dirty.update({paths[-1], str(Path(paths[-1]).parent)})
         elif call.name in ("write", "fchown", "fchmod", "fsetxattr"):
@@ -190,23 +250,41 @@ def test_everything_is_on_the_disk_before_the_next(base: Path, name: str) -> Non
     calls = [call for call in ended.calls if "answer.json" not in call.text]
     swaps = commits = 0
     for call, dirty in _on_disk(calls):
-        if call.name == "end" or f'"{journal.END}"' in call.text or call.text.count(journal.END) == 2:
+        if (
+            call.name == "end"
+            or f'"{journal.END}"' in call.text
+            or call.text.count(journal.END) == 2
+        ):
             commits += 1
             assert not dirty, (call, dirty)
         elif f', "{node.file.name}"' in call.text and call.name != "openat":
             swaps += 1
-            assert not {path for path in dirty if path != str(node.folder)}, (call, dirty)  # its folder holds the dotfile's name only
+            # its folder holds the dotfile's name only
+            assert not {path for path in dirty if path != str(node.folder)}, (call, dirty)
     assert (swaps, commits) == (1, 2)
 
 
 LOCKS: "dict[str, tuple[Callable[[Node], Any], Callable[[Node], Any], tuple[str | None, str | None]]]" = {
-    "acquire": (_nothing, lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)), (None, RUN)),
-    "take over": (lambda node: lock.acquire(NEXT, {"pid": 2}, 60, root=str(node.root)),
-                  lambda node: lock.acquire(RUN, {"pid": 1}, 60, take=NEXT, root=str(node.root)), (NEXT, RUN)),
-    "renew": (lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
-              lambda node: lock.renew(RUN, 90, root=str(node.root)), (RUN, RUN)),
-    "release": (lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
-                lambda node: lock.release(RUN, root=str(node.root)), (RUN, None)),
+    "acquire": (
+        _nothing,
+        lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
+        (None, RUN),
+    ),
+    "take over": (
+        lambda node: lock.acquire(NEXT, {"pid": 2}, 60, root=str(node.root)),
+        lambda node: lock.acquire(RUN, {"pid": 1}, 60, take=NEXT, root=str(node.root)),
+        (NEXT, RUN),
+    ),
+    "renew": (
+        lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
+        lambda node: lock.renew(RUN, 90, root=str(node.root)),
+        (RUN, RUN),
+    ),
+    "release": (
+        lambda node: lock.acquire(RUN, {"pid": 1}, 60, root=str(node.root)),
+        lambda node: lock.release(RUN, root=str(node.root)),
+        (RUN, None),
+    ),
 }
 
 
@@ -228,8 +306,10 @@ def test_a_lock_disturbed_anywhere(base: Path, name: str, how: str) -> None:
         assert ended.killed or ended.answer, (call, number)
         held = lock.read(str(node.root))
         assert (held["run_id"] if held else None) in holders, (call, number)
-        assert not held or held["held"] and held["controller"]["pid"] in (1, 2)
+        assert not held or (held["held"] and held["controller"]["pid"] in (1, 2))
         last = lock.acquire(RUN, {"pid": 1}, 60, take=NEXT, root=str(node.root))
-        assert last["held"] and lock.read(str(node.root))["run_id"] == RUN
+        assert last["held"]
+        assert lock.read(str(node.root))["run_id"] == RUN
         recover.recover_all(node.step(RUN))
-        assert lock.release(RUN, root=str(node.root)) and node.own() == ["flock"]
+        assert lock.release(RUN, root=str(node.root))
+        assert node.own() == ["flock"]

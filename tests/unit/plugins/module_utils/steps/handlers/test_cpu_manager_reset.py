@@ -1,25 +1,51 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The managers' state reset on its node: guarded, proven by what the kubelet writes, back where it does not; systemd and the kubelet are stand-ins."""
+"""The managers' state reset on its node.
+
+Guarded, proven by what the kubelet writes, back where it does not; systemd and the kubelet are
+stand-ins.
+"""
 
 import base64
 import json
 import os
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, preconditions as guard, kubelet_restart
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, lock, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import cpu_manager_reset as manager_reset
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import files as revert, run as revert_run
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    kubelet_restart,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    preconditions as guard,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    cpu_manager_reset as manager_reset,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    files as revert,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    run as revert_run,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
 from tests.unit.support.waiting import Clock
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -28,26 +54,51 @@ WORD = "--cpu-manager-policy=none"
 
 
 class Node:
-    """A kubelet that ends over a state of another policy than it is told, and writes its own where there is none."""
+    """A kubelet that ends over a state of another policy than it is told, and writes its own
+    where there is none.
+    """
 
-    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, policy: str = "static", state: str = "none") -> None:
+    def __init__(
+        self,
+        path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        policy: str = "static",
+        state: str = "none",
+    ) -> None:
         self.path, self.root, self.policy = path, str(path / "kubemend"), policy
         (path / "units").mkdir()
         self.dropin, self.env = path / "units" / "zz.conf", path / "run" / "reset.env"
         self.state, self.memory = path / "cpu_manager_state", path / "memory_manager_state"
         self.state.write_text(json.dumps({"policyName": state}))
         self.memory.write_text(json.dumps({"policyName": "None"}))
-        self.pid, self.argv, self.commands, self.broken, self.hung, self.ends = 0, [], [], False, False, 0.0
-        self.unit: dict[str, Any] = {"name": "kubelet.service", "environment_files": [], "need_daemon_reload": False}
+        self.pid, self.argv, self.commands, self.broken, self.hung, self.ends = (
+            0,
+            [],
+            [],
+            False,
+            False,
+            0.0,
+        )
+        self.unit: dict[str, Any] = {
+            "name": "kubelet.service",
+            "environment_files": [],
+            "need_daemon_reload": False,
+        }
         ticks = proof.ticks
-        monkeypatch.setattr(proof, "ticks", lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None)
+        monkeypatch.setattr(
+            proof,
+            "ticks",
+            lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None,
+        )
         self.clock = Clock()
         for module in (kubelet_restart, manager_reset):
             monkeypatch.setattr(module, "time", self.clock)
         monkeypatch.setattr(kubelet_restart, "Kubelet", self._look)
         monkeypatch.setattr(kubelet_restart, "_systemctl", self._systemctl)
-        for module, names in ((kubelet_restart, {"STABLE": 0.05, "PAUSE": 0.01, "SECONDS": 0.4}),
-                              (manager_reset, {"PAUSE": 0.01, "STOPPING": 0.3, "WRITTEN": 0.3})):
+        for module, names in (
+            (kubelet_restart, {"STABLE": 0.05, "PAUSE": 0.01, "SECONDS": 0.4}),
+            (manager_reset, {"PAUSE": 0.01, "STOPPING": 0.3, "WRITTEN": 0.3}),
+        ):
             for name, value in names.items():
                 monkeypatch.setattr(module, name, value)
         monkeypatch.setattr(guard, "answering", lambda *dummy: None)
@@ -56,11 +107,26 @@ class Node:
     def _look(self) -> Any:
         if self.ends and self.clock.time() > self.ends:
             self.pid, self.ends = 0, 0.0
-        process = {"pid": self.pid, "started_at": self.clock.time() if self.ends else 1000.0} if self.pid else None
-        evidence = {"unit": self.unit, "process": process, "config": None, "config_dropins": [],
-                    "healthz": {"status": 200 if self.pid else None, "error": "refused"}}
-        return SimpleNamespace(evidence=evidence, pid=self.pid or None, ticks=self.pid * 10 or None, argv=list(self.argv), healthy=bool(self.pid),
-                               identity=(self.pid, self.pid * 10) if self.pid else None)
+        process = (
+            {"pid": self.pid, "started_at": self.clock.time() if self.ends else 1000.0}
+            if self.pid
+            else None
+        )
+        evidence = {
+            "unit": self.unit,
+            "process": process,
+            "config": None,
+            "config_dropins": [],
+            "healthz": {"status": 200 if self.pid else None, "error": "refused"},
+        }
+        return SimpleNamespace(
+            evidence=evidence,
+            pid=self.pid or None,
+            ticks=self.pid * 10 or None,
+            argv=list(self.argv),
+            healthy=bool(self.pid),
+            identity=(self.pid, self.pid * 10) if self.pid else None,
+        )
 
     def _systemctl(self, *words: str) -> None:
         self.commands.append(words[0])
@@ -72,41 +138,80 @@ class Node:
     def start(self) -> None:
         told = "none" if self.dropin.exists() and self.env.exists() else self.policy
         held = json.loads(self.state.read_text())["policyName"] if self.state.exists() else told
-        if self.broken and told == self.policy or held != told:
+        if (self.broken and told == self.policy) or held != told:
             self.pid = 0
             return
         self.pid = (self.pid or FIRST + len(self.commands)) + 1
         self.argv = ["kubelet"] + ([WORD] if told != self.policy else [])
         for path, policy in ((self.state, told), (self.memory, "None")):
-            path.write_text(json.dumps({"policyName": policy, "default": path.stat().st_size if path.exists() else 0}))
+            path.write_text(
+                json.dumps(
+                    {"policyName": policy, "default": path.stat().st_size if path.exists() else 0}
+                )
+            )
 
     def lend(self) -> dict[str, Any]:
-        files = [{"kind": "create", "path": str(path), "data": base64.b64encode(b"x\n").decode(), "mode": mode}
-                 for path, mode in ((self.env, "0600"), (self.dropin, "0644"))]
-        return {"id": "01-start", "host": "w1", "remedy": "start_former", "target": "t",
-                "change": {"kind": "files", "path": str(self.dropin), "files": files, "reload": True}, "expect": {"words": [WORD]}, "guard": {"allow": []}}
+        files = [
+            {
+                "kind": "create",
+                "path": str(path),
+                "data": base64.b64encode(b"x\n").decode(),
+                "mode": mode,
+            }
+            for path, mode in ((self.env, "0600"), (self.dropin, "0644"))
+        ]
+        return {
+            "id": "01-start",
+            "host": "w1",
+            "remedy": "start_former",
+            "target": "t",
+            "change": {"kind": "files", "path": str(self.dropin), "files": files, "reload": True},
+            "expect": {"words": [WORD]},
+            "guard": {"allow": []},
+        }
 
     def reset(self) -> dict[str, Any]:
-        return {"id": "03-reset", "host": "w1", "remedy": "reset_state", "target": "t", "guard": {"allow": []},
-                "change": {"kind": "reset", "path": str(self.state), "states": [str(self.state), str(self.memory)], "reload": True,
-                           "files": [{"path": str(self.dropin)}, {"path": str(self.env)}]},
-                "expect": {"policies": {str(self.state): self.policy, str(self.memory): "None"}}}
+        return {
+            "id": "03-reset",
+            "host": "w1",
+            "remedy": "reset_state",
+            "target": "t",
+            "guard": {"allow": []},
+            "change": {
+                "kind": "reset",
+                "path": str(self.state),
+                "states": [str(self.state), str(self.memory)],
+                "reload": True,
+                "files": [{"path": str(self.dropin)}, {"path": str(self.env)}],
+            },
+            "expect": {"policies": {str(self.state): self.policy, str(self.memory): "None"}},
+        }
 
     def do(self, wanted: Any, run_id: str = RUN, **params: Any) -> tuple[str, str]:
-        state, why, dummy = manager_reset.do(journal.Step(run_id, wanted["id"], "reset", "KM301", self.root), wanted, "w1", params)
+        state, why, _dummy = manager_reset.do(
+            journal.Step(run_id, wanted["id"], "reset", "KM301", self.root), wanted, "w1", params
+        )
         return state, why or ""
 
     def forget(self, name: str) -> dict[str, Any]:
         """As if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / f"proof-{name}.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return {"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}}
+        return {
+            "run_id": NEXT,
+            "root": self.root,
+            "lock": None,
+            "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
+        }
 
     def lent(self) -> bool:
         return self.dropin.exists() and self.env.exists()
 
     def policies(self) -> list[Any]:
-        return [json.loads(path.read_text())["policyName"] if path.exists() else None for path in (self.state, self.memory)]
+        return [
+            json.loads(path.read_text())["policyName"] if path.exists() else None
+            for path in (self.state, self.memory)
+        ]
 
 
 @pytest.fixture
@@ -119,9 +224,19 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 def test_lent_its_former_policy_and_then_reset(node: Node) -> None:
     former = node.state.read_bytes()
-    assert node.do(node.lend()) == ("proven", "") and WORD in node.argv and node.lent() and node.state.read_bytes() != former
-    assert node.do(node.reset()) == ("proven", "") and node.argv == ["kubelet"] and not node.lent() and node.policies() == ["static", "None"]
-    kept = [item["intent"]["path"] for item in journal.read_run(RUN, node.root) if item["intent"]["sha256_after"] is None]
+    assert node.do(node.lend()) == ("proven", "")
+    assert WORD in node.argv
+    assert node.lent()
+    assert node.state.read_bytes() != former
+    assert node.do(node.reset()) == ("proven", "")
+    assert node.argv == ["kubelet"]
+    assert not node.lent()
+    assert node.policies() == ["static", "None"]
+    kept = [
+        item["intent"]["path"]
+        for item in journal.read_run(RUN, node.root)
+        if item["intent"]["sha256_after"] is None
+    ]
     assert kept == [str(one) for one in (node.state, node.memory, node.dropin, node.env)]
 
 
@@ -131,57 +246,94 @@ def test_no_revert_puts_a_state_back(node: Node) -> None:
     now = [path.read_bytes() for path in (node.state, node.memory)]
     assert {one["state"] for one in revert.plan_revert(RUN, node.root)} == {"kept"}
     done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
-    assert {one["result"] for one in done["paths"]} == {"kept"} and done["error"] is None and "pods ran since" in done["paths"][-1]["reason"]
-    assert [path.read_bytes() for path in (node.state, node.memory)] == now and not node.lent()
+    assert {one["result"] for one in done["paths"]} == {"kept"}
+    assert done["error"] is None
+    assert "pods ran since" in done["paths"][-1]["reason"]
+    assert [path.read_bytes() for path in (node.state, node.memory)] == now
+    assert not node.lent()
 
 
 def test_without_a_drain_nothing_has_to_be_lent(node: Node) -> None:
-    assert node.do(node.reset()) == ("proven", "") and node.policies() == ["static", "None"]
+    assert node.do(node.reset()) == ("proven", "")
+    assert node.policies() == ["static", "None"]
 
 
 def test_what_is_lent_and_does_not_help_goes_again(node: Node) -> None:
     node.state.write_text('{"policyName": "dynamic"}')
     state, why = node.do(node.lend())
-    assert state == "rolled_back" and "does not run under the policy of its state either" in why and not node.lent() and node.pid == 0
-    assert node.commands == ["daemon-reload", "restart", "daemon-reload"] and node.policies()[0] == "dynamic"
+    assert state == "rolled_back"
+    assert "does not run under the policy of its state either" in why
+    assert not node.lent()
+    assert node.pid == 0
+    assert node.commands == ["daemon-reload", "restart", "daemon-reload"]
+    assert node.policies()[0] == "dynamic"
 
 
 def test_a_new_configuration_that_does_not_start_either(node: Node) -> None:
     node.do(node.lend())
     node.broken = True
     state, why = node.do(node.reset())
-    assert state == "rolled_back" and "it runs with its former configuration and what it was lent for the drain and a new state" in why
-    assert node.lent() and WORD in node.argv and node.policies() == ["none", "None"]
+    assert state == "rolled_back"
+    assert (
+        "it runs with its former configuration and what it was lent for the drain and a new state"
+        in why
+    )
+    assert node.lent()
+    assert WORD in node.argv
+    assert node.policies() == ["none", "None"]
 
 
 def test_a_kubelet_that_comes_up_by_nothing_is_said_to_be_down(node: Node) -> None:
     node.broken = True
     state, why = node.do(node.reset())
-    assert state == "failed" and why.startswith("component down: ") and "journalctl -u kubelet on w1" in why and not node.lent()
+    assert state == "failed"
+    assert why.startswith("component down: ")
+    assert "journalctl -u kubelet on w1" in why
+    assert not node.lent()
 
 
 def test_a_kubelet_that_does_not_write_what_it_is_told(node: Node) -> None:
     wanted = node.reset()
     wanted["expect"]["policies"][str(node.memory)] = "Static"
     state, why = node.do(wanted)
-    assert state == "rolled_back" and "memory_manager_state is of the policy None, not Static" in why and node.pid
+    assert state == "rolled_back"
+    assert "memory_manager_state is of the policy None, not Static" in why
+    assert node.pid
 
 
 def test_a_kubelet_that_does_not_stop_keeps_its_state(node: Node) -> None:
     node.do(node.lend())
     node.hung, before = True, node.state.read_bytes()
     state, why = node.do(node.reset())
-    assert state == "failed" and "did not end" in why and node.lent() and node.state.read_bytes()[:20] == before[:20] and node.pid
+    assert state == "failed"
+    assert "did not end" in why
+    assert node.lent()
+    assert node.state.read_bytes()[:20] == before[:20]
+    assert node.pid
 
 
 def edited(node: Node) -> "tuple[Path, dict[str, Any]]":
-    """A reset with another policy in the kubelet's own file, which the stand-in reads at its start."""
+    """A reset with another policy in the kubelet's own file, which the stand-in reads at its
+    start.
+    """
     config, wanted = node.path / "config.yaml", node.reset()
     config.write_text("cpuManagerPolicy: static\n")
     data = config.read_bytes()
     begin = data.index(b"static")
-    encoded = [begin, begin + 6, base64.b64encode(b"static").decode(), base64.b64encode(b"none").decode()]
-    wanted["change"]["edits"] = [{"kind": "splice", "path": str(config), "sha256": durable.digest(data), "splices": [encoded]}]
+    encoded = [
+        begin,
+        begin + 6,
+        base64.b64encode(b"static").decode(),
+        base64.b64encode(b"none").decode(),
+    ]
+    wanted["change"]["edits"] = [
+        {
+            "kind": "splice",
+            "path": str(config),
+            "sha256": durable.digest(data),
+            "splices": [encoded],
+        }
+    ]
     wanted["expect"]["policies"][str(node.state)] = "none"
     return config, wanted
 
@@ -195,12 +347,17 @@ def test_with_another_policy_in_its_own_file(node: Node, monkeypatch: pytest.Mon
         start()
 
     monkeypatch.setattr(node, "start", reads)
-    assert node.do(wanted) == ("proven", "") and config.read_text() == "cpuManagerPolicy: none\n" and node.policies() == ["none", "None"]
+    assert node.do(wanted) == ("proven", "")
+    assert config.read_text() == "cpuManagerPolicy: none\n"
+    assert node.policies() == ["none", "None"]
     (kept,) = [one for one in revert.plan_revert(RUN, node.root) if one["path"] == str(config)]
-    assert kept["state"] == "kept" and "with a reset of their own" in kept["reason"]
+    assert kept["state"] == "kept"
+    assert "with a reset of their own" in kept["reason"]
 
 
-def test_another_policy_under_which_it_does_not_come_up_is_taken_back(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_policy_under_which_it_does_not_come_up_is_taken_back(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config, wanted = edited(node)
     start = node.start
 
@@ -210,7 +367,9 @@ def test_another_policy_under_which_it_does_not_come_up_is_taken_back(node: Node
 
     monkeypatch.setattr(node, "start", reads)
     state, why = node.do(wanted)
-    assert state == "rolled_back" and "it runs with its former configuration and a new state" in why and config.read_text() == "cpuManagerPolicy: static\n"
+    assert state == "rolled_back"
+    assert "it runs with its former configuration and a new state" in why
+    assert config.read_text() == "cpuManagerPolicy: static\n"
     assert node.policies() == ["static", "None"]
 
 
@@ -218,22 +377,40 @@ def test_a_file_that_was_edited_meanwhile_stays_and_the_kubelet_starts(node: Nod
     config, wanted = edited(node)
     config.write_text("cpuManagerPolicy: static # mine\n")
     state, why = node.do(wanted)
-    assert state == "rolled_back" and "no longer what evidence said" in why and config.read_text() == "cpuManagerPolicy: static # mine\n" and node.pid
+    assert state == "rolled_back"
+    assert "no longer what evidence said" in why
+    assert config.read_text() == "cpuManagerPolicy: static # mine\n"
+    assert node.pid
 
 
 @pytest.mark.parametrize("remedy", ["lend", "reset"])
-@pytest.mark.parametrize(("change", "word"), [
-    (lambda node, patch: node.unit.update(name="k3s.service"), "is not that of kubelet.service"),
-    (lambda node, patch: node.unit.update(unit_file_state="masked"), "masked"),
-    (lambda node, patch: patch.setattr(devices, "running", lambda: {"uid-1"}), "pods with devices run on w1 (uid-1)"),
-    (lambda node, patch: patch.setattr(kubelet_restart, "demand_start", _refuse), "swap is on"),
-    (lambda node, patch: patch.setattr(guard, "answering", _refuse), "swap is on"),
-])
-def test_what_forbids_it_changes_nothing(node: Node, monkeypatch: pytest.MonkeyPatch, remedy: str, change: Any, word: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (
+            lambda node, patch: node.unit.update(name="k3s.service"),
+            "is not that of kubelet.service",
+        ),
+        (lambda node, patch: node.unit.update(unit_file_state="masked"), "masked"),
+        (
+            lambda node, patch: patch.setattr(devices, "running", lambda: {"uid-1"}),
+            "pods with devices run on w1 (uid-1)",
+        ),
+        (lambda node, patch: patch.setattr(kubelet_restart, "demand_start", _refuse), "swap is on"),
+        (lambda node, patch: patch.setattr(guard, "answering", _refuse), "swap is on"),
+    ],
+)
+def test_what_forbids_it_changes_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch, remedy: str, change: Any, word: str
+) -> None:
     change(node, monkeypatch)
     before = node.state.read_bytes()
     state, why = node.do(getattr(node, remedy)())
-    assert state == "not_done" and word in why and node.commands == [] and not node.lent() and node.state.read_bytes() == before
+    assert state == "not_done"
+    assert word in why
+    assert node.commands == []
+    assert not node.lent()
+    assert node.state.read_bytes() == before
 
 
 def _refuse(*dummy: Any) -> None:
@@ -243,15 +420,19 @@ def _refuse(*dummy: Any) -> None:
 def test_one_that_runs_by_those_words_already_is_good_as_it_is(node: Node) -> None:
     node.do(node.lend())
     commands = list(node.commands)
-    assert node.do(node.lend(), NEXT) == ("proven", "it runs so already") and node.commands == commands and node.lent()
+    assert node.do(node.lend(), NEXT) == ("proven", "it runs so already")
+    assert node.commands == commands
+    assert node.lent()
 
 
 def test_what_was_lent_is_taken_back_and_nothing_restarts(node: Node) -> None:
     node.do(node.lend())
     wanted = {**node.lend(), "id": "01-unlend", "remedy": "unlend"}
     commands, pid = list(node.commands), node.pid
-    assert node.do(wanted, NEXT) == ("proven", f"the kubelet's next start is without {WORD}") and not node.lent()
-    assert node.commands == [*commands, "daemon-reload"] and node.pid == pid
+    assert node.do(wanted, NEXT) == ("proven", f"the kubelet's next start is without {WORD}")
+    assert not node.lent()
+    assert node.commands == [*commands, "daemon-reload"]
+    assert node.pid == pid
 
 
 def test_a_kubelet_that_runs_is_lent_nothing_and_somebodys_change_is_not_loaded(node: Node) -> None:
@@ -260,53 +441,98 @@ def test_a_kubelet_that_runs_is_lent_nothing_and_somebodys_change_is_not_loaded(
     assert "the evidence is old" in node.do(node.lend())[1]
     node.unit["environment_files"] = [{"path": "/e", "mtime": 2000.0}]
     state, why = node.do(node.reset())
-    assert state == "not_done" and "/e is newer than the process" in why and node.commands == []
+    assert state == "not_done"
+    assert "/e is newer than the process" in why
+    assert node.commands == []
 
 
-@pytest.mark.parametrize(("killed_at", "policies", "lent", "told"), [
-    ("write", ["none", "None"], False, "its drop-in is gone again"), ("start", ["none", "None"], True, "it runs under the policy of its state")])
-def test_killed_while_it_was_lent(node: Node, killed_at: str, policies: Any, lent: bool, told: str) -> None:
+@pytest.mark.parametrize(
+    ("killed_at", "policies", "lent", "told"),
+    [
+        ("write", ["none", "None"], False, "its drop-in is gone again"),
+        ("start", ["none", "None"], True, "it runs under the policy of its state"),
+    ],
+)
+def test_killed_while_it_was_lent(
+    node: Node, killed_at: str, policies: Any, lent: bool, told: str
+) -> None:
     node.do(node.lend())
     if killed_at == "write":
         node.pid = 0
     answer = apply_step.work(node.forget("01-start"))
-    assert answer["state"] == "done" and told in answer["reason"] and node.lent() is lent and node.policies() == policies
+    assert answer["state"] == "done"
+    assert told in answer["reason"]
+    assert node.lent() is lent
+    assert node.policies() == policies
     assert proof.unproven(node.root) == []
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_killed_while_it_was_reset_the_kubelet_is_not_left_stopped(node: Node, running: bool) -> None:
+def test_killed_while_it_was_reset_the_kubelet_is_not_left_stopped(
+    node: Node, running: bool
+) -> None:
     node.do(node.reset())
     if not running:
         node.pid = 0
     answer = apply_step.work(node.forget("03-reset"))
-    assert answer["state"] == "done" and node.pid and ("runs again" in answer["reason"]) is not running and proof.unproven(node.root) == []
+    assert answer["state"] == "done"
+    assert node.pid
+    assert ("runs again" in answer["reason"]) is not running
+    assert proof.unproven(node.root) == []
     node.broken = True
     node.pid = 0
     answer = apply_step.work(node.forget("03-reset"))
-    assert answer["state"] == "failed" and "did not start again" in answer["reason"]
+    assert answer["state"] == "failed"
+    assert "did not start again" in answer["reason"]
 
 
 def test_the_same_step_is_not_begun_twice(node: Node) -> None:
     assert node.do(node.reset())[0] == "proven"
-    assert node.do(node.reset()) == ("failed", "it was begun before (a connection that was made twice)")
-    params = {"run_id": RUN, "root": node.root, "lock": None, "check": False, "step": {**node.reset(), "code": ["KM301"]}}
+    assert node.do(node.reset()) == (
+        "failed",
+        "it was begun before (a connection that was made twice)",
+    )
+    params = {
+        "run_id": RUN,
+        "root": node.root,
+        "lock": None,
+        "check": False,
+        "step": {**node.reset(), "code": ["KM301"]},
+    }
     assert apply_step.work(params)["state"] == "done"  # the answer of the first
 
 
 def test_under_the_lock_of_its_run_only(node: Node) -> None:
     lock.acquire(NEXT, {}, 900, root=node.root)
-    params = {"run_id": RUN, "root": node.root, "lock": {"controller": None, "seconds": 60}, "check": False, "step": {**node.reset(), "code": ["KM301"]}}
+    params = {
+        "run_id": RUN,
+        "root": node.root,
+        "lock": {"controller": None, "seconds": 60},
+        "check": False,
+        "step": {**node.reset(), "code": ["KM301"]},
+    }
     before = node.state.read_bytes()
-    assert apply_step.work(params)["state"] == "refused" and node.commands == [] and node.state.read_bytes() == before
+    assert apply_step.work(params)["state"] == "refused"
+    assert node.commands == []
+    assert node.state.read_bytes() == before
 
 
 def test_check_mode_changes_nothing(node: Node) -> None:
-    params = {"run_id": RUN, "root": node.root, "lock": None, "check": True, "step": {**node.reset(), "code": ["KM301"]}}
-    assert apply_step.work(params)["state"] == "skipped" and node.commands == [] and not os.path.exists(node.root)
+    params = {
+        "run_id": RUN,
+        "root": node.root,
+        "lock": None,
+        "check": True,
+        "step": {**node.reset(), "code": ["KM301"]},
+    }
+    assert apply_step.work(params)["state"] == "skipped"
+    assert node.commands == []
+    assert not os.path.exists(node.root)
 
 
-def test_a_lent_kubelet_that_was_not_healthy_in_time_does_not_run_on_by_words_that_nobody_knows(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lent_kubelet_that_was_not_healthy_in_time_does_not_run_on_by_words_that_nobody_knows(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Evidence would take them for its own, and the fault for mended."""
     look = node._look
 
@@ -316,7 +542,9 @@ def test_a_lent_kubelet_that_was_not_healthy_in_time_does_not_run_on_by_words_th
         return found
 
     monkeypatch.setattr(kubelet_restart, "Kubelet", silent)
-    assert node.do(node.lend())[0] == "rolled_back" and not node.lent() and WORD not in node.argv or not node.pid
+    assert (
+        node.do(node.lend())[0] == "rolled_back" and not node.lent() and WORD not in node.argv
+    ) or not node.pid
     assert node.commands == ["daemon-reload", "restart", "daemon-reload", "restart"]
 
 
@@ -325,33 +553,53 @@ def test_a_reset_without_a_drain_is_for_a_kubelet_that_is_down(node: Node) -> No
     wanted = node.reset()
     wanted["expect"]["down"] = True
     state, why = node.do(wanted)
-    assert state == "not_done" and "was down, so that nothing was drained, and runs now" in why and node.pid and node.lent()
+    assert state == "not_done"
+    assert "was down, so that nothing was drained, and runs now" in why
+    assert node.pid
+    assert node.lent()
 
 
 def test_a_unit_that_somebody_changed_is_not_loaded_unasked(node: Node) -> None:
     node.do(node.lend())
     node.unit["need_daemon_reload"] = True
     state, why = node.do(node.reset())
-    assert state == "not_done" and "systemctl daemon-reload" in why and node.pid
+    assert state == "not_done"
+    assert "systemctl daemon-reload" in why
+    assert node.pid
 
 
-@pytest.mark.parametrize("servers, allow, done", [([], [], True), (["10.0.0.1:6443"], [], False), (["10.0.0.1:6443"], ["single_control_plane"], True)])
+@pytest.mark.parametrize(
+    ("servers", "allow", "done"),
+    [
+        ([], [], True),
+        (["10.0.0.1:6443"], [], False),
+        (["10.0.0.1:6443"], ["single_control_plane"], True),
+    ],
+)
 def test_a_control_plane_node_asks_for_another_one_at_the_last_moment(
-        node: Node, monkeypatch: pytest.MonkeyPatch, servers: Any, allow: Any, done: bool) -> None:
+    node: Node, monkeypatch: pytest.MonkeyPatch, servers: Any, allow: Any, done: bool
+) -> None:
     node.do(node.lend())
     asked = []
     monkeypatch.setattr(guard, "own_servers", lambda everyone: servers)
     monkeypatch.setattr(guard, "usable", lambda params, dummy: asked.append(params) or [])
-    state, why = node.do({**node.reset(), "guard": {"allow": allow, "api_servers": ["10.0.0.1:6443"]}}, kubeconfig="/root/mine.conf")
+    state, why = node.do(
+        {**node.reset(), "guard": {"allow": allow, "api_servers": ["10.0.0.1:6443"]}},
+        kubeconfig="/root/mine.conf",
+    )
     assert asked == ([{"kubeconfig": "/root/mine.conf"}] if servers and not allow else [])
-    assert (state == "proven") is done and (done or "it is restarted only while another one serves" in why)
+    assert (state == "proven") is done
+    assert done or "it is restarted only while another one serves" in why
 
 
 def test_a_revert_of_a_reset_that_lent_nothing_touches_nothing(node: Node) -> None:
     assert node.do(node.reset())[0] == "proven"
     commands = list(node.commands)
     done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
-    assert done["error"] is None and node.commands == commands and {one["result"] for one in done["paths"]} == {"kept"} and proof.unproven(node.root) == []
+    assert done["error"] is None
+    assert node.commands == commands
+    assert {one["result"] for one in done["paths"]} == {"kept"}
+    assert proof.unproven(node.root) == []
 
 
 def test_killed_before_its_state_was_moved(node: Node) -> None:
@@ -360,26 +608,37 @@ def test_killed_before_its_state_was_moved(node: Node) -> None:
     node.pid = 0
     node.state.write_text(json.dumps({"policyName": "none"}))
     answer = apply_step.work(node.forget("03-reset"))
-    assert answer["state"] == "done" and "that is judged anew" in answer["reason"] and proof.unproven(node.root) == []
+    assert answer["state"] == "done"
+    assert "that is judged anew" in answer["reason"]
+    assert proof.unproven(node.root) == []
 
 
 def test_systemctl_that_hangs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(*words: str) -> None:
         raise command.CommandError(f"systemctl {words[0]} did not end within 60 s")
+
     monkeypatch.setattr(kubelet_restart, "_systemctl", hang)
     assert node.do(node.lend())[0] == "failed"
     state, why = node.do(node.reset())
-    assert state == "failed" and "did not end within 60 s" in why and node.policies() == ["none", "None"]
+    assert state == "failed"
+    assert "did not end within 60 s" in why
+    assert node.policies() == ["none", "None"]
 
 
 def test_one_that_is_about_to_end_is_not_taken_for_healthy(node: Node) -> None:
     """Over its state it answers healthz, and then ends."""
     node.pid, node.ends = FIRST, node.clock.time() + 0.3
-    assert node.do(node.lend()) == ("proven", "") and WORD in node.argv
+    assert node.do(node.lend()) == ("proven", "")
+    assert WORD in node.argv
 
 
-def test_one_that_answers_and_is_not_to_be_seen_is_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its healthz answers, and no process is found: another PID namespace, or /proc mounted with hidepid."""
+def test_one_that_answers_and_is_not_to_be_seen_is_not_waited_for(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its healthz answers, and no process is found.
+
+    Another PID namespace, or /proc mounted with hidepid.
+    """
     node.do(node.lend())
     look = node._look
 
@@ -399,23 +658,39 @@ def test_an_interrupted_reset_whose_kubelet_is_about_to_end(node: Node) -> None:
     node.state.write_text(json.dumps({"policyName": "none"}))
     node.pid, node.ends = FIRST, node.clock.time() + 0.3
     answer = apply_step.work(node.forget("03-reset"))
-    assert answer["state"] == "done" and "was not moved yet" in answer["reason"] and not node.pid
+    assert answer["state"] == "done"
+    assert "was not moved yet" in answer["reason"]
+    assert not node.pid
 
 
-def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its commit failed: the journal's entry stays open, and so does the step, or its own file would refuse the next start."""
+def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commit failed: the journal's entry stays open, and so does the step, or its own file
+    would refuse the next start.
+    """
+
     def full(*dummy: Any, **more: Any) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as during:
         during.setattr(journal.Entry, "commit", full)
         state, why = node.do(node.lend())
-    assert state == "failed" and "not taken back" in why and "KM902" in why and node.env.exists()
+    assert state == "failed"
+    assert "not taken back" in why
+    assert "KM902" in why
+    assert node.env.exists()
     assert proof.read(RUN, "01-start", node.root)["state"] == proof.AWAITED
     with monkeypatch.context() as during:  # neither can the next run: then the one after it does
         during.setattr(manager_reset, "_unlent", lambda *dummy, **more: "No space left on device")
         again = apply_step.work(node.forget("01-start"))
-    assert again["state"] == "failed" and "No space left" in again["reason"] and proof.read(RUN, "01-start", node.root)["state"] == proof.AWAITED
+    assert again["state"] == "failed"
+    assert "No space left" in again["reason"]
+    assert proof.read(RUN, "01-start", node.root)["state"] == proof.AWAITED
     done = apply_step.work(node.forget("01-start"))
-    assert done["state"] == "done" and "its drop-in is gone again" in done["reason"] and not node.env.exists(), done
+    assert (
+        done["state"] == "done"
+        and "its drop-in is gone again" in done["reason"]
+        and not node.env.exists()
+    ), done
     assert node.do(node.lend(), "20261121T110000Z-7a8b9c")[0] == "proven"

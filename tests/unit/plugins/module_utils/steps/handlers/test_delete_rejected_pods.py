@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rejected pods deleted: only where no Job would get another try, each kept first, and nothing that is not what was seen."""
+"""Rejected pods deleted: only where no Job would get another try, each kept first, and nothing
+that is not what was seen.
+"""
 
 import json
 from collections.abc import Iterator
@@ -9,10 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import delete_rejected_pods as clean_up
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, step_record as proof
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    delete_rejected_pods as clean_up,
+)
 from tests.unit.support.fake_api import UID, Api, made
 from tests.unit.support.fake_file_change import RUN
 
@@ -26,24 +37,66 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Api]":
         yield one
 
 
-def put(fake: Api, name: str, owner: "dict[str, Any] | None" = None, uid: "str | None" = None, **status: Any) -> None:
-    meta = {"namespace": "n", "name": name, "uid": uid or "u-" + name, "ownerReferences": [dict(owner, controller=True)] if owner else []}
-    fake.put(PODS + name, {"metadata": meta, "status": dict({"phase": "Failed", "reason": "UnexpectedAdmissionError"}, **status)})
+def put(
+    fake: Api,
+    name: str,
+    owner: "dict[str, Any] | None" = None,
+    uid: "str | None" = None,
+    **status: Any,
+) -> None:
+    meta = {
+        "namespace": "n",
+        "name": name,
+        "uid": uid or "u-" + name,
+        "ownerReferences": [dict(owner, controller=True)] if owner else [],
+    }
+    fake.put(
+        PODS + name,
+        {
+            "metadata": meta,
+            "status": dict({"phase": "Failed", "reason": "UnexpectedAdmissionError"}, **status),
+        },
+    )
 
 
 def job(fake: Api, name: str, *conditions: str, uid: str = "u-j") -> "dict[str, Any]":
-    fake.put(JOBS + name, {"metadata": {"uid": uid}, "status": {"conditions": [{"type": one, "status": "True"} for one in conditions]}})
+    fake.put(
+        JOBS + name,
+        {
+            "metadata": {"uid": uid},
+            "status": {"conditions": [{"type": one, "status": "True"} for one in conditions]},
+        },
+    )
     return {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": "u-j"}
 
 
 def run(tmp_path: Path, *names: str) -> "dict[str, Any]":
-    change = {"kind": "clean_up", "cluster_uid": UID, "pods": [{"namespace": "n", "name": name, "uid": "u-" + name} for name in names]}
-    step = {"id": "02-m1-clean-up-w1", "host": "m1", "code": ["KM320"], "remedy": "clean_up", "target": "rejected pods of w1", "change": change}
-    return apply_step.run({"run_id": RUN, "step": step, "lock": None, "check": False, "root": str(tmp_path / "kubemend")})
+    change = {
+        "kind": "clean_up",
+        "cluster_uid": UID,
+        "pods": [{"namespace": "n", "name": name, "uid": "u-" + name} for name in names],
+    }
+    step = {
+        "id": "02-m1-clean-up-w1",
+        "host": "m1",
+        "code": ["KM320"],
+        "remedy": "clean_up",
+        "target": "rejected pods of w1",
+        "change": change,
+    }
+    return apply_step.run(
+        {
+            "run_id": RUN,
+            "step": step,
+            "lock": None,
+            "check": False,
+            "root": str(tmp_path / "kubemend"),
+        }
+    )
 
 
 def left(fake: Api) -> "set[str]":
-    return {path[len(PODS):] for path in fake.objects if path.startswith(PODS)}
+    return {path[len(PODS) :] for path in fake.objects if path.startswith(PODS)}
 
 
 def test_what_may_go_goes_and_is_kept(tmp_path: Path, fake: Api) -> None:
@@ -54,10 +107,16 @@ def test_what_may_go_goes_and_is_kept(tmp_path: Path, fake: Api) -> None:
     put(fake, "anew", dict(job(fake, "anew", uid="another")))
     put(fake, "set", {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u-rs"})
     answer = run(tmp_path, "bare", "failed", "complete", "orphan", "anew", "set", "never-was")
-    assert answer["state"] == "done" and "6 pods deleted" in answer["reason"] and answer["changed"], answer
-    assert left(fake) == set() and proof.unproven(str(tmp_path / "kubemend")) == []
-    kept = json.loads((tmp_path / "kubemend" / "journal" / RUN / "pod-u-bare.json").read_text(encoding="utf-8"))
-    assert kept["metadata"]["name"] == "bare" and kept["status"]["reason"] == "UnexpectedAdmissionError"
+    assert (
+        answer["state"] == "done" and "6 pods deleted" in answer["reason"] and answer["changed"]
+    ), answer
+    assert left(fake) == set()
+    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    kept = json.loads(
+        (tmp_path / "kubemend" / "journal" / RUN / "pod-u-bare.json").read_text(encoding="utf-8")
+    )
+    assert kept["metadata"]["name"] == "bare"
+    assert kept["status"]["reason"] == "UnexpectedAdmissionError"
     assert len(list((tmp_path / "kubemend" / "journal" / RUN).glob("pod-*"))) == 6
 
 
@@ -67,74 +126,135 @@ def test_what_must_stay_stays_and_says_why(tmp_path: Path, fake: Api) -> None:
     put(fake, "evicted", reason="Evicted")
     put(fake, "other", uid="somebody-elses")
     answer = run(tmp_path, "works", "runs", "evicted", "other")
-    assert answer["state"] == "done" and "0 pods deleted" in answer["reason"] and not answer["changed"]
-    assert "n/works stays: its Job works has not ended" in answer["reason"] and "n/runs stays: it is not a pod that a kubelet rejected" in answer["reason"]
+    assert answer["state"] == "done"
+    assert "0 pods deleted" in answer["reason"]
+    assert not answer["changed"]
+    assert "n/works stays: its Job works has not ended" in answer["reason"]
+    assert "n/runs stays: it is not a pod that a kubelet rejected" in answer["reason"]
     assert left(fake) == {"works", "runs", "evicted", "other"}
 
 
 def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
     done = clean_up.Done()
     done.gone = ["n/a"]
-    done.kept = {"n/job-%02d" % number: "its Job j%d has not ended: without this pod it would get another try" % (number // 20) for number in range(60)}
-    done.kept.update({"n/v": "its owner is strange", "n/w": "its owner is strange", "n/x": "its owner is strange", "n/y": "it is none"})
+    done.kept = {
+        "n/job-%02d" % number: (
+            "its Job j%d has not ended: without this pod it would get another try" % (number // 20)
+        )
+        for number in range(60)
+    }
+    done.kept.update(
+        {
+            "n/v": "its owner is strange",
+            "n/w": "its owner is strange",
+            "n/x": "its owner is strange",
+            "n/y": "it is none",
+        }
+    )
     done.stuck = {"n/z": "it was deleted and is not gone"}
     text = clean_up.told(done)
-    assert text.startswith("1 pods deleted; n/z stays: it was deleted and is not gone; n/y stays: it is none; "
-                           "n/v, n/w, n/x stay: its owner is strange; n/job-00, ")
+    assert text.startswith(
+        "1 pods deleted; n/z stays: it was deleted and is not gone; n/y stays: it is none; "
+        "n/v, n/w, n/x stay: its owner is strange; n/job-00, "
+    )
     assert text.count("and 10 more stay: its Job j") == 3 and len(text) < 1000, text
 
 
-@pytest.mark.parametrize(("version", "kind", "group"), [
-    ("batch.volcano.sh/v1alpha1", "Job", "batch.volcano.sh"), ("kubeflow.org/v1", "PyTorchJob", "kubeflow.org"), ("", "Job", "an unknown API"),
-])
-def test_pods_of_other_controllers_stay(tmp_path: Path, fake: Api, version: str, kind: str, group: str) -> None:
-    """Volcano's controller takes a deleted pod for an evicted one, and may start the whole Job again."""
+@pytest.mark.parametrize(
+    ("version", "kind", "group"),
+    [
+        ("batch.volcano.sh/v1alpha1", "Job", "batch.volcano.sh"),
+        ("kubeflow.org/v1", "PyTorchJob", "kubeflow.org"),
+        ("", "Job", "an unknown API"),
+    ],
+)
+def test_pods_of_other_controllers_stay(
+    tmp_path: Path, fake: Api, version: str, kind: str, group: str
+) -> None:
+    """Volcano's controller takes a deleted pod for an evicted one, and may start the whole Job
+    again.
+    """
     put(fake, "theirs", {"apiVersion": version, "kind": kind, "name": "train", "uid": "u-t"})
     answer = run(tmp_path, "theirs")
-    assert answer["state"] == "done" and not answer["changed"] and left(fake) == {"theirs"}
-    assert "its owner %s/train of %s is not Kubernetes' own" % (kind, group) in answer["reason"]
+    assert answer["state"] == "done"
+    assert not answer["changed"]
+    assert left(fake) == {"theirs"}
+    assert f"its owner {kind}/train of {group} is not Kubernetes' own" in answer["reason"]
 
 
 def test_a_pod_that_does_not_go_is_named_with_what_holds_it(tmp_path: Path, fake: Api) -> None:
     put(fake, "held")
     fake.objects[PODS + "held"]["metadata"]["finalizers"] = ["example.org/keep"]
     answer_of = fake.answer
-    fake.answer = lambda method, *rest: (200, {}) if method == "DELETE" else answer_of(method, *rest)  # type: ignore[method-assign]
+    fake.answer = lambda method, *rest: (
+        (200, {}) if method == "DELETE" else answer_of(method, *rest)
+    )  # type: ignore[method-assign]
     answer = run(tmp_path, "held")
-    assert answer["state"] == "failed" and "is not gone after 1 s; example.org/keep holds it" in answer["reason"]
+    assert answer["state"] == "failed"
+    assert "is not gone after 1 s; example.org/keep holds it" in answer["reason"]
 
 
 def test_another_cluster_is_left_alone(tmp_path: Path, fake: Api) -> None:
     put(fake, "bare")
     fake.objects["/api/v1/namespaces/kube-system"]["metadata"]["uid"] = "another"
-    assert run(tmp_path, "bare")["state"] == "refused" and left(fake) == {"bare"}  # nothing was deleted: nothing is open
+    # nothing was deleted: nothing is open
+    assert run(tmp_path, "bare")["state"] == "refused"
+    assert left(fake) == {"bare"}
 
 
-def test_an_api_that_refuses_before_anything_was_deleted_leaves_no_open_step(tmp_path: Path, fake: Api) -> None:
+def test_an_api_that_refuses_before_anything_was_deleted_leaves_no_open_step(
+    tmp_path: Path, fake: Api
+) -> None:
     put(fake, "first")
     answer_of = fake.answer
-    fake.answer = lambda method, *rest: (403, {}) if method == "DELETE" else answer_of(method, *rest)  # type: ignore[method-assign]
+    fake.answer = lambda method, *rest: (
+        (403, {}) if method == "DELETE" else answer_of(method, *rest)
+    )  # type: ignore[method-assign]
     answer = run(tmp_path, "first")
-    assert (answer["state"], answer["changed"]) == ("refused", False) and "none was deleted" in answer["reason"], answer
-    assert proof.unproven(str(tmp_path / "kubemend")) == [] and left(fake) == {"first"}
+    assert (answer["state"], answer["changed"]) == (
+        "refused",
+        False,
+    ) and "none was deleted" in answer["reason"], answer
+    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    assert left(fake) == {"first"}
 
 
-def test_an_api_that_breaks_after_the_first_says_that_something_was_deleted(tmp_path: Path, fake: Api) -> None:
+def test_an_api_that_breaks_after_the_first_says_that_something_was_deleted(
+    tmp_path: Path, fake: Api
+) -> None:
     put(fake, "first")
     put(fake, "second")
     answer_of = fake.answer
     fake.answer = lambda method, path, *rest: (  # type: ignore[method-assign]
-        (500, {}) if method == "DELETE" and "second" in path else answer_of(method, path, *rest))
+        (500, {}) if method == "DELETE" and "second" in path else answer_of(method, path, *rest)
+    )
     answer = run(tmp_path, "first", "second")
-    assert (answer["state"], answer["changed"]) == ("failed", True) and "are in the journal" in answer["reason"], answer
+    assert (answer["state"], answer["changed"]) == (
+        "failed",
+        True,
+    ) and "are in the journal" in answer["reason"], answer
     assert left(fake) == {"second"}
 
 
-@pytest.mark.parametrize(("sentence", "said"), [
-    ("nothing was changed: the lock of run X has run out", "nothing more was deleted: the lock of run X has run out; those that were deleted are in"),
-    ("nothing more was deleted, because the journal is full", "nothing more was deleted, because the journal is full; those that were deleted are in")])
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        (
+            "nothing was changed: the lock of run X has run out",
+            (
+                "nothing more was deleted: the lock of run X has run out; those that were deleted"
+                " are in"
+            ),
+        ),
+        (
+            "nothing more was deleted, because the journal is full",
+            "nothing more was deleted, because the journal is full; those that were deleted are in",
+        ),
+    ],
+)
 def test_a_lock_or_a_journal_that_fails_after_the_first_does_not_say_that_nothing_was_changed(
-        tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch, sentence: str, said: str) -> None:
+    tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch, sentence: str, said: str
+) -> None:
     put(fake, "first")
     put(fake, "second")
     keep = clean_up._keep
@@ -146,11 +266,18 @@ def test_a_lock_or_a_journal_that_fails_after_the_first_does_not_say_that_nothin
 
     monkeypatch.setattr(clean_up, "_keep", refuse)
     answer = run(tmp_path, "first", "second")
-    assert (answer["state"], answer["changed"]) == ("failed", True) and answer["reason"].startswith(said), answer
-    assert left(fake) == {"second"} and [one["ended_so"] for one in proof.unproven(str(tmp_path / "kubemend"))] == [answer["reason"]]
+    assert (answer["state"], answer["changed"]) == ("failed", True) and answer["reason"].startswith(
+        said
+    ), answer
+    assert left(fake) == {"second"}
+    assert [one["ended_so"] for one in proof.unproven(str(tmp_path / "kubemend"))] == [
+        answer["reason"]
+    ]
 
 
-def test_nor_is_anything_left_open_where_they_fail_before_the_first(tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_is_anything_left_open_where_they_fail_before_the_first(
+    tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(fake, "first")
 
     def refuse(item: Any, step: Any) -> None:
@@ -158,5 +285,10 @@ def test_nor_is_anything_left_open_where_they_fail_before_the_first(tmp_path: Pa
 
     monkeypatch.setattr(clean_up, "_keep", refuse)
     answer = run(tmp_path, "first")
-    assert (answer["state"], answer["changed"], answer["reason"]) == ("refused", False, "nothing was changed: the lock of run X on this node has run out")
-    assert proof.unproven(str(tmp_path / "kubemend")) == [] and left(fake) == {"first"}
+    assert (answer["state"], answer["changed"], answer["reason"]) == (
+        "refused",
+        False,
+        "nothing was changed: the lock of run X on this node has run out",
+    )
+    assert proof.unproven(str(tmp_path / "kubemend")) == []
+    assert left(fake) == {"first"}

@@ -4,24 +4,42 @@
 """The Job that proves a cure: how many pods it got, and that nothing of it is left."""
 
 import json
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import pinning_probe as pinned_pod, job_probe as probe
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record as proof
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record as proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    job_probe as probe,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    pinning_probe as pinned_pod,
+)
 from tests.unit.support.fake_api import SYSTEM, UID, Api, made
 from tests.unit.support.fake_file_change import NEXT, RUN
 
-STEP = {"id": "02-m1-probe", "host": "m1", "code": ["KM113"], "remedy": "probe", "target": "Job", "change": {"kind": "probe", "cluster_uid": UID}}
-NODE = {"metadata": {"labels": {"kubernetes.io/hostname": "n1"}}, "spec": {}, "status": {
-    "conditions": [{"type": "Ready", "status": "True"}], "images": [{"names": ["registry.k8s.io/pause@sha256:00", "registry.k8s.io/pause:3.2"]}]}}
+STEP = {
+    "id": "02-m1-probe",
+    "host": "m1",
+    "code": ["KM113"],
+    "remedy": "probe",
+    "target": "Job",
+    "change": {"kind": "probe", "cluster_uid": UID},
+}
+NODE = {
+    "metadata": {"labels": {"kubernetes.io/hostname": "n1"}},
+    "spec": {},
+    "status": {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "images": [{"names": ["registry.k8s.io/pause@sha256:00", "registry.k8s.io/pause:3.2"]}],
+    },
+}
 
 
 @pytest.fixture
@@ -33,7 +51,13 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Api]":
 
 
 def run(tmp_path: Path, run_id: str = RUN, **more: Any) -> "dict[str, Any]":
-    params = {"run_id": run_id, "step": dict(STEP, **more), "lock": None, "check": False, "root": str(tmp_path / "kubemend")}
+    params = {
+        "run_id": run_id,
+        "step": dict(STEP, **more),
+        "lock": None,
+        "check": False,
+        "root": str(tmp_path / "kubemend"),
+    }
     return apply_step.run(params)
 
 
@@ -41,64 +65,108 @@ def left(fake: Api) -> "list[str]":
     return [path for path in fake.objects if "/jobs/" in path or "/pods/" in path]
 
 
-@pytest.mark.parametrize("pods, state, said", [
-    (1, "done", ""), (0, "failed", "the Job got no pod"), (2, "failed", "got 2 pods instead of one (pod-0, pod-1)")])
-def test_pods_are_counted_and_removed(tmp_path: Path, fake: Api, pods: int, state: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("pods", "state", "said"),
+    [
+        (1, "done", ""),
+        (0, "failed", "the Job got no pod"),
+        (2, "failed", "got 2 pods instead of one (pod-0, pod-1)"),
+    ],
+)
+def test_pods_are_counted_and_removed(
+    tmp_path: Path, fake: Api, pods: int, state: str, said: str
+) -> None:
     fake.pods = pods
     answer = run(tmp_path)
     assert answer["state"] == state and said in answer["reason"] and answer["changed"], answer
-    assert left(fake) == [] and proof.unproven(str(tmp_path / "kubemend")) == []
+    assert left(fake) == []
+    assert proof.unproven(str(tmp_path / "kubemend")) == []
     assert sum(one.startswith("POST") for one in fake.seen) == 1
-    assert run(tmp_path)["state"] == state and sum(one.startswith("POST") for one in fake.seen) == 1
+    assert run(tmp_path)["state"] == state
+    assert sum(one.startswith("POST") for one in fake.seen) == 1
 
 
-@pytest.mark.parametrize("change, node, image", [
-    ({}, "n1", "registry.k8s.io/pause:3.2"), ({"spec": {"unschedulable": True}}, None, "registry.k8s.io/pause:3.9"),
-    ({"spec": {"taints": [{"key": "node.kubernetes.io/out-of-service"}]}}, None, "registry.k8s.io/pause:3.9"),
-    ({"spec": {"taints": [{"key": "node-role.kubernetes.io/master"}]}}, "n1", "registry.k8s.io/pause:3.2"),
-    ({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, None, "registry.k8s.io/pause:3.9"),
-])
-def test_no_image_is_pulled_and_no_fenced_node_is_used(tmp_path: Path, fake: Api, change: "dict[str, Any]", node: "str | None", image: str) -> None:
-    jobs: "list[Any]" = []
+@pytest.mark.parametrize(
+    ("change", "node", "image"),
+    [
+        ({}, "n1", "registry.k8s.io/pause:3.2"),
+        ({"spec": {"unschedulable": True}}, None, "registry.k8s.io/pause:3.9"),
+        (
+            {"spec": {"taints": [{"key": "node.kubernetes.io/out-of-service"}]}},
+            None,
+            "registry.k8s.io/pause:3.9",
+        ),
+        (
+            {"spec": {"taints": [{"key": "node-role.kubernetes.io/master"}]}},
+            "n1",
+            "registry.k8s.io/pause:3.2",
+        ),
+        (
+            {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
+            None,
+            "registry.k8s.io/pause:3.9",
+        ),
+    ],
+)
+def test_no_image_is_pulled_and_no_fenced_node_is_used(
+    tmp_path: Path, fake: Api, change: "dict[str, Any]", node: "str | None", image: str
+) -> None:
+    jobs: list[Any] = []
     fake.put("/api/v1/nodes/n1", dict(NODE, **change))  # type: ignore[arg-type]
     create = fake.create
     fake.create = lambda path, sent: jobs.append(sent) or create(path, sent)  # type: ignore[method-assign]
     assert run(tmp_path)["state"] == "done"
     pod = jobs[0]["spec"]["template"]["spec"]
     assert (pod.get("nodeSelector") or {}).get("kubernetes.io/hostname") == node
-    assert pod["containers"][0]["image"] == image and pod["containers"][0]["imagePullPolicy"] == "Never"
+    assert pod["containers"][0]["image"] == image
+    assert pod["containers"][0]["imagePullPolicy"] == "Never"
 
 
 def test_what_an_interrupted_probe_left_is_removed(tmp_path: Path, fake: Api) -> None:
     fake.wrong["DELETE"] = "refuse"
     answer = run(tmp_path)
-    assert answer["state"] == "failed" and "KM902" in answer["reason"] and len(left(fake)) == 2
-    record, = proof.unproven(str(tmp_path / "kubemend"))
+    assert answer["state"] == "failed"
+    assert "KM902" in answer["reason"]
+    assert len(left(fake)) == 2
+    (record,) = proof.unproven(str(tmp_path / "kubemend"))
     assert record["remedy"] == "probe"
     recover = {"id": "01-m1-recover", "remedy": "recover", "change": None}
     answer = run(tmp_path, NEXT, **recover)
-    assert answer["state"] == "failed" and len(proof.unproven(str(tmp_path / "kubemend"))) == 1
+    assert answer["state"] == "failed"
+    assert len(proof.unproven(str(tmp_path / "kubemend"))) == 1
     fake.wrong.clear()
     answer = run(tmp_path, "20261121T110000Z-aaaaaa", **recover)
-    assert answer["state"] == "done" and "nothing of the probe is left" in answer["reason"]
-    assert left(fake) == [] and proof.unproven(str(tmp_path / "kubemend")) == []
+    assert answer["state"] == "done"
+    assert "nothing of the probe is left" in answer["reason"]
+    assert left(fake) == []
+    assert proof.unproven(str(tmp_path / "kubemend")) == []
 
 
 def test_a_pinned_pod_of_ours_is_no_pod_of_the_probe(tmp_path: Path, fake: Api) -> None:
-    """Its file lies on another node still: its kubelet would bring it back as often as it is deleted."""
+    """Its file lies on another node still.
+
+    Its kubelet would bring it back as often as it is deleted.
+    """
     meta = json.loads(pinned_pod.manifest("pause", 2).decode())["metadata"]
-    fake.put(SYSTEM + "/pods/kubemend-pinned-w1", {"metadata": dict(meta, name="kubemend-pinned-w1", uid="mirror")})
-    assert run(tmp_path)["state"] == "done" and left(fake) == [SYSTEM + "/pods/kubemend-pinned-w1"]
+    fake.put(
+        SYSTEM + "/pods/kubemend-pinned-w1",
+        {"metadata": dict(meta, name="kubemend-pinned-w1", uid="mirror")},
+    )
+    assert run(tmp_path)["state"] == "done"
+    assert left(fake) == [SYSTEM + "/pods/kubemend-pinned-w1"]
 
 
 def test_refused_for_another_cluster(tmp_path: Path, fake: Api) -> None:
     fake.objects[SYSTEM]["metadata"]["uid"] = "another"
     answer = run(tmp_path)
-    assert "another cluster" in answer["reason"] and not any(one.startswith("POST") for one in fake.seen)
+    assert "another cluster" in answer["reason"]
+    assert not any(one.startswith("POST") for one in fake.seen)
 
 
-def test_a_job_that_cannot_be_removed_by_name_keeps_nothing_else_from_being_swept(fake: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    swept: "list[int]" = []
+def test_a_job_that_cannot_be_removed_by_name_keeps_nothing_else_from_being_swept(
+    fake: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[int] = []
 
     def observed(api: Any, job: Any, made: "list[Any]") -> None:
         made.append({"name": "x", "uid": "u"})

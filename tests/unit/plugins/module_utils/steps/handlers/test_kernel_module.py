@@ -1,21 +1,35 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module named in a file of ours and loaded; the kernel and modprobe are made up here, so that nothing of this machine changes."""
+"""A module named in a file of ours and loaded.
+
+The kernel and modprobe are made up here, so that nothing of this machine changes.
+"""
 
 import json
 import os
-
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, lock, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import kernel_module
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import run as revert_run
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    kernel_module,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    run as revert_run,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -33,24 +47,47 @@ class Node:
         monkeypatch.setattr(command, "complaint", self.modprobe)
 
     def modprobe(self, argv, seconds):
-        assert argv[0] == "modprobe" and seconds == 30
+        assert argv[0] == "modprobe"
+        assert seconds == 30
         self.asked.append(argv[1])
         if not self.said:
             self.loaded[argv[1]] = boot.LOADED
         return self.said
 
     def step(self, name=NAME):
-        return {"id": "01-load", "host": "w1", "remedy": "kernel_module", "code": ["KM520"], "target": str(self.path), "guard": {"allow": []},
-                "change": {"kind": "kernel_module", "path": str(self.path), "module": name}}
+        return {
+            "id": "01-load",
+            "host": "w1",
+            "remedy": "kernel_module",
+            "code": ["KM520"],
+            "target": str(self.path),
+            "guard": {"allow": []},
+            "change": {"kind": "kernel_module", "path": str(self.path), "module": name},
+        }
 
     def do(self, name=NAME, check=False):
-        return apply_step.work({"run_id": RUN, "root": self.root, "lock": None, "check": check, "step": self.step(name)})
+        return apply_step.work(
+            {
+                "run_id": RUN,
+                "root": self.root,
+                "lock": None,
+                "check": check,
+                "step": self.step(name),
+            }
+        )
 
     def forget(self):
         """As if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / "proof-01-load.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return apply_step.work({"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}})
+        return apply_step.work(
+            {
+                "run_id": NEXT,
+                "root": self.root,
+                "lock": None,
+                "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
+            }
+        )
 
 
 @pytest.fixture
@@ -58,29 +95,45 @@ def node(tmp_path, monkeypatch):
     return Node(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(("held", "state", "words"), [("overlay\n", "failed", "somebody took it away"), (None, "rolled_back", "is as it was")])
+@pytest.mark.parametrize(
+    ("held", "state", "words"),
+    [("overlay\n", "failed", "somebody took it away"), (None, "rolled_back", "is as it was")],
+)
 def test_a_file_that_somebody_takes_away_meanwhile(node, monkeypatch, held, state, words):
     """It is as it was only where there was none."""
     if held:
         node.path.parent.mkdir()
         node.path.write_text(held)
-    monkeypatch.setattr(command, "complaint", lambda argv, seconds: node.path.unlink() or "FATAL: no such module")
+    monkeypatch.setattr(
+        command, "complaint", lambda argv, seconds: node.path.unlink() or "FATAL: no such module"
+    )
     answer = node.do()
-    assert answer["state"] == state and words in answer["reason"] and str(node.path) in answer["reason"] and not node.path.exists()
+    assert answer["state"] == state
+    assert words in answer["reason"]
+    assert str(node.path) in answer["reason"]
+    assert not node.path.exists()
 
 
 def test_named_in_the_file_and_loaded(node):
     answer = node.do()
-    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True) and node.asked == [NAME]
+    assert (answer["state"], answer["reason"], answer["changed"]) == (
+        "done",
+        "",
+        True,
+    )
+    assert node.asked == [NAME]
     assert answer["seen"]["module"] == [NAME, "absent", "loaded"]
-    assert node.path.read_text() == kernel_module.HEADER.decode() + "br_netfilter\n" and node.path.stat().st_mode & 0o777 == 0o644
+    assert node.path.read_text() == kernel_module.HEADER.decode() + "br_netfilter\n"
+    assert node.path.stat().st_mode & 0o777 == 0o644
 
 
 def test_one_that_is_loaded_is_only_named(node):
     node.path.parent.mkdir()
     node.path.write_text("# mine\noverlay")
     node.loaded[NAME] = boot.LOADED
-    assert node.do()["state"] == "done" and node.asked == [] and node.path.read_text() == "# mine\noverlay\nbr_netfilter\n"
+    assert node.do()["state"] == "done"
+    assert node.asked == []
+    assert node.path.read_text() == "# mine\noverlay\nbr_netfilter\n"
 
 
 @pytest.mark.parametrize("before", [None, "# mine\noverlay\n", "br-netfilter\n"])
@@ -88,35 +141,55 @@ def test_one_that_cannot_be_loaded_leaves_the_file_as_it_was(node, before):
     if before is not None:
         node.path.parent.mkdir()
         node.path.write_text(before)
-    node.said = "modprobe: FATAL: Module br_netfilter not found in directory /lib/modules/6.1.0-18-amd64"
+    node.said = (
+        "modprobe: FATAL: Module br_netfilter not found in directory /lib/modules/6.1.0-18-amd64"
+    )
     answer = node.do()
-    assert answer["state"] == "rolled_back" and "FATAL: Module br_netfilter not found" in answer["reason"] and "is as it was" in answer["reason"]
-    assert (node.path.read_text() if node.path.exists() else None) == before and proof.unproven(node.root) == []
+    assert answer["state"] == "rolled_back"
+    assert "FATAL: Module br_netfilter not found" in answer["reason"]
+    assert "is as it was" in answer["reason"]
+    assert (node.path.read_text() if node.path.exists() else None) == before
+    assert proof.unproven(node.root) == []
 
 
 @pytest.mark.parametrize("name", ["evil", "", "../x", "-r", None, "br_netfilter -r"])
 def test_only_the_modules_that_are_known(node, name):
     answer = node.do(name)
-    assert answer["state"] == "refused" and "is no module that is loaded by this" in answer["reason"] and not node.path.exists() and node.asked == []
+    assert answer["state"] == "refused"
+    assert "is no module that is loaded by this" in answer["reason"]
+    assert not node.path.exists()
+    assert node.asked == []
 
 
 def test_a_file_that_is_none_is_left(node):
     node.path.mkdir(parents=True)
     answer = node.do()
-    assert answer["state"] == "refused" and "nothing was loaded" in answer["reason"] and node.asked == [] and proof.unproven(node.root) == []
+    assert answer["state"] == "refused"
+    assert "nothing was loaded" in answer["reason"]
+    assert node.asked == []
+    assert proof.unproven(node.root) == []
 
 
-@pytest.mark.parametrize(("written", "told", "loaded"), [(True, "is loaded, as", "loaded"), (False, "nothing of it was written", "absent")])
+@pytest.mark.parametrize(
+    ("written", "told", "loaded"),
+    [(True, "is loaded, as", "loaded"), (False, "nothing of it was written", "absent")],
+)
 def test_killed_between_the_file_and_the_kernel(node, written, told, loaded):
     node.do()
     node.loaded[NAME] = boot.ABSENT
     if not written:
         node.path.unlink()
     answer = node.forget()
-    assert answer["state"] == "done" and told in answer["reason"] and node.loaded[NAME] == loaded and proof.unproven(node.root) == []
+    assert answer["state"] == "done"
+    assert told in answer["reason"]
+    assert node.loaded[NAME] == loaded
+    assert proof.unproven(node.root) == []
 
 
-@pytest.mark.parametrize("before", [None, "", "# mine\noverlay\n", "# mine\noverlay", "br-netfilter\n", "overlay\nbr_netfilter\n"])
+@pytest.mark.parametrize(
+    "before",
+    [None, "", "# mine\noverlay\n", "# mine\noverlay", "br-netfilter\n", "overlay\nbr_netfilter\n"],
+)
 def test_one_that_was_interrupted_and_cannot_be_loaded_leaves_the_file_as_it_was(node, before):
     if before is not None:
         node.path.parent.mkdir()
@@ -124,11 +197,19 @@ def test_one_that_was_interrupted_and_cannot_be_loaded_leaves_the_file_as_it_was
     node.do()
     node.loaded[NAME], node.said = boot.ABSENT, "no"
     answer = node.forget()
-    assert answer["state"] == "done" and "no" in answer["reason"] and "%s is as it was" % node.path in answer["reason"]
-    assert (node.path.read_text() if node.path.exists() else None) == before and proof.unproven(node.root) == []
+    assert answer["state"] == "done"
+    assert "no" in answer["reason"]
+    assert f"{node.path} is as it was" in answer["reason"]
+    assert (node.path.read_text() if node.path.exists() else None) == before
+    assert proof.unproven(node.root) == []
     assert proof.of_run(RUN, node.root)[0]["state"] == proof.ROLLED_BACK
     runs = revert_run.run({"state": "listed", "root": node.root})["runs"]
-    assert not [one for one in runs if not one["reverts"] and any(path["state"] == "restore" for path in one["paths"])]  # last means none of it
+    # last means none of it
+    assert not [
+        one
+        for one in runs
+        if not one["reverts"] and any(path["state"] == "restore" for path in one["paths"])
+    ]
 
 
 def test_what_somebody_wrote_since_is_left_and_the_way_out_is_told(node):
@@ -137,15 +218,28 @@ def test_what_somebody_wrote_since_is_left_and_the_way_out_is_told(node):
     node.path.write_text(text)
     node.loaded[NAME], node.said = boot.ABSENT, "no"
     answer = node.forget()
-    assert answer["state"] == "failed" and "%s names it" % node.path in answer["reason"] and "take that line away" in answer["reason"]
-    assert node.path.read_text() == text and proof.unproven(node.root) == []
+    assert answer["state"] == "failed"
+    assert f"{node.path} names it" in answer["reason"]
+    assert "take that line away" in answer["reason"]
+    assert node.path.read_text() == text
+    assert proof.unproven(node.root) == []
 
 
 def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
-    assert node.do(check=True)["state"] == "skipped" and not os.path.exists(node.root) and not node.path.exists()
+    assert node.do(check=True)["state"] == "skipped"
+    assert not os.path.exists(node.root)
+    assert not node.path.exists()
     lock.acquire(NEXT, {}, 900, root=node.root)
-    params = {"run_id": RUN, "root": node.root, "lock": {"controller": None, "seconds": 60}, "check": False, "step": node.step()}
-    assert apply_step.work(params)["state"] == "refused" and node.asked == [] and not node.path.exists()
+    params = {
+        "run_id": RUN,
+        "root": node.root,
+        "lock": {"controller": None, "seconds": 60},
+        "check": False,
+        "step": node.step(),
+    }
+    assert apply_step.work(params)["state"] == "refused"
+    assert node.asked == []
+    assert not node.path.exists()
 
 
 def test_a_revert_takes_the_line_and_leaves_the_module(node):
@@ -153,13 +247,24 @@ def test_a_revert_takes_the_line_and_leaves_the_module(node):
     node.path.write_text("overlay\n")
     node.do()
     done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
-    assert done["error"] is None and [one["result"] for one in done["paths"]] == ["restored"]
-    assert node.path.read_text() == "overlay\n" and node.loaded[NAME] == boot.LOADED and journal.open_entries(node.root) == []
+    assert done["error"] is None
+    assert [one["result"] for one in done["paths"]] == ["restored"]
+    assert node.path.read_text() == "overlay\n"
+    assert node.loaded[NAME] == boot.LOADED
+    assert journal.open_entries(node.root) == []
 
 
-@given(strategies.lists(strategies.one_of(strategies.binary(max_size=12), strategies.sampled_from([b"overlay", b"br-netfilter", b"# br_netfilter"]))))
+@given(
+    strategies.lists(
+        strategies.one_of(
+            strategies.binary(max_size=12),
+            strategies.sampled_from([b"overlay", b"br-netfilter", b"# br_netfilter"]),
+        )
+    )
+)
 def test_whatever_the_file_holds_stays(lines):
     present = b"\n".join(lines)
     made = kernel_module.merged(present, NAME)
-    assert made.startswith(present) and kernel_module.merged(made, NAME) == made
+    assert made.startswith(present)
+    assert kernel_module.merged(made, NAME) == made
     assert any(line.strip().replace(b"-", b"_") == NAME.encode() for line in made.split(b"\n"))

@@ -1,21 +1,44 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel settings raised in one file of ours and in the kernel; the kernel is a folder here, so that nothing of this machine changes."""
+"""Kernel settings raised in one file of ours and in the kernel.
+
+The kernel is a folder here, so that nothing of this machine changes.
+"""
 
 import json
 import os
-
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, preconditions as guard
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, lock, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import kernel_setting
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import run as revert_run, running_limits
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    preconditions as guard,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    kernel_setting,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    run as revert_run,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    running_limits,
+)
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 KEY, OTHER = "fs.inotify.max_user_instances", "fs.file-max"
@@ -25,7 +48,11 @@ class Node:
     """A kernel with two settings, and the file of ours."""
 
     def __init__(self, path, monkeypatch):
-        self.kernel, self.path, self.root = path / "sys", path / "sysctl.d" / "99-zz-kubemend.conf", str(path / "kubemend")
+        self.kernel, self.path, self.root = (
+            path / "sys",
+            path / "sysctl.d" / "99-zz-kubemend.conf",
+            str(path / "kubemend"),
+        )
         for key, value in ((KEY, 128), (OTHER, 800000)):
             place = self.place(key)
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -41,17 +68,43 @@ class Node:
         return int(self.place(key).read_text())
 
     def step(self, settings=None):
-        return {"id": "01-raise", "host": "w1", "remedy": "kernel_setting", "code": ["KM402"], "target": str(self.path), "guard": {"allow": []},
-                "change": {"kind": "kernel_setting", "path": str(self.path), "settings": settings or {KEY: 8192}}}
+        return {
+            "id": "01-raise",
+            "host": "w1",
+            "remedy": "kernel_setting",
+            "code": ["KM402"],
+            "target": str(self.path),
+            "guard": {"allow": []},
+            "change": {
+                "kind": "kernel_setting",
+                "path": str(self.path),
+                "settings": settings or {KEY: 8192},
+            },
+        }
 
     def do(self, settings=None, run_id=RUN, check=False):
-        return apply_step.work({"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": self.step(settings)})
+        return apply_step.work(
+            {
+                "run_id": run_id,
+                "root": self.root,
+                "lock": None,
+                "check": check,
+                "step": self.step(settings),
+            }
+        )
 
     def forget(self):
         """As if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return apply_step.work({"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}})
+        return apply_step.work(
+            {
+                "run_id": NEXT,
+                "root": self.root,
+                "lock": None,
+                "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
+            }
+        )
 
 
 @pytest.fixture
@@ -61,9 +114,17 @@ def node(tmp_path, monkeypatch):
 
 def test_raised_in_the_file_and_in_the_kernel(node):
     answer = node.do({KEY: 8192, OTHER: 2097152})
-    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True) and (node.value(), node.value(OTHER)) == (8192, 2097152)
+    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
+    assert (
+        node.value(),
+        node.value(OTHER),
+    ) == (8192, 2097152)
     assert answer["seen"]["settings"] == {KEY: [128, 8192], OTHER: [800000, 2097152]}
-    assert node.path.read_text() == kernel_setting.HEADER.decode() + "fs.file-max = 2097152\nfs.inotify.max_user_instances = 8192\n"
+    assert (
+        node.path.read_text()
+        == kernel_setting.HEADER.decode()
+        + "fs.file-max = 2097152\nfs.inotify.max_user_instances = 8192\n"
+    )
     assert node.path.stat().st_mode & 0o777 == 0o644
 
 
@@ -71,111 +132,188 @@ def test_nothing_is_lowered(node):
     node.place(KEY).write_text("16384\n")
     node.path.parent.mkdir()
     node.path.write_text("# mine\nfs.file-max = 9000000 \nvm.max_map_count=262144")
-    assert node.do({KEY: 8192, OTHER: 2097152})["state"] == "done" and (node.value(), node.value(OTHER)) == (16384, 2097152)
-    assert node.path.read_text() == "# mine\nfs.file-max = 9000000 \nvm.max_map_count=262144\nfs.inotify.max_user_instances = 16384\n"
+    assert node.do({KEY: 8192, OTHER: 2097152})["state"] == "done"
+    assert (
+        node.value(),
+        node.value(OTHER),
+    ) == (16384, 2097152)
+    assert (
+        node.path.read_text()
+        == "# mine\nfs.file-max = 9000000 \nvm.max_map_count=262144\nfs.inotify.max_user_instances"
+        " = 16384\n"
+    )
 
 
 def test_what_the_kernel_does_not_take_is_taken_back(node, monkeypatch):
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host, lower: "it is 128 after 8192 was written")
+    monkeypatch.setattr(
+        kernel_setting,
+        "run",
+        lambda raised, kernel, host, lower: "it is 128 after 8192 was written",
+    )
     answer = node.do()
-    assert answer["state"] == "rolled_back" and "as it was" in answer["reason"] and not node.path.exists() and node.value() == 128
+    assert answer["state"] == "rolled_back"
+    assert "as it was" in answer["reason"]
+    assert not node.path.exists()
+    assert node.value() == 128
 
 
 def test_a_kernel_that_keeps_its_value(node, monkeypatch):
     monkeypatch.setattr(kernel_setting, "read", lambda key, kernel, host: 128)
     answer = node.do()
-    assert answer["state"] == "rolled_back" and "is 128 after 8192 was written" in answer["reason"] and not node.path.exists()
+    assert answer["state"] == "rolled_back"
+    assert "is 128 after 8192 was written" in answer["reason"]
+    assert not node.path.exists()
 
 
 def test_a_setting_that_is_gone_meanwhile(node):
-    """It can neither be raised nor put back: that is said, and what was interrupted there is not proven."""
-    assert "fs.none of w1 was not brought to 5" in kernel_setting.run({"fs.none": 5}, str(node.kernel), "w1")
+    """It can neither be raised nor put back.
+
+    That is said, and what was interrupted there is not proven.
+    """
+    assert "fs.none of w1 was not brought to 5" in kernel_setting.run(
+        {"fs.none": 5}, str(node.kernel), "w1"
+    )
     node.do()
     node.place(KEY).unlink()
-    assert "was not brought to 8192" in node.forget()["reason"] and proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+    assert "was not brought to 8192" in node.forget()["reason"]
+    assert proof.read(RUN, "01-raise", node.root)["state"] == "failed"
 
 
 def test_what_cannot_be_lowered_again_is_said(node, monkeypatch):
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host, lower: node.place(KEY).unlink() or "it was refused")
+    monkeypatch.setattr(
+        kernel_setting,
+        "run",
+        lambda raised, kernel, host, lower: node.place(KEY).unlink() or "it was refused",
+    )
     answer = node.do()
-    assert answer["state"] == "failed" and "it was refused; and %s of w1 is not 128 again" % KEY in answer["reason"] and not node.path.exists()
+    assert answer["state"] == "failed"
+    assert f"it was refused; and {KEY} of w1 is not 128 again" in answer["reason"]
+    assert not node.path.exists()
 
 
 def test_a_line_that_says_it_already_stays_as_it_is_written():
-    assert kernel_setting.merged(b"fs.file-max=5 \nfs/file-max = 6\n", {OTHER: 5}) == b"fs.file-max=5 \nfs/file-max = 6\n"
+    assert (
+        kernel_setting.merged(b"fs.file-max=5 \nfs/file-max = 6\n", {OTHER: 5})
+        == b"fs.file-max=5 \nfs/file-max = 6\n"
+    )
 
 
 def test_a_setting_that_is_no_number_is_refused_before_any_is_raised(node):
     node.place(KEY).write_text("128 256\n")
     answer = node.do({OTHER: 2097152, KEY: 8192})
-    assert answer["state"] == "refused" and "is no number" in answer["reason"] and node.value(OTHER) == 800000 and not node.path.exists()
+    assert answer["state"] == "refused"
+    assert "is no number" in answer["reason"]
+    assert node.value(OTHER) == 800000
+    assert not node.path.exists()
 
 
 def test_half_of_it_is_lowered_again(node, monkeypatch):
     run = kernel_setting.run
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host, lower: run({OTHER: raised[OTHER]}, kernel, host) or "the other was refused")
+    monkeypatch.setattr(
+        kernel_setting,
+        "run",
+        lambda raised, kernel, host, lower: (
+            run({OTHER: raised[OTHER]}, kernel, host) or "the other was refused"
+        ),
+    )
     node.path.parent.mkdir()
     node.path.write_text("vm.max_map_count = 262144\n")
     answer = node.do({OTHER: 2097152, KEY: 8192})
-    assert answer["state"] == "rolled_back" and node.value(OTHER) == 800000 and node.path.read_text() == "vm.max_map_count = 262144\n"
+    assert answer["state"] == "rolled_back"
+    assert node.value(OTHER) == 800000
+    assert node.path.read_text() == "vm.max_map_count = 262144\n"
 
 
-@pytest.mark.parametrize("key", ["fs..file-max", "../etc/passwd", "fs/file-max", "", "fs.file-max\n"])
+@pytest.mark.parametrize(
+    "key", ["fs..file-max", "../etc/passwd", "fs/file-max", "", "fs.file-max\n"]
+)
 def test_a_name_that_leads_elsewhere_is_refused(node, key):
     answer = node.do({key: 1})
-    assert answer["state"] == "refused" and "is no name of a kernel setting" in answer["reason"] and not node.path.exists()
+    assert answer["state"] == "refused"
+    assert "is no name of a kernel setting" in answer["reason"]
+    assert not node.path.exists()
 
 
 def test_a_file_that_is_none_is_left(node):
     node.path.mkdir(parents=True)
     answer = node.do()
-    assert answer["state"] == "refused" and "the kernel was told nothing" in answer["reason"] and node.value() == 128 and proof.unproven(node.root) == []
+    assert answer["state"] == "refused"
+    assert "the kernel was told nothing" in answer["reason"]
+    assert node.value() == 128
+    assert proof.unproven(node.root) == []
 
 
-@pytest.mark.parametrize(("written", "told", "value"), [(True, "the kernel has what", 8192), (False, "nothing of it was written", 128)])
+@pytest.mark.parametrize(
+    ("written", "told", "value"),
+    [(True, "the kernel has what", 8192), (False, "nothing of it was written", 128)],
+)
 def test_killed_between_the_file_and_the_kernel(node, written, told, value):
     node.do()
     node.place(KEY).write_text("128\n")
     if not written:
         node.path.unlink()
     answer = node.forget()
-    assert answer["state"] == "done" and told in answer["reason"] and node.value() == value and proof.unproven(node.root) == []
+    assert answer["state"] == "done"
+    assert told in answer["reason"]
+    assert node.value() == value
+    assert proof.unproven(node.root) == []
 
 
 def test_killed_and_somebody_else_wrote_the_file(node):
     node.do()
     node.place(KEY).write_text("128\n")
-    node.path.write_text("%s = 500\n" % KEY)
-    assert "nothing of it was written" in node.forget()["reason"] and node.value() == 128
+    node.path.write_text(f"{KEY} = 500\n")
+    assert "nothing of it was written" in node.forget()["reason"]
+    assert node.value() == 128
     assert proof.read(RUN, "01-raise", node.root)["state"] == "not_done"
 
 
 def test_the_same_step_is_not_done_twice(node):
     node.do()
     node.place(KEY).write_text("128\n")
-    assert node.do()["state"] == "done" and node.value() == 128  # the answer of the first
+    assert node.do()["state"] == "done"
+    assert node.value() == 128
 
 
 def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
-    assert node.do(check=True)["state"] == "skipped" and not os.path.exists(node.root) and not node.path.exists()
+    assert node.do(check=True)["state"] == "skipped"
+    assert not os.path.exists(node.root)
+    assert not node.path.exists()
     lock.acquire(NEXT, {}, 900, root=node.root)
-    params = {"run_id": RUN, "root": node.root, "lock": {"controller": None, "seconds": 60}, "check": False, "step": node.step()}
-    assert apply_step.work(params)["state"] == "refused" and node.value() == 128 and not node.path.exists()
+    params = {
+        "run_id": RUN,
+        "root": node.root,
+        "lock": {"controller": None, "seconds": 60},
+        "check": False,
+        "step": node.step(),
+    }
+    assert apply_step.work(params)["state"] == "refused"
+    assert node.value() == 128
+    assert not node.path.exists()
 
 
 def back(node, allow=(), by=NEXT):
     """The run taken back: what became of the file, and of what is none; why of the latter."""
-    done = revert_run.reverted({"run_id": by, "reverts": RUN, "root": node.root, "lock": None, "allow": list(allow)})
+    done = revert_run.reverted(
+        {"run_id": by, "reverts": RUN, "root": node.root, "lock": None, "allow": list(allow)}
+    )
     assert done["error"] is None
-    return [one["result"] for one in done["paths"]], " ".join(one["reason"] or "" for one in done["paths"][1:])
+    return [one["result"] for one in done["paths"]], " ".join(
+        one["reason"] or "" for one in done["paths"][1:]
+    )
 
 
 def test_a_revert_takes_the_file_and_leaves_the_running_value(node):
     """Lowering a limit that processes are above now would stop the next of them."""
     node.do()
     results, why = back(node)
-    assert results == ["restored", "kept"] and not node.path.exists() and node.value() == 8192
-    assert why == "it stays 8192; it goes back to 128 with -e kubemend_run_id=%s -e kubemend_allow=revert_runtime" % RUN
+    assert results == ["restored", "kept"]
+    assert not node.path.exists()
+    assert node.value() == 8192
+    assert (
+        why == f"it stays 8192; it goes back to 128 with -e kubemend_run_id={RUN} -e"
+        " kubemend_allow=revert_runtime"
+    )
     assert journal.open_entries(node.root) == []
 
 
@@ -186,47 +324,74 @@ def test_a_switch_that_pods_need_is_never_switched_off(node, key):
     place.write_text("0\n")
     node.do({KEY: 8192, key: 1})
     results, why = back(node, ["revert_runtime"])
-    assert results == ["restored", "restored", "kept"] and (node.value(), node.value(key)) == (128, 1) and not node.path.exists()
+    assert results == ["restored", "restored", "kept"]
+    assert (node.value(), node.value(key)) == (128, 1)
+    assert not node.path.exists()
     assert why.strip() == "it stays 1: it is a switch that pods need, and no limit"
-    assert back(node, by="20261121T110000Z-aaaaaa") == (["already", "kept"], "it stays 1: it is a switch that pods need, and no limit")
+    assert back(node, by="20261121T110000Z-aaaaaa") == (
+        ["already", "kept"],
+        "it stays 1: it is a switch that pods need, and no limit",
+    )
 
 
 def test_a_revert_that_may_lowers_the_running_value_too_also_afterwards(node):
     node.do({KEY: 8192, OTHER: 2097152})
-    assert back(node, ["revert_runtime"])[0] == ["restored"] * 3 and (node.value(), node.value(OTHER)) == (128, 800000)
+    assert back(node, ["revert_runtime"])[0] == ["restored"] * 3
+    assert (
+        node.value(),
+        node.value(OTHER),
+    ) == (128, 800000)
     node.place(KEY).write_text("8192\n")
     assert back(node, by="20261121T110000Z-aaaaaa")[0] == ["already", "kept"]
-    assert back(node, ["revert_runtime"], "20261121T120000Z-aaaaaa")[0] == ["already", "restored"] and node.value() == 128
+    assert back(node, ["revert_runtime"], "20261121T120000Z-aaaaaa")[0] == ["already", "restored"]
+    assert node.value() == 128
     assert back(node, ["revert_runtime"], "20261121T130000Z-aaaaaa") == (["already"], "")
 
 
 def test_what_somebody_changed_since_is_not_lowered(node):
     node.do()
     node.place(KEY).write_text("9000\n")
-    assert back(node) == (["restored", "kept"], "it is 9000, neither what the run left (8192) nor what was before (128): somebody changed it since")
+    assert back(node) == (
+        ["restored", "kept"],
+        (
+            "it is 9000, neither what the run left (8192) nor what was before (128): somebody"
+            " changed it since"
+        ),
+    )
     results, why = back(node, ["revert_runtime"], "20261121T110000Z-aaaaaa")
-    assert results == ["already", "refused"] and "somebody changed it since" in why and node.value() == 9000
+    assert results == ["already", "refused"]
+    assert "somebody changed it since" in why
+    assert node.value() == 9000
 
 
 def test_a_running_value_stays_with_its_file(node):
     node.do()
     node.path.write_text("# mine\n")
-    assert back(node, ["revert_runtime"]) == (["refused", "kept"], "it stays 8192, because %s stays" % node.path) and node.value() == 8192
+    assert back(node, ["revert_runtime"]) == (
+        ["refused", "kept"],
+        f"it stays 8192, because {node.path} stays",
+    )
+    assert node.value() == 8192
 
 
 def test_a_kernel_that_does_not_take_it_back_is_told(node, monkeypatch):
     def refuse(*dummy, **more):
         raise PermissionError(30, "Read-only file system")
+
     node.do()
     monkeypatch.setattr(running_limits, "open", refuse, raising=False)
     results, why = back(node, ["revert_runtime"])
-    assert results == ["restored", "refused"] and "it is 8192 and was not brought back to 128" in why and "Read-only" in why and node.value() == 8192
+    assert results == ["restored", "refused"]
+    assert "it is 8192 and was not brought back to 128" in why
+    assert "Read-only" in why
+    assert node.value() == 8192
 
 
 def test_what_was_never_raised_has_no_row(node):
     node.place(KEY).write_text("16384\n")
     node.do()
-    assert back(node, ["revert_runtime"]) == (["restored"], "") and node.value() == 16384
+    assert back(node, ["revert_runtime"]) == (["restored"], "")
+    assert node.value() == 16384
 
 
 def test_check_mode_says_what_would_become_of_it_and_changes_nothing(node):
@@ -234,16 +399,40 @@ def test_check_mode_says_what_would_become_of_it_and_changes_nothing(node):
     asked = {"state": "listed", "root": node.root, "reverts": "last", "host": "w1"}
     for allow, state in (([], "kept"), (["revert_runtime"], "restore")):
         (run,) = revert_run.run(dict(asked, allow=allow))["runs"]
-        assert [(one["path"], one["state"]) for one in run["paths"]] == [(str(node.path), "restore"), (KEY + " of the running kernel", state)]
-    assert node.path.exists() and node.value() == 8192
-    assert [len(run["paths"]) for run in revert_run.run({"state": "listed", "root": node.root})["runs"]] == [1]
+        assert [(one["path"], one["state"]) for one in run["paths"]] == [
+            (str(node.path), "restore"),
+            (KEY + " of the running kernel", state),
+        ]
+    assert node.path.exists()
+    assert node.value() == 8192
+    assert [
+        len(run["paths"]) for run in revert_run.run({"state": "listed", "root": node.root})["runs"]
+    ] == [1]
 
 
-LINES = strategies.lists(strategies.one_of(strategies.binary(max_size=20), strategies.sampled_from(
-    [b"fs.file-max = 1", b" fs/file-max=99999999999 ", b"vm.max_map_count", b"fs.inotify.max_user_instances = x", b"# c"])), max_size=8).map(b"\n".join)
+LINES = strategies.lists(
+    strategies.one_of(
+        strategies.binary(max_size=20),
+        strategies.sampled_from(
+            [
+                b"fs.file-max = 1",
+                b" fs/file-max=99999999999 ",
+                b"vm.max_map_count",
+                b"fs.inotify.max_user_instances = x",
+                b"# c",
+            ]
+        ),
+    ),
+    max_size=8,
+).map(b"\n".join)
 
 
-@given(LINES, strategies.dictionaries(strategies.sampled_from([KEY, OTHER, "vm.max_map_count"]), strategies.integers(0, 2 ** 40)))
+@given(
+    LINES,
+    strategies.dictionaries(
+        strategies.sampled_from([KEY, OTHER, "vm.max_map_count"]), strategies.integers(0, 2**40)
+    ),
+)
 def test_whatever_the_file_holds_every_other_line_stays_and_the_values_are_there(present, raised):
     made = kernel_setting.merged(present, raised)
     assert kernel_setting.merged(made, raised) == made
@@ -253,7 +442,9 @@ def test_whatever_the_file_holds_every_other_line_stays_and_the_values_are_there
         if equal and value.strip().isdigit():
             held[key.strip().decode("utf-8", "replace").replace("/", ".")] = int(value)
     assert all(held[key] >= number for key, number in raised.items())
-    comments = [line for line in (present or kernel_setting.HEADER).splitlines() if b"=" not in line]
+    comments = [
+        line for line in (present or kernel_setting.HEADER).splitlines() if b"=" not in line
+    ]
     assert comments == [line for line in made.splitlines() if b"=" not in line]
 
 
@@ -263,14 +454,23 @@ def test_a_name_is_checked_before_it_is_a_path():
 
 
 def test_what_was_done_is_told_where_it_cannot_be_recorded(node, monkeypatch):
-    """A disk that fills up between the write and its record: it is done, the record stays open, and the next run ends it."""
+    """A disk that fills up between the write and its record.
+
+    It is done, the record stays open, and the next run ends it.
+    """
+
     def full(*dummy, **more):
         raise durable.ChangeError("how step 01-raise ended was not recorded: no space")
+
     with monkeypatch.context() as patched:
         patched.setattr(proof, "end", full)
         answer = node.do()
-    assert (answer["state"], answer["changed"], node.value()) == ("done", True, 8192) and "not recorded" in answer["reason"] and "KM902" in answer["reason"]
-    assert len(proof.unproven(node.root)) == 1 and node.forget()["state"] == "done" and proof.unproven(node.root) == []
+    assert (answer["state"], answer["changed"], node.value()) == ("done", True, 8192)
+    assert "not recorded" in answer["reason"]
+    assert "KM902" in answer["reason"]
+    assert len(proof.unproven(node.root)) == 1
+    assert node.forget()["state"] == "done"
+    assert proof.unproven(node.root) == []
 
 
 # A line of somebody else's file
@@ -288,7 +488,7 @@ class Foreign(Node):
         self.path.parent.mkdir()
         self.path.write_bytes(OTHERS)
         self.path.chmod(0o600)
-        self.line = {"number": 2, "text": "%s = 200 \r" % KEY}
+        self.line = {"number": 2, "text": f"{KEY} = 200 \r"}
 
     def step(self, settings=None):
         step = super().step(settings)
@@ -301,42 +501,81 @@ def foreign(tmp_path, monkeypatch):
 
 
 def test_a_line_of_another_file_is_raised_and_nothing_else_of_it_changes(foreign):
-    assert foreign.do(check=True)["state"] == "skipped" and foreign.path.read_bytes() == OTHERS and foreign.value() == 128
+    assert foreign.do(check=True)["state"] == "skipped"
+    assert foreign.path.read_bytes() == OTHERS
+    assert foreign.value() == 128
     answer = foreign.do()
-    assert (answer["state"], foreign.value(), foreign.path.read_bytes()) == ("done", 8192, OTHERS.replace(b"200", b"8192"))
+    assert (answer["state"], foreign.value(), foreign.path.read_bytes()) == (
+        "done",
+        8192,
+        OTHERS.replace(b"200", b"8192"),
+    )
     assert foreign.path.stat().st_mode & 0o777 == 0o600
-    back = revert_run.run({"state": "reverted", "run_id": NEXT, "reverts": RUN, "host": "w1", "root": foreign.root, "lock": None, "allow": ["revert_runtime"]})
+    back = revert_run.run(
+        {
+            "state": "reverted",
+            "run_id": NEXT,
+            "reverts": RUN,
+            "host": "w1",
+            "root": foreign.root,
+            "lock": None,
+            "allow": ["revert_runtime"],
+        }
+    )
     assert (back["error"], foreign.path.read_bytes(), foreign.value()) == (None, OTHERS, 128)
 
 
-@pytest.mark.parametrize(("bytes_now", "line"), [
-    (OTHERS.replace(b"200", b"300"), {}), (b"", {}), (b"\n" + OTHERS, {}), (OTHERS, {"number": 0}), (OTHERS, {"number": 3, "text": "vm.swappiness=1\ufffd\r"})])
+@pytest.mark.parametrize(
+    ("bytes_now", "line"),
+    [
+        (OTHERS.replace(b"200", b"300"), {}),
+        (b"", {}),
+        (b"\n" + OTHERS, {}),
+        (OTHERS, {"number": 0}),
+        (OTHERS, {"number": 3, "text": "vm.swappiness=1\ufffd\r"}),
+    ],
+)
 def test_a_line_that_is_another_one_meanwhile_is_left_as_it_is(foreign, bytes_now, line):
     foreign.path.write_bytes(bytes_now)
     foreign.line.update(line)
     for check in (True, False):
         answer = foreign.do(check=check)
-        assert (answer["state"], foreign.value(), foreign.path.read_bytes()) == ("refused", 128, bytes_now) and "is no longer" in answer["reason"]
+        assert (answer["state"], foreign.value(), foreign.path.read_bytes()) == (
+            "refused",
+            128,
+            bytes_now,
+        )
+        assert "is no longer" in answer["reason"]
 
 
 def test_a_file_that_is_gone_meanwhile_is_not_made(foreign):
     foreign.path.unlink()
-    assert foreign.do()["state"] == "refused" and not foreign.path.exists() and foreign.value() == 128
+    assert foreign.do()["state"] == "refused"
+    assert not foreign.path.exists()
+    assert foreign.value() == 128
 
 
 def test_what_the_kernel_does_not_take_gives_the_line_back(foreign, monkeypatch):
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host, lower: "it is 128 after 8192 was written")
-    assert foreign.do()["state"] == "rolled_back" and foreign.path.read_bytes() == OTHERS
+    monkeypatch.setattr(
+        kernel_setting,
+        "run",
+        lambda raised, kernel, host, lower: "it is 128 after 8192 was written",
+    )
+    assert foreign.do()["state"] == "rolled_back"
+    assert foreign.path.read_bytes() == OTHERS
 
 
-@pytest.mark.parametrize(("written", "state"), [(True, "proven"), (False, "not_done"), (None, "not_done")])
+@pytest.mark.parametrize(
+    ("written", "state"), [(True, "proven"), (False, "not_done"), (None, "not_done")]
+)
 def test_an_interrupted_raise_of_a_line_is_ended(foreign, written, state):
     foreign.do()
     foreign.place(KEY).write_text("128\n")
     if not written:
         foreign.path.write_bytes(OTHERS if written is False else b"somebody else's\n")
     foreign.forget()
-    assert proof.read(RUN, "01-raise", foreign.root)["state"] == state and foreign.value() == (8192 if written else 128)
+    assert proof.read(RUN, "01-raise", foreign.root)["state"] == state
+    assert foreign.value() == (8192 if written else 128)
 
 
 # Lowered, where a step says so
@@ -345,59 +584,86 @@ def test_an_interrupted_raise_of_a_line_is_ended(foreign, written, state):
 def lower(node, value=64, running=128, **more):
     step = node.step({KEY: value})
     step["change"].update({"lower": True, "running": running})
-    return apply_step.work(dict({"run_id": RUN, "root": node.root, "lock": None, "check": False, "step": step}, **more))
+    return apply_step.work(
+        dict({"run_id": RUN, "root": node.root, "lock": None, "check": False, "step": step}, **more)
+    )
 
 
 def test_lowered_in_the_file_and_in_the_kernel(node):
     node.path.parent.mkdir()
-    node.path.write_text("# mine\n%s = 128\nvm.max_map_count=262144\n" % KEY)
-    assert lower(node, check=True)["state"] == "skipped" and node.value() == 128 and "128" in node.path.read_text()
+    node.path.write_text(f"# mine\n{KEY} = 128\nvm.max_map_count=262144\n")
+    assert lower(node, check=True)["state"] == "skipped"
+    assert node.value() == 128
+    assert "128" in node.path.read_text()
     answer = lower(node)
-    assert (answer["state"], answer["seen"]["settings"], node.value()) == ("done", {KEY: [128, 64]}, 64)
-    assert node.path.read_text() == "# mine\n%s = 64\nvm.max_map_count=262144\n" % KEY
+    assert (answer["state"], answer["seen"]["settings"], node.value()) == (
+        "done",
+        {KEY: [128, 64]},
+        64,
+    )
+    assert node.path.read_text() == f"# mine\n{KEY} = 64\nvm.max_map_count=262144\n"
 
 
 def test_only_what_the_plan_saw_is_lowered(node):
     answer = lower(node, running=100)
-    assert answer["state"] == "refused" and "is 128, not 100" in answer["reason"] and node.value() == 128 and not node.path.exists()
+    assert answer["state"] == "refused"
+    assert "is 128, not 100" in answer["reason"]
+    assert node.value() == 128
+    assert not node.path.exists()
 
 
 def test_what_has_the_number_meanwhile_is_written_down(node):
     """As on nodes that share a kernel, of which another one was first."""
     node.place(KEY).write_text("64\n")
-    assert lower(node)["state"] == "done" and node.value() == 64 and "= 64" in node.path.read_text()
+    assert lower(node)["state"] == "done"
+    assert node.value() == 64
+    assert "= 64" in node.path.read_text()
 
 
 def test_killed_before_the_kernel_was_told_to_lower(node):
     lower(node)
     node.place(KEY).write_text("128\n")
-    assert node.forget()["state"] == "done" and node.value() == 64
+    assert node.forget()["state"] == "done"
+    assert node.value() == 64
 
 
 @pytest.mark.parametrize("now", [999, 32])
 def test_killed_and_changed_by_somebody_since_is_left(node, now):
     lower(node)
     node.place(KEY).write_text("%d\n" % now)
-    assert "is %d, neither what was before (128) nor what was asked for (64)" % now in node.forget()["reason"]
-    assert node.value() == now and proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+    assert (
+        "is %d, neither what was before (128) nor what was asked for (64)" % now
+        in node.forget()["reason"]
+    )
+    assert node.value() == now
+    assert proof.read(RUN, "01-raise", node.root)["state"] == "failed"
 
 
 def test_killed_and_its_setting_is_gone(node):
     lower(node)
     node.place(KEY).unlink()
-    assert "cannot be read" in node.forget()["reason"] and proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+    assert "cannot be read" in node.forget()["reason"]
+    assert proof.read(RUN, "01-raise", node.root)["state"] == "failed"
 
 
 def test_a_revert_raises_again_what_was_lowered_without_any_word(node):
     lower(node)
     rows = running_limits.rows(RUN, node.root, [])
-    assert [(one["state"], one["reason"]) for one in rows] == [("restore", None)] and node.value() == 64
-    done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None, "allow": []})
-    assert done["error"] is None and {one["result"] for one in done["paths"]} == {"restored"} and node.value() == 128 and not node.path.exists()
+    assert [(one["state"], one["reason"]) for one in rows] == [("restore", None)]
+    assert node.value() == 64
+    done = revert_run.reverted(
+        {"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None, "allow": []}
+    )
+    assert done["error"] is None
+    assert {one["result"] for one in done["paths"]} == {"restored"}
+    assert node.value() == 128
+    assert not node.path.exists()
 
 
 def test_a_revert_leaves_what_somebody_set_since(node):
     lower(node)
     node.place(KEY).write_text("999\n")
     (row,) = running_limits.rows(RUN, node.root, [], act=True)
-    assert (row["state"], row["result"]) == ("conflict", "refused") and "somebody changed it since" in row["reason"] and node.value() == 999
+    assert (row["state"], row["result"]) == ("conflict", "refused")
+    assert "somebody changed it since" in row["reason"]
+    assert node.value() == 999

@@ -1,20 +1,33 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits of logins in one file of ours; the node's own ceiling is given, so that nothing of this machine decides."""
+"""Limits of logins in one file of ours.
+
+The node's own ceiling is given, so that nothing of this machine decides.
+"""
 
 import json
 import os
-
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import login_limit as file_limit
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import lock, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import run as revert_run
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    login_limit as file_limit,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    run as revert_run,
+)
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 ALL, ROOT = "* hard nofile", "root hard nofile"
@@ -31,17 +44,44 @@ class Node:
         monkeypatch.setattr(file_limit.limits, "kernel", lambda: self.kernel)
 
     def step(self, lines=None):
-        return {"id": "01-raise", "host": "w1", "remedy": "file_limit", "code": ["profile"], "target": str(self.path), "guard": {"allow": []},
-                "change": {"kind": "file_limit", "path": str(self.path), "lines": lines or {ALL: 655360, ROOT: 655360}}}
+        return {
+            "id": "01-raise",
+            "host": "w1",
+            "remedy": "file_limit",
+            "code": ["profile"],
+            "target": str(self.path),
+            "guard": {"allow": []},
+            "change": {
+                "kind": "file_limit",
+                "path": str(self.path),
+                "lines": lines or {ALL: 655360, ROOT: 655360},
+            },
+        }
 
     def do(self, lines=None, run_id=RUN, **more):
-        return apply_step.work({"run_id": run_id, "root": self.root, "lock": None, "check": False, "step": self.step(lines), **more})
+        return apply_step.work(
+            {
+                "run_id": run_id,
+                "root": self.root,
+                "lock": None,
+                "check": False,
+                "step": self.step(lines),
+                **more,
+            }
+        )
 
     def forget(self):
         """As if the program had been killed before it wrote how the step ended."""
         path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return apply_step.work({"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}})
+        return apply_step.work(
+            {
+                "run_id": NEXT,
+                "root": self.root,
+                "lock": None,
+                "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
+            }
+        )
 
 
 @pytest.fixture
@@ -52,33 +92,59 @@ def node(tmp_path, monkeypatch):
 def test_written_with_its_header_for_everybody_to_read(node):
     answer = node.do()
     assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
-    assert node.path.read_text() == file_limit.HEADER.decode() + f"{ALL} 655360\n{ROOT} 655360\n" and node.path.stat().st_mode & 0o777 == 0o644
+    assert node.path.read_text() == file_limit.HEADER.decode() + f"{ALL} 655360\n{ROOT} 655360\n"
+    assert node.path.stat().st_mode & 0o777 == 0o644
 
 
 def test_what_else_our_file_holds_stays(node):
     node.path.parent.mkdir()
     node.path.write_text(f"# mine\n*  hard   nofile 5 # low\n@dba - nofile 7\n{ALL} 6")
     assert node.do()["state"] == "done"
-    assert node.path.read_text() == f"# mine\n{ALL} 655360\n@dba - nofile 7\n{ALL} 655360\n{ROOT} 655360\n"
+    assert (
+        node.path.read_text()
+        == f"# mine\n{ALL} 655360\n@dba - nofile 7\n{ALL} 655360\n{ROOT} 655360\n"
+    )
 
 
-@pytest.mark.parametrize(("lines", "init", "kernel", "said"), [
-    ({ALL: 2000000}, {}, {}, "nofile 2000000 is above 1048576 (fs.nr_open)"),
-    ({ALL: 5000}, {"cap_sys_resource": False}, {}, "nofile 5000 is above 4096 (the hard limit of PID 1"),
-    ({"* hard nproc": 5001}, {"cap_sys_resource": False}, {}, "nproc 5001 is above 5000 (the hard limit of PID 1"),
-    ({ALL: 5}, {"cap_sys_resource": None}, {}, "nobody can tell"),
-    ({ALL: 5}, {}, {"fs.nr_open": "many"}, "nobody can tell"),
-])
+@pytest.mark.parametrize(
+    ("lines", "init", "kernel", "said"),
+    [
+        ({ALL: 2000000}, {}, {}, "nofile 2000000 is above 1048576 (fs.nr_open)"),
+        (
+            {ALL: 5000},
+            {"cap_sys_resource": False},
+            {},
+            "nofile 5000 is above 4096 (the hard limit of PID 1",
+        ),
+        (
+            {"* hard nproc": 5001},
+            {"cap_sys_resource": False},
+            {},
+            "nproc 5001 is above 5000 (the hard limit of PID 1",
+        ),
+        ({ALL: 5}, {"cap_sys_resource": None}, {}, "nobody can tell"),
+        ({ALL: 5}, {}, {"fs.nr_open": "many"}, "nobody can tell"),
+    ],
+)
 def test_what_would_lock_out_is_refused_at_the_last_moment(node, lines, init, kernel, said):
     node.init.update(init)
     node.kernel.update(kernel)
     answer = node.do(lines)
-    assert answer["state"] == "refused" and said in answer["reason"] and not node.path.parent.exists() and proof.unproven(node.root) == []
+    assert answer["state"] == "refused"
+    assert said in answer["reason"]
+    assert not node.path.parent.exists()
+    assert proof.unproven(node.root) == []
 
 
-@pytest.mark.parametrize(("lines", "init"), [
-    ({ALL: 1048576}, {}), ({"* hard nproc": 10 ** 6}, {}), ({ALL: 9}, {"cap_sys_resource": False}),
-    ({"* hard nproc": 10 ** 6}, {"cap_sys_resource": False, "nproc": [-1, -1]})])
+@pytest.mark.parametrize(
+    ("lines", "init"),
+    [
+        ({ALL: 1048576}, {}),
+        ({"* hard nproc": 10**6}, {}),
+        ({ALL: 9}, {"cap_sys_resource": False}),
+        ({"* hard nproc": 10**6}, {"cap_sys_resource": False, "nproc": [-1, -1]}),
+    ],
+)
 def test_up_to_the_ceiling(node, lines, init):
     node.init.update(init)
     assert node.do(lines)["state"] == "done"
@@ -86,43 +152,66 @@ def test_up_to_the_ceiling(node, lines, init):
 
 def test_a_kind_that_is_not_written_needs_no_ceiling(node):
     node.kernel["fs.nr_open"] = "many"
-    assert node.do({"* hard nproc": 10 ** 6})["state"] == "done"
+    assert node.do({"* hard nproc": 10**6})["state"] == "done"
 
 
-@pytest.mark.parametrize("key", ["* soft nofile", "a b hard nofile", "* hard stack", "# hard nofile", "* hard nofile\n", "", "*\nroot hard nofile"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "* soft nofile",
+        "a b hard nofile",
+        "* hard stack",
+        "# hard nofile",
+        "* hard nofile\n",
+        "",
+        "*\nroot hard nofile",
+    ],
+)
 def test_nothing_else_is_written(node, key):
     answer = node.do({key: 9})
-    assert answer["state"] == "refused" and "is no limit of a login" in answer["reason"] and not node.path.exists()
+    assert answer["state"] == "refused"
+    assert "is no limit of a login" in answer["reason"]
+    assert not node.path.exists()
 
 
 def test_a_file_that_is_none_is_left(node):
     node.path.mkdir(parents=True)
-    assert node.do()["state"] == "refused" and proof.unproven(node.root) == []
+    assert node.do()["state"] == "refused"
+    assert proof.unproven(node.root) == []
 
 
-@pytest.mark.parametrize(("written", "told"), [(True, "holds it"), (False, "nothing of it was written")])
+@pytest.mark.parametrize(
+    ("written", "told"), [(True, "holds it"), (False, "nothing of it was written")]
+)
 def test_killed_before_its_end_was_written(node, written, told):
     node.do()
     if not written:
         node.path.unlink()
     answer = node.forget()
-    assert answer["state"] == "done" and told in answer["reason"] and proof.unproven(node.root) == []
+    assert answer["state"] == "done"
+    assert told in answer["reason"]
+    assert proof.unproven(node.root) == []
 
 
 def test_killed_and_somebody_else_wrote_the_file(node):
     node.do()
-    node.path.write_text("%s 5\n" % ALL)
-    assert "nothing of it was written" in node.forget()["reason"] and proof.read(RUN, "01-raise", node.root)["state"] == "not_done"
+    node.path.write_text(f"{ALL} 5\n")
+    assert "nothing of it was written" in node.forget()["reason"]
+    assert proof.read(RUN, "01-raise", node.root)["state"] == "not_done"
 
 
 def test_under_the_lock_of_its_run_once_and_never_in_check_mode(node):
-    assert node.do(check=True)["state"] == "skipped" and not os.path.exists(node.root) and not node.path.exists()
+    assert node.do(check=True)["state"] == "skipped"
+    assert not os.path.exists(node.root)
+    assert not node.path.exists()
     lock.acquire(NEXT, {}, 900, root=node.root)
-    assert node.do(lock={"controller": None, "seconds": 60})["state"] == "refused" and not node.path.exists()
+    assert node.do(lock={"controller": None, "seconds": 60})["state"] == "refused"
+    assert not node.path.exists()
     lock.release(NEXT, root=node.root)
     node.do()
     node.path.unlink()
-    assert node.do()["state"] == "done" and not node.path.exists()  # the answer of the first
+    assert node.do()["state"] == "done"
+    assert not node.path.exists()
 
 
 @pytest.mark.parametrize("former", [None, "# mine\n* hard nofile 5\n"])
@@ -132,18 +221,30 @@ def test_a_revert_brings_the_former_bytes_back(node, former):
         node.path.write_text(former)
     node.do()
     done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
-    assert done["error"] is None and [one["result"] for one in done["paths"]] == ["restored"]
+    assert done["error"] is None
+    assert [one["result"] for one in done["paths"]] == ["restored"]
     assert (node.path.read_text() if node.path.exists() else None) == former
 
 
-@given(strategies.lists(strategies.one_of(strategies.binary(max_size=20), strategies.sampled_from(
-    [b"* hard nofile 5", b"  root\thard nofile 99999999 # x", b"* hard nofile", b"# c"])), max_size=8).map(b"\n".join))
+@given(
+    strategies.lists(
+        strategies.one_of(
+            strategies.binary(max_size=20),
+            strategies.sampled_from(
+                [b"* hard nofile 5", b"  root\thard nofile 99999999 # x", b"* hard nofile", b"# c"]
+            ),
+        ),
+        max_size=8,
+    ).map(b"\n".join)
+)
 def test_whatever_the_file_holds_every_other_line_stays_and_the_last_of_each_is_ours(present):
     lines = {ALL: 7, ROOT: 8}
     made = file_limit.merged(present, lines)
     assert file_limit.merged(made, lines) == made
     rows = [row.partition(b"#")[0].decode("utf-8", "replace").split() for row in made.splitlines()]
     for key, value in lines.items():
-        assert [row[3] for row in rows if len(row) > 3 and " ".join(row[:3]) == key][-1] == str(value)
+        assert [row[3] for row in rows if len(row) > 3 and " ".join(row[:3]) == key][-1] == str(
+            value
+        )
     others = [row for row in present.splitlines() if b"hard nofile" not in row]
     assert [row for row in made.splitlines() if b"hard nofile" not in row] == others

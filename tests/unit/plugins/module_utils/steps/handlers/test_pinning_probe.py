@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The static pod that shows that a node pins: what counts as alone, and that it goes again whatever came of it."""
+"""The static pod that shows that a node pins.
+
+What counts as alone, and that it goes again whatever came of it.
+"""
 
 import json
 from pathlib import Path
@@ -9,53 +12,132 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import preconditions as guard
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import pinning_probe as pinned_pod
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import runtime_tool as runtime
 
-RUN, POD, IMAGE = "20261122T101010Z-abcdef", "0e1d5b5e-0000-4000-8000-000000000001", "registry.k8s.io/pause:3.10"
-OWN = {"pod_uid": POD, "container_id": "c1", "cpus": "1", "pod": "kube-system/kubemend-pinned-w1", "name": "pinned"}
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    preconditions as guard,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    pinning_probe as pinned_pod,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    runtime_tool as runtime,
+)
+
+RUN, POD, IMAGE = (
+    "20261122T101010Z-abcdef",
+    "0e1d5b5e-0000-4000-8000-000000000001",
+    "registry.k8s.io/pause:3.10",
+)
+OWN = {
+    "pod_uid": POD,
+    "container_id": "c1",
+    "cpus": "1",
+    "pod": "kube-system/kubemend-pinned-w1",
+    "name": "pinned",
+}
 
 
 def state(default="0,2-3", entries=None):
-    return json.dumps({"policyName": "static", "defaultCpuSet": default, "entries": {POD: {"pinned": "1"}} if entries is None else entries, "checksum": 1})
+    return json.dumps(
+        {
+            "policyName": "static",
+            "defaultCpuSet": default,
+            "entries": {POD: {"pinned": "1"}} if entries is None else entries,
+            "checksum": 1,
+        }
+    )
 
 
-@pytest.mark.parametrize(("text", "own", "count", "given", "why"), [
-    (state(), OWN, 1, "1", None), (state(entries={"c1": "1"}), OWN, 1, "1", None),  # 1.17 and older
-    (state("0,3", {POD: {"pinned": "1-2"}}), {**OWN, "cpus": "1-2"}, 2, "1-2", None),
-    (state(), {**OWN, "cpus": "0-3"}, 1, None, "its cgroup 0-3"), (state(), {**OWN, "cpus": None}, 1, None, "its cgroup None"),
-    (state("0-3"), OWN, 1, None, "[1] are everybody's"), (state(), OWN, 2, None, "of which none are everybody's"),
-    (state(entries={}), OWN, 1, None, "no entry for it"), ("{", OWN, 1, None, "cannot be read"), (None, OWN, 1, None, "cannot be read"),
-    ("[]", OWN, 1, None, "cannot be read"), (state("x"), OWN, 1, None, "cannot be read"), (state(entries={POD: "1"}), OWN, 1, None, "cannot be read"),
-])
+@pytest.mark.parametrize(
+    ("text", "own", "count", "given", "why"),
+    [
+        (state(), OWN, 1, "1", None),
+        (state(entries={"c1": "1"}), OWN, 1, "1", None),  # 1.17 and older
+        (state("0,3", {POD: {"pinned": "1-2"}}), {**OWN, "cpus": "1-2"}, 2, "1-2", None),
+        (state(), {**OWN, "cpus": "0-3"}, 1, None, "its cgroup 0-3"),
+        (state(), {**OWN, "cpus": None}, 1, None, "its cgroup None"),
+        (state("0-3"), OWN, 1, None, "[1] are everybody's"),
+        (state(), OWN, 2, None, "of which none are everybody's"),
+        (state(entries={}), OWN, 1, None, "no entry for it"),
+        ("{", OWN, 1, None, "cannot be read"),
+        (None, OWN, 1, None, "cannot be read"),
+        ("[]", OWN, 1, None, "cannot be read"),
+        (state("x"), OWN, 1, None, "cannot be read"),
+        (state(entries={POD: "1"}), OWN, 1, None, "cannot be read"),
+    ],
+)
 def test_what_counts_as_alone(text, own, count, given, why):
     found, reason = pinned_pod.alone(text, own, count)
-    assert found == given and (reason is None if why is None else why in reason)
+    assert found == given
+    assert reason is None if why is None else why in reason
 
 
-@pytest.mark.parametrize(("rows", "count"), [([[0, 0, 0, 0], [1, 1, 0, 0]], 1), ([[0, 0, 0, 0], [1, 0, 0, 0], [2, 0, 1, 1], [3, 0, 1, 1]], 2), ([], 1)])
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        ([[0, 0, 0, 0], [1, 1, 0, 0]], 1),
+        ([[0, 0, 0, 0], [1, 0, 0, 0], [2, 0, 1, 1], [3, 0, 1, 1]], 2),
+        ([], 1),
+    ],
+)
 def test_threads_of_a_core(rows, count):
     assert pinned_pod.threads(rows) == count
 
 
 def test_the_pod_is_guaranteed_and_fetches_nothing():
     (container,) = json.loads(pinned_pod.manifest(IMAGE, 2))["spec"]["containers"]
-    assert container["resources"]["requests"] == container["resources"]["limits"] == {"cpu": "2", "memory": "32Mi"}
+    assert (
+        container["resources"]["requests"]
+        == container["resources"]["limits"]
+        == {
+            "cpu": "2",
+            "memory": "32Mi",
+        }
+    )
     assert (container["image"], container["imagePullPolicy"]) == (IMAGE, "Never")
 
 
 def test_the_pod_may_do_nothing():
     pod = json.loads(pinned_pod.manifest(IMAGE, 1))
-    assert (pod["metadata"]["name"], pod["metadata"]["namespace"]) == ("kubemend-pinned", "kube-system")
-    assert pod["spec"]["containers"][0]["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    told = [pod["spec"][key] for key in ("automountServiceAccountToken", "enableServiceLinks", "hostNetwork", "terminationGracePeriodSeconds")]
+    assert (pod["metadata"]["name"], pod["metadata"]["namespace"]) == (
+        "kubemend-pinned",
+        "kube-system",
+    )
+    assert pod["spec"]["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    told = [
+        pod["spec"][key]
+        for key in (
+            "automountServiceAccountToken",
+            "enableServiceLinks",
+            "hostNetwork",
+            "terminationGracePeriodSeconds",
+        )
+    ]
     assert told == [False, False, True, 1]
 
 
-@pytest.mark.parametrize(("listed", "found"), [
-    ([OWN], OWN), ([{**OWN, "name": "other"}], None), ([{**OWN, "pod": "shop/kubemend-pinned-w1"}], None), ([{**OWN, "pod": None}, OWN], OWN), (None, None)])
+@pytest.mark.parametrize(
+    ("listed", "found"),
+    [
+        ([OWN], OWN),
+        ([{**OWN, "name": "other"}], None),
+        ([{**OWN, "pod": "shop/kubemend-pinned-w1"}], None),
+        ([{**OWN, "pod": None}, OWN], OWN),
+        (None, None),
+    ],
+)
 def test_which_container_is_ours(monkeypatch: pytest.MonkeyPatch, listed: Any, found: Any) -> None:
     monkeypatch.setattr(pinned_pod.pinning, "collect", lambda context: {"containers": listed})
     assert pinned_pod._container({}) == found
@@ -65,14 +147,31 @@ class Node:
     """A kubelet that starts what lies in its folder, and stops what does not."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.root, self.static, self.state = str(folder / "k"), folder / "manifests", folder / "cpu_manager_state"
-        self.file, self.healthy, self.images, self.pins, self.stuck = self.static / pinned_pod.FILE, True, [IMAGE, "x:1"], True, False
+        self.root, self.static, self.state = (
+            str(folder / "k"),
+            folder / "manifests",
+            folder / "cpu_manager_state",
+        )
+        self.file, self.healthy, self.images, self.pins, self.stuck = (
+            self.static / pinned_pod.FILE,
+            True,
+            [IMAGE, "x:1"],
+            True,
+            False,
+        )
         monkeypatch.setattr(pinned_pod, "EVERY", 0)
         monkeypatch.setattr(pinned_pod, "RUNS", 0.05)
         monkeypatch.setattr(pinned_pod, "GONE", 0.05)
-        monkeypatch.setattr(pinned_pod.kubelet_restart, "look",
-                            lambda host: SimpleNamespace(healthy=self.healthy, evidence={"static_pod_path": str(self.static)}))
-        monkeypatch.setattr(pinned_pod.runtime, "find", lambda evidence: SimpleNamespace(images=self.names))
+        monkeypatch.setattr(
+            pinned_pod.kubelet_restart,
+            "look",
+            lambda host: SimpleNamespace(
+                healthy=self.healthy, evidence={"static_pod_path": str(self.static)}
+            ),
+        )
+        monkeypatch.setattr(
+            pinned_pod.runtime, "find", lambda evidence: SimpleNamespace(images=self.names)
+        )
         monkeypatch.setattr(pinned_pod, "_container", lambda evidence: self.container())
 
     def names(self) -> list[str]:
@@ -85,14 +184,25 @@ class Node:
             return OWN if self.stuck else None
         try:
             self.image = json.loads(self.file.read_text())["spec"]["containers"][0]["image"]
-        except ValueError:  # somebody else wrote it: a kubelet starts nothing of what it cannot read
+        # somebody else wrote it: a kubelet starts nothing of what it cannot read
+        except ValueError:
             return None
         self.state.write_text(state() if self.pins else state("0-3", {}))
         return OWN
 
     def do(self, whole_cores: bool = False) -> tuple[str, str]:
-        wanted = {"id": "04-pinned", "remedy": "pinned_pod", "change": {"path": str(self.file), "whole_cores": whole_cores, "state": str(self.state)}}
-        found, why, _seen = pinned_pod.do(journal.Step(RUN, "04-pinned", "pinned", "KM301", self.root), wanted, "w1")
+        wanted = {
+            "id": "04-pinned",
+            "remedy": "pinned_pod",
+            "change": {
+                "path": str(self.file),
+                "whole_cores": whole_cores,
+                "state": str(self.state),
+            },
+        }
+        found, why, _seen = pinned_pod.do(
+            journal.Step(RUN, "04-pinned", "pinned", "KM301", self.root), wanted, "w1"
+        )
         return found, why or ""
 
 
@@ -102,65 +212,101 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def test_shown_and_gone_again(node: Node) -> None:
-    assert node.do() == ("proven", "a pod of ours had CPUs 1 alone") and not node.static.exists() and proof.unproven(node.root) == []
+    assert node.do() == ("proven", "a pod of ours had CPUs 1 alone")
+    assert not node.static.exists()
+    assert proof.unproven(node.root) == []
     assert node.do()[0] == "failed"  # the same step once more: a connection that was made twice
 
 
 def test_of_several_images_the_newest(node: Node) -> None:
     node.images = [IMAGE, "registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.1"]
-    assert node.do()[0] == "proven" and node.image == "registry.k8s.io/pause:3.9"
+    assert node.do()[0] == "proven"
+    assert node.image == "registry.k8s.io/pause:3.9"
 
 
-def test_where_whole_cores_are_given_one_thread_proves_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pinned_pod.pinning, "topology", lambda: [[0, 0, 0, 0], [1, 0, 0, 0], [2, 1, 0, 0], [3, 1, 0, 0]])
+def test_where_whole_cores_are_given_one_thread_proves_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        pinned_pod.pinning,
+        "topology",
+        lambda: [[0, 0, 0, 0], [1, 0, 0, 0], [2, 1, 0, 0], [3, 1, 0, 0]],
+    )
     assert "gives it 1 of which none are everybody's" in node.do(whole_cores=True)[1]
 
 
 def test_a_node_that_does_not_pin_fails_and_keeps_nothing(node: Node) -> None:
     node.pins = False
     found, why = node.do()
-    assert found == "failed" and "no CPU is given to a pod alone on w1: the CPU manager's state has no entry" in why and not node.file.exists()
+    assert found == "failed"
+    assert "no CPU is given to a pod alone on w1: the CPU manager's state has no entry" in why
+    assert not node.file.exists()
 
 
 def test_a_pod_that_stays_is_said(node: Node) -> None:
     node.stuck = True
     found, why = node.do()
-    assert found == "failed" and "its pod is not gone" in why and "no CPU is given" not in why
+    assert found == "failed"
+    assert "its pod is not gone" in why
+    assert "no CPU is given" not in why
 
 
-@pytest.mark.parametrize(("change", "why"), [
-    ({"healthy": False}, "is not healthy"), ({"images": ["x:1"]}, "has no image of a container that only waits"),
-    ({"images": None}, "does not tell its images"),
-    ({"static": Path("/other")}, "starts no static pods from")])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"healthy": False}, "is not healthy"),
+        ({"images": ["x:1"]}, "has no image of a container that only waits"),
+        ({"images": None}, "does not tell its images"),
+        ({"static": Path("/other")}, "starts no static pods from"),
+    ],
+)
 def test_refused_before_anything_is_written(node: Node, change: dict[str, Any], why: str) -> None:
     vars(node).update(change)
     found, said = node.do()
-    assert found == "not_done" and why in said and not node.file.exists() and proof.read(RUN, "04-pinned", node.root) is None
+    assert found == "not_done"
+    assert why in said
+    assert not node.file.exists()
+    assert proof.read(RUN, "04-pinned", node.root) is None
 
 
 def test_somebody_elses_file_is_left(node: Node) -> None:
     node.static.mkdir()
     node.file.write_text("mine")
     found, why = node.do()
-    assert found == "not_done" and "is there already on w1" in why and node.file.read_text() == "mine"
+    assert found == "not_done"
+    assert "is there already on w1" in why
+    assert node.file.read_text() == "mine"
 
 
-def test_a_kubelet_without_a_folder_of_static_pods(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pinned_pod.kubelet_restart, "look", lambda host: SimpleNamespace(healthy=True, evidence={"static_pod_path": None}))
+def test_a_kubelet_without_a_folder_of_static_pods(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        pinned_pod.kubelet_restart,
+        "look",
+        lambda host: SimpleNamespace(healthy=True, evidence={"static_pod_path": None}),
+    )
     assert "starts no static pods from" in node.do()[1]
 
 
 def test_killed_and_something_else_lies_there_now(node: Node) -> None:
-    """The folder that was made for it stays for what others put there; what is no file of ours is named."""
+    """The folder that was made for it stays for what others put there.
+
+    What is no file of ours is named.
+    """
     node.static.mkdir()
     node.file.write_bytes(pinned_pod.manifest(IMAGE, 1))
     (node.static / "other.yaml").write_text("{}")
     record = {"host": "w1", "path": str(node.file), "made": True}
     step = journal.Step(RUN, "r", "recover", "KM902", node.root)
-    assert pinned_pod.resumed(record, step) == ("not_done", "its test pod is gone") and (node.static / "other.yaml").exists()
+    assert pinned_pod.resumed(record, step) == ("not_done", "its test pod is gone")
+    assert (node.static / "other.yaml").exists()
     node.file.mkdir()
     found, why = pinned_pod.resumed(record, step)
-    assert found is None and "is still there" in why and node.file.exists()  # it stays open: the run after this one tries again
+    # it stays open: the run after this one tries again
+    assert found is None
+    assert "is still there" in why
+    assert node.file.exists()
 
 
 @pytest.mark.parametrize("made", [True, False])
@@ -168,8 +314,12 @@ def test_killed_while_it_ran(node: Node, made: bool) -> None:
     node.static.mkdir()
     node.file.write_bytes(pinned_pod.manifest(IMAGE, 1))
     record = {"host": "w1", "path": str(node.file), "made": made}
-    assert pinned_pod.resumed(record, journal.Step(RUN, "r", "recover", "KM902", node.root)) == ("not_done", "its test pod is gone")
-    assert not node.file.exists() and node.static.exists() is not made
+    assert pinned_pod.resumed(record, journal.Step(RUN, "r", "recover", "KM902", node.root)) == (
+        "not_done",
+        "its test pod is gone",
+    )
+    assert not node.file.exists()
+    assert node.static.exists() is not made
 
 
 def test_nothing_is_known_of_the_kubelet_then(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,13 +329,24 @@ def test_nothing_is_known_of_the_kubelet_then(node: Node, monkeypatch: pytest.Mo
     node.static.mkdir()
     node.file.write_text("{}")
     monkeypatch.setattr(pinned_pod.kubelet_restart, "look", refuse)
-    found, why = pinned_pod.resumed({"host": "w1", "path": str(node.file)}, journal.Step(RUN, "r", "recover", "KM902", node.root))
-    assert found == "failed" and "nothing was changed" in why and "goes once the kubelet runs" in why and not node.file.exists()
+    found, why = pinned_pod.resumed(
+        {"host": "w1", "path": str(node.file)},
+        journal.Step(RUN, "r", "recover", "KM902", node.root),
+    )
+    assert found == "failed"
+    assert "nothing was changed" in why
+    assert "goes once the kubelet runs" in why
+    assert not node.file.exists()
 
 
 @pytest.mark.parametrize("broken", ["create_file", "move_out"])
-def test_a_pod_whose_file_lies_there_still_is_taken_away_by_the_next_run(node: Node, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
-    """A disk that fails while the file is made or taken away: the kubelet runs it all the same, and nobody else would end it."""
+def test_a_pod_whose_file_lies_there_still_is_taken_away_by_the_next_run(
+    node: Node, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """A disk that fails while the file is made or taken away.
+
+    The kubelet runs it all the same, and nobody else would end it.
+    """
     whole = getattr(pinned_pod.change, broken)
 
     def failing(*args: Any, **more: Any) -> None:
@@ -196,7 +357,13 @@ def test_a_pod_whose_file_lies_there_still_is_taken_away_by_the_next_run(node: N
     with monkeypatch.context() as patched:
         patched.setattr(pinned_pod.change, broken, failing)
         found, why = node.do()
-        assert found == "failed" and "the disk failed" in why and "KM902" in why and node.file.exists()
+        assert found == "failed"
+        assert "the disk failed" in why
+        assert "KM902" in why
+        assert node.file.exists()
     (record,) = proof.unproven(node.root)
-    assert pinned_pod.resumed(record, journal.Step(RUN, "r", "recover", "KM902", node.root)) == ("not_done", "its test pod is gone")
+    assert pinned_pod.resumed(record, journal.Step(RUN, "r", "recover", "KM902", node.root)) == (
+        "not_done",
+        "its test pod is gone",
+    )
     assert not node.file.exists()

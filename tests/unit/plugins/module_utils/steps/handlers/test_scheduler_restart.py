@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The leading scheduler restarted on its node: refused while nobody would take over, proven by the pods that it had no node for."""
+"""The leading scheduler restarted on its node.
+
+Refused while nobody would take over, proven by the pods that it had no node for.
+"""
 
 import contextlib
 import json
@@ -10,11 +13,26 @@ import signal
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, preconditions as guard, health_probe as prove
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import journal, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import scheduler_restart
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    health_probe as prove,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    preconditions as guard,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    scheduler_restart,
+)
 from tests.unit.support import fake_step as step_node
 from tests.unit.support.waiting import Clock, until
 
@@ -22,25 +40,47 @@ RUN, STEP = "20261122T101010Z-abcdef", "01-m1-kube-scheduler-restart-leader"
 LOCK = {"kind": "Lease", "name": "kube-scheduler"}
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 POD = "/api/v1/namespaces/shop/pods/agent-x"
-FORMER, NEW = SimpleNamespace(pid=10, ticks=1, identity=(10, 1), argv=["kube-scheduler"]), SimpleNamespace(
-    pid=11, ticks=2, identity=(11, 2), started_at=1.0)
+FORMER, NEW = (
+    SimpleNamespace(pid=10, ticks=1, identity=(10, 1), argv=["kube-scheduler"]),
+    SimpleNamespace(pid=11, ticks=2, identity=(11, 2), started_at=1.0),
+)
 
 
 def mirror(node, ready="True", mark="kubernetes.io/config.mirror", name="kube-scheduler"):
-    return {"metadata": {"annotations": {mark: "x"}}, "spec": {"nodeName": node, "containers": [{"name": name}]},
-            "status": {"conditions": [{"type": "Ready", "status": ready}]}}
+    return {
+        "metadata": {"annotations": {mark: "x"}},
+        "spec": {"nodeName": node, "containers": [{"name": name}]},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+    }
 
 
 SHORT = "0/4 nodes are available: 3 node(s) didn't match node selector."
 
 
 class Node:
-    """A master whose scheduler leads, and an API. `takes`: who leads once it is ended, and whether the pod gets its node then."""
+    """A master whose scheduler leads, and an API. `takes`.
+
+    Who leads once it is ended, and whether the pod gets its node then.
+    """
 
     def __init__(self, folder, monkeypatch):
-        self.root, self.holder, self.takes, self.places, self.well, self.ended = str(folder / "k"), "m1_a", "m2_b", True, True, []
-        self.pods, self.away, self.gone, self.running, self.former = [mirror("m1"), mirror("m2")], [], False, [FORMER], FORMER
-        self.messages, self.here, self.lasts = [SHORT, SHORT], False, 15  # here: the pod has its node without us
+        self.root, self.holder, self.takes, self.places, self.well, self.ended = (
+            str(folder / "k"),
+            "m1_a",
+            "m2_b",
+            True,
+            True,
+            [],
+        )
+        self.pods, self.away, self.gone, self.running, self.former = (
+            [mirror("m1"), mirror("m2")],
+            [],
+            False,
+            [FORMER],
+            FORMER,
+        )
+        # here: the pod has its node without us
+        self.messages, self.here, self.lasts = [SHORT, SHORT], False, 15
         self.clock = Clock()
         monkeypatch.setattr(scheduler_restart, "time", self.clock)
         for name, value in (("LEADS", 0.05), ("PLACED", 0.05), ("EVERY", 0.01)):
@@ -64,9 +104,17 @@ class Node:
         self.holder, self.running = self.takes, [NEW]
 
     def wait(self, want, credentials, end, later=None):
-        assert (want.component, want.not_identity, want.elect) == ("kube-scheduler", FORMER.identity, True)
+        assert (want.component, want.not_identity, want.elect) == (
+            "kube-scheduler",
+            FORMER.identity,
+            True,
+        )
         found = prove.Proof()
-        found.ok, found.reason, found.instance = self.well, None if self.well else "no process of kube-scheduler runs", NEW
+        found.ok, found.reason, found.instance = (
+            self.well,
+            None if self.well else "no process of kube-scheduler runs",
+            NEW,
+        )
         found.told = {"healthz": 200, "elect": True}
         return found
 
@@ -76,21 +124,56 @@ class Node:
         if path == POD:
             if self.gone:
                 raise ApiError("absent", "not found", 404)
-            said = [{"type": "Ready"}, {"type": "PodScheduled", "status": "False", "message": self.messages[bool(self.ended)]}]
-            return {"spec": {"nodeName": "m3"} if self.here or self.places and self.ended else {}, "status": {"conditions": said}}
+            said = [
+                {"type": "Ready"},
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "message": self.messages[bool(self.ended)],
+                },
+            ]
+            return {
+                "spec": {"nodeName": "m3"} if self.here or (self.places and self.ended) else {},
+                "status": {"conditions": said},
+            }
         record = json.dumps({"holderIdentity": self.holder, "leaseDurationSeconds": self.lasts})
-        return {"metadata": {"annotations": {scheduler_restart.ANNOTATION: record if "endpoints" in path else "x{"}}}
+        return {
+            "metadata": {
+                "annotations": {
+                    scheduler_restart.ANNOTATION: record if "endpoints" in path else "x{"
+                }
+            }
+        }
 
     def items(self, path, query=None):
-        assert (path, query) == ("/api/v1/namespaces/kube-system/pods", {"fieldSelector": "status.phase=Running"})
+        assert (path, query) == (
+            "/api/v1/namespaces/kube-system/pods",
+            {"fieldSelector": "status.phase=Running"},
+        )
         return iter(self.pods)
 
     def do(self, allow=(), lock=None, pid=None, **change):
-        told = dict({"kind": "restart_leader", "lock": lock or LOCK, "holder": "m1_a", "node": "m1", "pods": [["shop", "agent-x", "m3"]], "cluster_uid": "ks"},
-                    **change)
-        wanted = {"id": STEP, "remedy": "restart_leader", "change": told, "expect": {"component": "kube-scheduler", "restart": "signal", "pid": pid},
-                  "guard": {"allow": list(allow)}}
-        return scheduler_restart.do(journal.Step(RUN, STEP, "restart", "KM202", self.root), wanted, "m1", {})
+        told = dict(
+            {
+                "kind": "restart_leader",
+                "lock": lock or LOCK,
+                "holder": "m1_a",
+                "node": "m1",
+                "pods": [["shop", "agent-x", "m3"]],
+                "cluster_uid": "ks",
+            },
+            **change,
+        )
+        wanted = {
+            "id": STEP,
+            "remedy": "restart_leader",
+            "change": told,
+            "expect": {"component": "kube-scheduler", "restart": "signal", "pid": pid},
+            "guard": {"allow": list(allow)},
+        }
+        return scheduler_restart.do(
+            journal.Step(RUN, STEP, "restart", "KM202", self.root), wanted, "m1", {}
+        )
 
 
 @pytest.fixture
@@ -100,10 +183,19 @@ def node(tmp_path, monkeypatch):
 
 def test_another_one_leads_and_the_pod_is_placed(node):
     state, why, seen = node.do()
-    assert (state, why) == (proof.PROVEN, "m2 leads now, and the pod shop/agent-x is placed") and node.ended == [10] and seen["pid"] == 11
+    assert (state, why) == (proof.PROVEN, "m2 leads now, and the pod shop/agent-x is placed")
+    assert node.ended == [10]
+    assert seen["pid"] == 11
     record = proof.read(RUN, STEP, node.root)
-    assert (record["state"], record["component"], record["kind"], record["former"]["pid"]) == ("proven", "kube-scheduler", "none", 10)
-    assert node.do(holder="m2_b")[0] == proof.FAILED and node.ended == [10]  # the same step once more: a connection that was made twice
+    assert (record["state"], record["component"], record["kind"], record["former"]["pid"]) == (
+        "proven",
+        "kube-scheduler",
+        "none",
+        10,
+    )
+    # the same step once more: a connection that was made twice
+    assert node.do(holder="m2_b")[0] == proof.FAILED
+    assert node.ended == [10]
 
 
 def test_the_same_node_may_lead_again(node):
@@ -116,39 +208,63 @@ def test_of_several_pods_and_of_one_that_is_gone(node):
     assert node.do(pods=[["shop", "agent-x", "m3"]] * 2)[1] == "m2 leads now, and 2 pods are placed"
 
 
-@pytest.mark.parametrize("pods", [[], [mirror("m1")], [mirror("m1"), mirror("m2", "False")], [mirror("m1"), mirror("m2", mark="other")],
-                                  [mirror("m1"), mirror("m2", name="batch")]])
+@pytest.mark.parametrize(
+    "pods",
+    [
+        [],
+        [mirror("m1")],
+        [mirror("m1"), mirror("m2", "False")],
+        [mirror("m1"), mirror("m2", mark="other")],
+        [mirror("m1"), mirror("m2", name="batch")],
+    ],
+)
 def test_nobody_would_take_over(node, pods):
     node.pods = pods
     state, why, _seen = node.do()
-    assert state == proof.NOT_DONE and "no other kube-scheduler is ready" in why and "kubemend_allow: [scheduler_pause]" in why
-    assert node.ended == [] and proof.read(RUN, STEP, node.root) is None
+    assert state == proof.NOT_DONE
+    assert "no other kube-scheduler is ready" in why
+    assert "kubemend_allow: [scheduler_pause]" in why
+    assert node.ended == []
+    assert proof.read(RUN, STEP, node.root) is None
     assert node.do(allow=["scheduler_pause"])[0] == proof.PROVEN
 
 
 def test_another_one_leads_already(node):
     node.holder = "m3_z"
     state, why, _seen = node.do()
-    assert state == proof.NOT_DONE and "does not lead any more (m3_z does)" in why and node.ended == []
+    assert state == proof.NOT_DONE
+    assert "does not lead any more (m3_z does)" in why
+    assert node.ended == []
 
 
 def test_the_api_does_not_answer_before_it(node):
     node.away = [True]
     state, why, _seen = node.do()
-    assert state == proof.NOT_DONE and "who leads is not known" in why and node.ended == []
+    assert state == proof.NOT_DONE
+    assert "who leads is not known" in why
+    assert node.ended == []
 
 
 def test_another_one_leads_since_and_the_pod_is_placed(node):
     """As after another step of the run that edited the manifest of the one that led."""
     node.holder, node.here = "m3_z", True
     state, why, _seen = node.do()
-    assert state == proof.PROVEN and node.ended == [] and proof.read(RUN, STEP, node.root)["state"] == "proven"
-    assert why == ("another kube-scheduler leads since the evidence was collected, and nothing was restarted: m3 leads now, and the pod shop/agent-x is placed")
+    assert state == proof.PROVEN
+    assert node.ended == []
+    assert proof.read(RUN, STEP, node.root)["state"] == "proven"
+    assert (
+        why == "another kube-scheduler leads since the evidence was collected, and nothing was"
+        " restarted: m3 leads now, and the pod shop/agent-x is placed"
+    )
 
 
 @pytest.fixture
 def replaced(node, monkeypatch):
-    """The process of the plan is gone, which the guards refuse; its lock is held until its time is over."""
+    """The process of the plan is gone, which the guards refuse.
+
+    Its lock is held until its time is over.
+    """
+
     def refuse(step, params):
         raise guard.Refused("the evidence is old")
 
@@ -158,47 +274,84 @@ def replaced(node, monkeypatch):
 
 
 def test_the_lock_of_one_that_has_ended_is_waited_for(replaced, monkeypatch):
-    monkeypatch.setattr(scheduler_restart.time, "sleep", lambda seconds: setattr(replaced, "holder", "m1_c"))
+    monkeypatch.setattr(
+        scheduler_restart.time, "sleep", lambda seconds: setattr(replaced, "holder", "m1_c")
+    )
     state, why, _seen = replaced.do(pid=10)
-    assert state == proof.PROVEN and "nothing was restarted: m1 leads now" in why and replaced.ended == []
+    assert state == proof.PROVEN
+    assert "nothing was restarted: m1 leads now" in why
+    assert replaced.ended == []
 
 
 def test_nobody_else_leads_in_time(replaced):
-    assert replaced.do(pid=10)[:2] == (proof.NOT_DONE, "the evidence is old") and proof.read(RUN, STEP, replaced.root) is None
+    assert replaced.do(pid=10)[:2] == (proof.NOT_DONE, "the evidence is old")
+    assert proof.read(RUN, STEP, replaced.root) is None
     replaced.away = [True] * 1000
     assert replaced.do(pid=10)[:2] == (proof.NOT_DONE, "the evidence is old")
 
 
-@pytest.mark.parametrize("said", [
-    "3 node(s) didn't match node selector, 1 Insufficient cpu.", "3 node(s) didn't match node selector, 1 node(s) didn't have free ports.",
-    "1 node(s) had taint {a: b}, that the pod didn't tolerate, 3 node(s) didn't match. preemption: 0/4 nodes are available: 4 No victims.",
-    "1 Insufficient cpu, 1 Insufficient memory, 3 node(s) didn't match node selector."])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "3 node(s) didn't match node selector, 1 Insufficient cpu.",
+        "3 node(s) didn't match node selector, 1 node(s) didn't have free ports.",
+        (
+            "1 node(s) had taint {a: b}, that the pod didn't tolerate, 3 node(s) didn't match."
+            " preemption: 0/4 nodes are available: 4 No victims."
+        ),
+        "1 Insufficient cpu, 1 Insufficient memory, 3 node(s) didn't match node selector.",
+    ],
+)
 def test_a_pod_that_waits_for_another_reason_is_served(node, said):
     node.places, node.messages[1] = False, "0/4 nodes are available: " + said
     state, why, _seen = node.do()
-    assert state == proof.PROVEN and why == (
-        "m2 leads now, and the pod shop/agent-x is looked at with all 4 nodes now, and waits for another reason: " + node.messages[1])
+    assert state == proof.PROVEN
+    assert why == (
+        "m2 leads now, and the pod shop/agent-x is looked at with all 4 nodes now, and waits for"
+        " another reason: " + node.messages[1]
+    )
 
 
-@pytest.mark.parametrize(("before", "after"), [
-    (SHORT, SHORT), (SHORT, ""), (SHORT, None), (SHORT, "0/3 nodes are available: 3 node(s) didn't match."), (SHORT, "0/4 nodes are available: 3 x, y."),
-    (SHORT, "0/4 nodes are available: 2 node(s) didn't match, 1 Insufficient cpu, 1 Insufficient memory."),  # two of one node, and the fourth is lost still
-    (SHORT, "0/4 nodes are available: 3 x. preemption: 0/4 nodes are available: 4 y."), (SHORT, "0/0 nodes are available: "),
-    ("none", "0/4 nodes are available: 4 node(s) didn't match.")])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (SHORT, SHORT),
+        (SHORT, ""),
+        (SHORT, None),
+        (SHORT, "0/3 nodes are available: 3 node(s) didn't match."),
+        (SHORT, "0/4 nodes are available: 3 x, y."),
+        # two of one node, and the fourth is lost still
+        (
+            SHORT,
+            (
+                "0/4 nodes are available: 2 node(s) didn't match, 1 Insufficient cpu, 1"
+                " Insufficient memory."
+            ),
+        ),
+        (SHORT, "0/4 nodes are available: 3 x. preemption: 0/4 nodes are available: 4 y."),
+        (SHORT, "0/0 nodes are available: "),
+        ("none", "0/4 nodes are available: 4 node(s) didn't match."),
+    ],
+)
 def test_a_message_that_does_not_speak_of_all_nodes_is_none(node, before, after):
     node.places, node.messages = False, [before, after]
     state, why, _seen = node.do()
-    assert state == proof.FAILED and "these pods still wait" in why
+    assert state == proof.FAILED
+    assert "these pods still wait" in why
 
 
 def test_some_are_placed_and_some_wait_for_another_reason():
     told = {"pods": [["shop", "a", "m3"], ["shop", "b", "m3"]]}
-    assert scheduler_restart._told(told, "m2_b", [], ["the pod shop/b waits"]) == (proof.PROVEN, "m2 leads now, and one pod is placed; the pod shop/b waits")
+    assert scheduler_restart._told(told, "m2_b", [], ["the pod shop/b waits"]) == (
+        proof.PROVEN,
+        "m2 leads now, and one pod is placed; the pod shop/b waits",
+    )
 
 
 def test_it_does_not_run_any_more(node):
     node.former = None
-    assert "no kube-scheduler runs on m1 now" in node.do()[1] and node.ended == []
+    assert "no kube-scheduler runs on m1 now" in node.do()[1]
+    assert node.ended == []
 
 
 def test_what_the_guards_refuse(node, monkeypatch):
@@ -217,20 +370,33 @@ def test_the_api_that_is_away_for_a_moment_is_asked_again(node):
 def test_the_api_that_stays_away(node):
     node.away = [False] + [True] * 100
     state, why, _seen = node.do()
-    assert state == proof.FAILED and "whether the pods are placed is not known" in why and node.ended == [10]
+    assert state == proof.FAILED
+    assert "whether the pods are placed is not known" in why
+    assert node.ended == [10]
 
 
-@pytest.mark.parametrize(("more", "why"), [
-    ({"well": False}, "component down: kube-scheduler of m1 did not come back"), ({"takes": "m1_a"}, "nobody leads"), ({"takes": ""}, "nobody leads"),
-    ({"places": False}, "m2 leads now, but these pods still wait after 0 s: shop/agent-x")])
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"well": False}, "component down: kube-scheduler of m1 did not come back"),
+        ({"takes": "m1_a"}, "nobody leads"),
+        ({"takes": ""}, "nobody leads"),
+        ({"places": False}, "m2 leads now, but these pods still wait after 0 s: shop/agent-x"),
+    ],
+)
 def test_what_is_no_cure_fails(node, more, why):
     vars(node).update(more)
     state, said, _seen = node.do()
-    assert state == proof.FAILED and why in said and proof.read(RUN, STEP, node.root)["state"] == "failed"
+    assert state == proof.FAILED
+    assert why in said
+    assert proof.read(RUN, STEP, node.root)["state"] == "failed"
 
 
 @pytest.mark.parametrize("kind", ["Lease", "Endpoints"])
-@pytest.mark.parametrize(("lasts", "state"), [(15, proof.FAILED), (None, proof.FAILED), ("x", proof.FAILED), (16.5, proof.PROVEN)])
+@pytest.mark.parametrize(
+    ("lasts", "state"),
+    [(15, proof.FAILED), (None, proof.FAILED), ("x", proof.FAILED), (16.5, proof.PROVEN)],
+)
 def test_a_lock_that_lasts_longer_is_waited_for_longer(node, monkeypatch, kind, lasts, state):
     """And the pods get their time from then on."""
     node.lasts, node.takes, took = lasts, "m1_a", []
@@ -243,7 +409,9 @@ def test_a_lock_that_lasts_longer_is_waited_for_longer(node, monkeypatch, kind, 
 
     monkeypatch.setattr(node.clock, "sleep", sleep)
     found, why, _seen = node.do(lock={"kind": kind, "name": "kube-scheduler"})
-    assert found == state and ("m2 leads now" in why) is (state == proof.PROVEN) and ("nobody leads after 0 s" in why) is (state == proof.FAILED)
+    assert found == state
+    assert ("m2 leads now" in why) is (state == proof.PROVEN)
+    assert ("nobody leads after 0 s" in why) is (state == proof.FAILED)
 
 
 def test_older_kinds_of_locks(node):
@@ -255,7 +423,10 @@ RECORD = {"host": "m1", "limit": 1, "expect": {}, "former": {"pid": 10, "ticks":
 
 
 def test_killed_before_anything_was_ended(node):
-    assert scheduler_restart.resumed(RECORD, None) == (proof.NOT_DONE, "kube-scheduler of m1 was not restarted")
+    assert scheduler_restart.resumed(RECORD, None) == (
+        proof.NOT_DONE,
+        "kube-scheduler of m1 was not restarted",
+    )
 
 
 @pytest.mark.parametrize(("well", "state"), [(True, proof.PROVEN), (False, proof.FAILED)])
@@ -265,7 +436,10 @@ def test_killed_after_it(node, well, state):
 
 
 class Cluster:
-    """An API that real processes share: another instance leads, and the pod has its node, as soon as the former process is gone."""
+    """An API that real processes share.
+
+    Another instance leads, and the pod has its node, as soon as the former process is gone.
+    """
 
     def __init__(self, former):
         self.former = former
@@ -278,7 +452,12 @@ class Cluster:
         gone = not os.path.exists("/proc/%d" % self.former)
         if path == LEASE:
             return {"spec": {"holderIdentity": "m1_b" if gone else "m2_a"}}
-        return {"spec": {"nodeName": "m3"} if gone else {}, "status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": SHORT}]}}
+        return {
+            "spec": {"nodeName": "m3"} if gone else {},
+            "status": {
+                "conditions": [{"type": "PodScheduled", "status": "False", "message": SHORT}]
+            },
+        }
 
     def items(self, path, query=None):
         return iter([mirror("m1"), mirror("m2")])
@@ -286,12 +465,14 @@ class Cluster:
 
 @pytest.fixture
 def real(monkeypatch):
-    """Real processes: a kubelet that starts a scheduler again as soon as its image is there, which goes with the scheduler's end."""
+    """Real processes: a kubelet that starts a scheduler again as soon as its image is there,
+    which goes with the scheduler's end.
+    """
     with step_node.made(monkeypatch) as one:
         one.write_manifest(["--leader-elect=true"])  # who leads elects
         wait(lambda: [item for item in one.running() if "--leader-elect=true" in item.argv])
         one.wait_healthy()
-        one.former, = one.running()
+        (one.former,) = one.running()
         cluster, terminate = Cluster(one.former.pid), prove.terminate
 
         def end(instance):
@@ -300,8 +481,22 @@ def real(monkeypatch):
 
         monkeypatch.setattr(scheduler_restart.config_map, "reached", cluster.reached)
         monkeypatch.setattr(prove, "terminate", end)
-        one.wanted = one.step(b"secure-port", b"secure-port", id=STEP, remedy="restart_leader", code=["KM202"], limit=120, change={
-            "kind": "restart_leader", "lock": LOCK, "holder": "m2_a", "node": "m2", "pods": [["shop", "agent-x", "m3"]], "cluster_uid": "ks"})
+        one.wanted = one.step(
+            b"secure-port",
+            b"secure-port",
+            id=STEP,
+            remedy="restart_leader",
+            code=["KM202"],
+            limit=120,
+            change={
+                "kind": "restart_leader",
+                "lock": LOCK,
+                "holder": "m2_a",
+                "node": "m2",
+                "pods": [["shop", "agent-x", "m3"]],
+                "cluster_uid": "ks",
+            },
+        )
         one.wanted["expect"].update(restart="signal", flags={})
         yield one
 
@@ -328,20 +523,38 @@ def ended(child):
     os.waitpid(child, 0)
 
 
-RECOVERY = {"id": "01-m2-recover", "host": "m2", "remedy": "recover", "code": "KM902", "change": None, "expect": None}
+RECOVERY = {
+    "id": "01-m2-recover",
+    "host": "m2",
+    "remedy": "recover",
+    "code": "KM902",
+    "change": None,
+    "expect": None,
+}
 
 
 def test_killed_between_the_end_of_the_former_and_its_proof(real):
     ended(begun(real, apply_step.work))
-    record, = proof.unproven(str(real.root))
-    assert (record["running"], record["remedy"], record["former"]["pid"]) == (False, "restart_leader", real.former.pid)
+    (record,) = proof.unproven(str(real.root))
+    assert (record["running"], record["remedy"], record["former"]["pid"]) == (
+        False,
+        "restart_leader",
+        real.former.pid,
+    )
     (real.state / "image").touch()
     recovery = dict(RECOVERY, guard=real.wanted["guard"])
     answer = real.run(recovery, run_id=step_node.NEXT)
-    assert (answer["state"], answer["reason"]) == ("done", "step %s of %s: done (it runs again)" % (STEP, step_node.RUN))
+    assert (answer["state"], answer["reason"]) == (
+        "done",
+        f"step {STEP} of {step_node.RUN}: done (it runs again)",
+    )
     assert [one.identity != real.former.identity for one in real.running()] == [True]
-    assert proof.unproven(str(real.root)) == [] and proof.read(step_node.RUN, STEP, str(real.root))["ended_by"] == step_node.NEXT
-    assert real.run(dict(recovery, id="02-m2-recover"), run_id=step_node.NEXT)["reason"] == "nothing was interrupted"
+    assert proof.unproven(str(real.root)) == []
+    assert proof.read(step_node.RUN, STEP, str(real.root))["ended_by"] == step_node.NEXT
+    assert (
+        real.run(dict(recovery, id="02-m2-recover"), run_id=step_node.NEXT)["reason"]
+        == "nothing was interrupted"
+    )
 
 
 def test_killed_and_it_does_not_come_back(real, monkeypatch):
@@ -349,7 +562,8 @@ def test_killed_and_it_does_not_come_back(real, monkeypatch):
     real.wanted["limit"] = 3
     ended(begun(real, apply_step.work))
     answer = real.run(dict(RECOVERY, guard=real.wanted["guard"]), run_id=step_node.NEXT)
-    assert answer["state"] == "failed" and "component down: kube-scheduler of m2 does not run" in answer["reason"]
+    assert answer["state"] == "failed"
+    assert "component down: kube-scheduler of m2 does not run" in answer["reason"]
     assert proof.read(step_node.RUN, STEP, str(real.root))["state"] == proof.FAILED
 
 
@@ -360,9 +574,16 @@ def test_it_proves_itself_without_whoever_asked_for_it(real):
     wait(lambda: proof.read(step_node.RUN, STEP, str(real.root))["state"] == proof.PROVEN)
     assert proof.unproven(str(real.root)) == []
     answer = real.run(real.wanted)  # who asks again is told
-    assert (answer["state"], answer["reason"]) == ("done", "m1 leads now, and the pod shop/agent-x is placed")
+    assert (answer["state"], answer["reason"]) == (
+        "done",
+        "m1 leads now, and the pod shop/agent-x is placed",
+    )
 
 
 def test_the_program_knows_the_step():
-    assert scheduler_restart.REMEDY in apply_step.REMEDIES and apply_step.module_of(scheduler_restart.REMEDY) is scheduler_restart
-    assert apply_step.budget({"remedy": scheduler_restart.REMEDY, "expect": {"restart": "signal"}}) > apply_step.BACK_OFF + scheduler_restart.PLACED
+    assert scheduler_restart.REMEDY in apply_step.REMEDIES
+    assert apply_step.module_of(scheduler_restart.REMEDY) is scheduler_restart
+    assert (
+        apply_step.budget({"remedy": scheduler_restart.REMEDY, "expect": {"restart": "signal"}})
+        > apply_step.BACK_OFF + scheduler_restart.PLACED
+    )

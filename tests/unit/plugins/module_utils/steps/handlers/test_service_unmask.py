@@ -1,23 +1,41 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A kubelet unmasked on its node: guarded, journalled, proven, taken back. systemctl is a program that reads the folders, and remembers what it read."""
+"""A kubelet unmasked on its node: guarded, journalled, proven, taken back.
+
+Systemctl is a program that reads the folders, and remembers what it read.
+"""
 
 import json
 import os
 import shlex
-
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import service_start as kubelet_service, service_unmask as unit_unmask
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import run as revert_run
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    service_start as kubelet_service,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
+    service_unmask as unit_unmask,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    run as revert_run,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import unit_mask
-
 from tests.unit.plugins.module_utils.steps.handlers.test_service_start import Unit
 
 RUN, NEXT, LAST = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-7a8b9c"
@@ -54,7 +72,11 @@ class Node:
     """A unit that a link in /etc masks, beside its own file, on a node without devices."""
 
     def __init__(self, path, monkeypatch):
-        self.root, self.unit, self.folders = str(path / "kubemend"), Unit(path / "unit"), [path / "etc", path / "run", path / "lib"]
+        self.root, self.unit, self.folders = (
+            str(path / "kubemend"),
+            Unit(path / "unit"),
+            [path / "etc", path / "run", path / "lib"],
+        )
         for one in self.folders:
             one.mkdir()
         self.etc, self.run, self.lib = [one / UNIT for one in self.folders]
@@ -62,12 +84,21 @@ class Node:
         self.etc.symlink_to("/dev/null")
         self.set(load="masked", enabled="disabled", does=True, stuck=False)
         (path / "bin").mkdir()
-        (path / "bin" / "systemctl").write_text(SYSTEMCTL.format(folder=shlex.quote(str(self.unit.folder)), etc=shlex.quote(str(self.folders[0])),
-                                                                 run=shlex.quote(str(self.folders[1]))))
+        (path / "bin" / "systemctl").write_text(
+            SYSTEMCTL.format(
+                folder=shlex.quote(str(self.unit.folder)),
+                etc=shlex.quote(str(self.folders[0])),
+                run=shlex.quote(str(self.folders[1])),
+            )
+        )
         (path / "bin" / "systemctl").chmod(0o755)
         monkeypatch.setenv("PATH", str(path / "bin"), prepend=":")
-        for name, value in (("MASKS", tuple(map(str, self.folders[:2]))), ("OWN", (str(self.folders[2]),)), ("ETC", str(self.folders[0])),
-                            ("RUN", str(self.folders[1]))):
+        for name, value in (
+            ("MASKS", tuple(map(str, self.folders[:2]))),
+            ("OWN", (str(self.folders[2]),)),
+            ("ETC", str(self.folders[0])),
+            ("RUN", str(self.folders[1])),
+        ):
             monkeypatch.setattr(unit_mask, name, value)
         self.held = set()
         monkeypatch.setattr(devices, "running", lambda *dummy: self.held)
@@ -80,15 +111,37 @@ class Node:
         return self.unit.get(name)
 
     def do(self, run_id=RUN, check=False, allow=(), **more):
-        step = {"id": "01-unmask", "host": "w1", "remedy": "unmask_kubelet", "code": ["KM503"], "target": UNIT, "guard": {"allow": list(allow)},
-                "expect": {"component": "kubelet"}, "change": dict({"kind": "unmask_kubelet", "path": str(self.etc), "unit": UNIT, "to": "/dev/null"}, **more)}
-        return apply_step.work({"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": step})
+        step = {
+            "id": "01-unmask",
+            "host": "w1",
+            "remedy": "unmask_kubelet",
+            "code": ["KM503"],
+            "target": UNIT,
+            "guard": {"allow": list(allow)},
+            "expect": {"component": "kubelet"},
+            "change": dict(
+                {"kind": "unmask_kubelet", "path": str(self.etc), "unit": UNIT, "to": "/dev/null"},
+                **more,
+            ),
+        }
+        return apply_step.work(
+            {"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": step}
+        )
 
     def recover(self):
-        return apply_step.work({"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}})
+        return apply_step.work(
+            {
+                "run_id": NEXT,
+                "root": self.root,
+                "lock": None,
+                "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
+            }
+        )
 
     def take_back(self, reverts=RUN, run_id=NEXT):
-        done = revert_run.reverted({"run_id": run_id, "reverts": reverts, "root": self.root, "lock": None})
+        done = revert_run.reverted(
+            {"run_id": run_id, "reverts": reverts, "root": self.root, "lock": None}
+        )
         assert done["error"] is None, done
         return [one["result"] for one in done["paths"]]
 
@@ -100,32 +153,51 @@ def node(tmp_path, monkeypatch):
 
 def test_the_link_goes_and_systemd_is_told(node):
     answer = node.do()
-    assert (answer["state"], answer["changed"], answer["seen"]["enabled"]) == ("done", True, "disabled"), answer
-    assert not os.path.lexists(str(node.etc)) and node.get("asked") == ["unmask --no-reload " + UNIT, "daemon-reload"] and node.get("load") == "loaded"
+    assert (answer["state"], answer["changed"], answer["seen"]["enabled"]) == (
+        "done",
+        True,
+        "disabled",
+    ), answer
+    assert not os.path.lexists(str(node.etc))
+    assert node.get("asked") == ["unmask --no-reload " + UNIT, "daemon-reload"]
+    assert node.get("load") == "loaded"
     (item,) = journal.read_run(RUN, node.root)
-    assert (item["end"]["result"], item["intent"]["real"], item["intent"]["sha256_after"]) == ("committed", "unit:%s" % node.etc, None)
-    assert journal.former_bytes(item, node.root) == b"/dev/null" and item["intent"]["sha256_before"] == durable.digest(b"/dev/null")
+    assert (item["end"]["result"], item["intent"]["real"], item["intent"]["sha256_after"]) == (
+        "committed",
+        f"unit:{node.etc}",
+        None,
+    )
+    assert journal.former_bytes(item, node.root) == b"/dev/null"
+    assert item["intent"]["sha256_before"] == durable.digest(b"/dev/null")
 
 
 def test_a_mask_under_run_is_taken_away_there(node):
     node.etc.unlink()
     node.run.symlink_to("/dev/null")
-    assert node.do(path=str(node.run))["state"] == "done" and node.get("asked")[0] == "unmask --no-reload --runtime " + UNIT
+    assert node.do(path=str(node.run))["state"] == "done"
+    assert node.get("asked")[0] == "unmask --no-reload --runtime " + UNIT
 
 
 def test_check_mode_touches_nothing(node):
-    assert node.do(check=True)["state"] == "skipped" and node.etc.is_symlink() and node.get("asked") == []
+    assert node.do(check=True)["state"] == "skipped"
+    assert node.etc.is_symlink()
+    assert node.get("asked") == []
 
 
 def test_a_revert_masks_it_again_by_the_very_link(node):
     node.etc.unlink()
     node.etc.symlink_to("../../../../../../../../../../../../dev/null")
     link = os.readlink(str(node.etc))
-    assert node.do(to=link)["state"] == "done" and not os.path.lexists(str(node.etc))
-    assert node.take_back() == ["restored"] and os.readlink(str(node.etc)) == link and node.get("load") == "masked"
+    assert node.do(to=link)["state"] == "done"
+    assert not os.path.lexists(str(node.etc))
+    assert node.take_back() == ["restored"]
+    assert os.readlink(str(node.etc)) == link
+    assert node.get("load") == "masked"
     assert node.get("asked")[2:] == ["daemon-reload"]  # it stops nothing
     assert node.take_back(run_id=LAST) == ["already"]
-    assert node.take_back(NEXT, LAST) == ["restored"] and not os.path.lexists(str(node.etc)) and node.get("load") == "loaded"
+    assert node.take_back(NEXT, LAST) == ["restored"]
+    assert not os.path.lexists(str(node.etc))
+    assert node.get("load") == "loaded"
 
 
 def test_what_was_enabled_and_unmasked_is_taken_back_together(node):
@@ -133,26 +205,47 @@ def test_what_was_enabled_and_unmasked_is_taken_back_together(node):
     node.set(enabled="disabled")
     step = journal.Step(RUN, "02-enable", "enable", "KM503", node.root)
     text = node.unit.folder.parent / "bin" / "systemctl"
-    text.write_text(text.read_text().replace("daemon-reload)", "enable | disable) echo ${1}d >enabled ;;\ndaemon-reload)"))
+    text.write_text(
+        text.read_text().replace(
+            "daemon-reload)", "enable | disable) echo ${1}d >enabled ;;\ndaemon-reload)"
+        )
+    )
     assert kubelet_service.switch(UNIT, durable.digest(b"disabled\n"), "enabled", step)["changed"]
-    assert node.take_back() == ["restored", "restored"] and node.get("enabled") == "disabled" and node.etc.is_symlink()
-    assert set(node.take_back(run_id=LAST)) == {"already"} and node.etc.is_symlink()
+    assert node.take_back() == ["restored", "restored"]
+    assert node.get("enabled") == "disabled"
+    assert node.etc.is_symlink()
+    assert set(node.take_back(run_id=LAST)) == {"already"}
+    assert node.etc.is_symlink()
 
 
-@pytest.mark.parametrize(("held", "said"), [({"b2d5", "a1"}, "pods with devices run on w1 (a1, b2d5)"), (None, "cannot be told")])
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [({"b2d5", "a1"}, "pods with devices run on w1 (a1, b2d5)"), (None, "cannot be told")],
+)
 def test_devices_of_running_containers_are_not_put_at_stake(node, held, said):
     node.held = held
     answer = node.do()
-    assert (answer["state"], answer["changed"]) == ("refused", False) and said in answer["reason"] and "kubemend_allow=kubelet_restart" in answer["reason"]
-    assert node.etc.is_symlink() and node.get("asked") == []
+    assert (answer["state"], answer["changed"]) == ("refused", False)
+    assert said in answer["reason"]
+    assert "kubemend_allow=kubelet_restart" in answer["reason"]
+    assert node.etc.is_symlink()
+    assert node.get("asked") == []
     assert node.do(run_id=NEXT, allow=["kubelet_restart"])["state"] == "done"
-    assert node.take_back(NEXT, LAST) == ["restored"] and node.etc.is_symlink() and node.get("asked")[2:] == []  # systemd is not told of it then
+    # systemd is not told of it then
+    assert node.take_back(NEXT, LAST) == ["restored"]
+    assert node.etc.is_symlink()
+    assert node.get("asked")[2:] == []
 
 
-@pytest.mark.parametrize("change", [{"unit": "sshd.service"}, {"path": "/etc/passwd"}, {"to": "/dev/zero"}, {"unit": None}])
+@pytest.mark.parametrize(
+    "change",
+    [{"unit": "sshd.service"}, {"path": "/etc/passwd"}, {"to": "/dev/zero"}, {"unit": None}],
+)
 def test_nothing_but_the_mask_of_the_evidence_is_touched(node, change):
     answer = node.do(**change)
-    assert (answer["state"], answer["changed"]) == ("refused", False) and node.etc.is_symlink() and node.get("asked") == []
+    assert (answer["state"], answer["changed"]) == ("refused", False)
+    assert node.etc.is_symlink()
+    assert node.get("asked") == []
 
 
 def test_a_mask_that_changed_meanwhile_is_left(node):
@@ -161,25 +254,33 @@ def test_a_mask_that_changed_meanwhile_is_left(node):
     node.run.unlink()
     node.etc.unlink()
     node.etc.write_text("")
-    assert "the evidence is old" in node.do(run_id=NEXT)["reason"] and node.get("asked") == [] and node.etc.exists()
+    assert "the evidence is old" in node.do(run_id=NEXT)["reason"]
+    assert node.get("asked") == []
+    assert node.etc.exists()
 
 
 def test_a_systemctl_that_does_nothing_has_changed_nothing(node):
     node.set(does=False)
     answer = node.do()
-    assert (answer["state"], answer["changed"]) == ("refused", False) and "is as it was" in answer["reason"] and node.etc.is_symlink()
+    assert (answer["state"], answer["changed"]) == ("refused", False)
+    assert "is as it was" in answer["reason"]
+    assert node.etc.is_symlink()
     assert [item["end"]["result"] for item in journal.read_run(RUN, node.root)] == ["not_done"]
 
 
 def test_what_is_masked_still_gets_its_link_back(node):
     node.set(stuck=True)
     answer = node.do()
-    assert answer["state"] == "rolled_back" and "its mask is back" in answer["reason"] and os.readlink(str(node.etc)) == "/dev/null"
+    assert answer["state"] == "rolled_back"
+    assert "its mask is back" in answer["reason"]
+    assert os.readlink(str(node.etc)) == "/dev/null"
     assert node.take_back() == ["already"]
 
 
 def interrupted(node):
-    """As if the program had been killed before it wrote how the step ended, and its change was committed."""
+    """As if the program had been killed before it wrote how the step ended, and its change was
+    committed.
+    """
     folder = Path(node.root) / "journal" / RUN
     path = folder / "proof-01-unmask.json"
     path.write_text(json.dumps(dict(json.loads(path.read_text()), state="awaited", by={})))
@@ -194,18 +295,25 @@ def test_an_interrupted_one_is_found_and_ended(node, done):
         node.etc.symlink_to("/dev/null")
     interrupted(node)
     answer = node.recover()
-    assert answer["state"] == "done" and ("is unmasked" if done else "is masked still") in answer["reason"]
+    assert answer["state"] == "done"
+    assert ("is unmasked" if done else "is masked still") in answer["reason"]
     assert proof.read(RUN, "01-unmask", node.root)["state"] == ("proven" if done else "not_done")
-    assert journal.read_run(RUN, node.root)[0]["end"]["result"] == ("committed" if done else "not_done")
+    assert journal.read_run(RUN, node.root)[0]["end"]["result"] == (
+        "committed" if done else "not_done"
+    )
 
 
 @pytest.mark.parametrize("held", [{"a1"}, None])
 def test_an_interrupted_one_is_ended_without_a_reload_beside_devices(node, held):
-    """Whoever allowed it was the run that is gone: what came to run meanwhile is not put at stake."""
+    """Whoever allowed it was the run that is gone.
+
+    What came to run meanwhile is not put at stake.
+    """
     node.do()
     interrupted(node)
     node.held, before = held, node.get("asked")
-    assert "is unmasked" in node.recover()["reason"] and node.get("asked") == before
+    assert "is unmasked" in node.recover()["reason"]
+    assert node.get("asked") == before
     assert proof.read(RUN, "01-unmask", node.root)["state"] == "proven"
 
 
@@ -214,7 +322,9 @@ def test_what_somebody_put_in_its_place_stays_open(node):
     node.etc.write_text("[Service]\n")
     interrupted(node)
     answer = node.recover()
-    assert answer["state"] == "failed" and "it is no link to /dev/null" in answer["reason"] and node.etc.read_text() == "[Service]\n"
+    assert answer["state"] == "failed"
+    assert "it is no link to /dev/null" in answer["reason"]
+    assert node.etc.read_text() == "[Service]\n"
     assert unit_unmask.REMEDY in apply_step.REMEDIES
 
 
@@ -226,13 +336,21 @@ def test_where_the_mask_lies(tmp_path):
     (etc / UNIT).symlink_to("/dev/null")
     (etc / "sshd.service").write_text("")
     (etc / "mine.service").symlink_to("../mine")
-    assert unit_mask.facts(UNIT, str(tmp_path)) == {"links": [{"path": "/etc/systemd/system/" + UNIT, "to": "/dev/null"}],
-                                                    "file": "/usr/lib/systemd/system/" + UNIT, "wanted": False}
+    assert unit_mask.facts(UNIT, str(tmp_path)) == {
+        "links": [{"path": "/etc/systemd/system/" + UNIT, "to": "/dev/null"}],
+        "file": "/usr/lib/systemd/system/" + UNIT,
+        "wanted": False,
+    }
     (etc / "multi-user.target.wants" / UNIT).symlink_to("/lib/systemd/system/" + UNIT)
     assert unit_mask.facts(UNIT, str(tmp_path))["wanted"] is True
     empty = [{"path": "/etc/systemd/system/sshd.service", "to": None}]
-    assert unit_mask.facts("sshd.service", str(tmp_path)) == {"links": empty, "file": None, "wanted": False}
-    assert unit_mask.facts("mine.service", str(tmp_path))["links"] == [] and unit_mask.facts(UNIT, "/nowhere") == {"links": [], "file": None, "wanted": False}
+    assert unit_mask.facts("sshd.service", str(tmp_path)) == {
+        "links": empty,
+        "file": None,
+        "wanted": False,
+    }
+    assert unit_mask.facts("mine.service", str(tmp_path))["links"] == []
+    assert unit_mask.facts(UNIT, "/nowhere") == {"links": [], "file": None, "wanted": False}
 
 
 def test_a_mask_that_is_gone_and_cannot_be_committed_is_told_to_systemd(node, monkeypatch):
@@ -245,5 +363,10 @@ def test_a_mask_that_is_gone_and_cannot_be_committed_is_told_to_systemd(node, mo
 
     monkeypatch.setattr(durable, "sync_folder", full)
     answer = node.do()
-    assert (answer["state"], answer["changed"]) == ("failed", True) and "is unmasked, but that is not proven" in answer["reason"]
-    assert node.get("load") == "loaded" and not os.path.lexists(str(node.etc))
+    assert (answer["state"], answer["changed"]) == (
+        "failed",
+        True,
+    )
+    assert "is unmasked, but that is not proven" in answer["reason"]
+    assert node.get("load") == "loaded"
+    assert not os.path.lexists(str(node.etc))

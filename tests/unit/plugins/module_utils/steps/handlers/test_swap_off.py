@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Swap switched off on its node; /proc is a folder here and swapoff a script, so that nothing of this machine changes."""
+"""Swap switched off on its node.
+
+/proc is a folder here and swapoff a script, so that nothing of this machine changes.
+"""
 
 import base64
 import hashlib
@@ -10,10 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import executor as apply_step, file_change as change
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import run as revert_run
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    executor as apply_step,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    file_change as change,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import swap_off
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    run as revert_run,
+)
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
@@ -40,13 +55,13 @@ class Node:
         (self.proc / "swaps").write_text(HEAD + text)
 
     def memory(self, free):
-        (self.proc / "meminfo").write_text("MemAvailable: %s kB\n" % free)
+        (self.proc / "meminfo").write_text(f"MemAvailable: {free} kB\n")
 
     def says(self, script):
         """What swapoff does here."""
         place = self.path / "bin" / "swapoff"
         place.parent.mkdir(exist_ok=True)
-        place.write_text("#!/bin/sh\necho \"$@\" >> %s\n%s\n" % (self.path / "called", script))
+        place.write_text('#!/bin/sh\necho "$@" >> {}\n{}\n'.format(self.path / "called", script))
         place.chmod(0o755)
 
     @property
@@ -54,25 +69,62 @@ class Node:
         return (self.path / "called").read_text() if (self.path / "called").exists() else ""
 
     def work(self, remedy, change, step="01-swap", run_id=RUN, check=False):
-        return apply_step.work({"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": {
-            "id": step, "host": "w1", "remedy": remedy, "code": ["KM504"], "target": change["path"], "guard": None, "change": dict(change, kind=remedy)}})
+        return apply_step.work(
+            {
+                "run_id": run_id,
+                "root": self.root,
+                "lock": None,
+                "check": check,
+                "step": {
+                    "id": step,
+                    "host": "w1",
+                    "remedy": remedy,
+                    "code": ["KM504"],
+                    "target": change["path"],
+                    "guard": None,
+                    "change": dict(change, kind=remedy),
+                },
+            }
+        )
 
     def off(self, path="/swapfile", seconds=5, check=False):
-        config = [{"path": str(self.config), "sha256": hashlib.sha256(b"failSwapOn: true\n").hexdigest()}]
-        return self.work("swap_off", {"path": path, "config": config, "seconds": seconds}, check=check)
+        config = [
+            {"path": str(self.config), "sha256": hashlib.sha256(b"failSwapOn: true\n").hexdigest()}
+        ]
+        return self.work(
+            "swap_off", {"path": path, "config": config, "seconds": seconds}, check=check
+        )
 
     def comment(self):
         splices = [[9, 9, "", base64.b64encode(b"# kubemend: ").decode()]]
-        return self.work("swap_persistence", {"path": str(self.fstab), "sha256": hashlib.sha256(FSTAB).hexdigest(), "splices": splices})
+        return self.work(
+            "swap_persistence",
+            {
+                "path": str(self.fstab),
+                "sha256": hashlib.sha256(FSTAB).hexdigest(),
+                "splices": splices,
+            },
+        )
 
     def mask(self):
-        return self.work("swap_persistence", {"path": str(self.path / "system" / "dev-sda2.swap"), "sha256": None, "splices": []}, "02-mask")
+        return self.work(
+            "swap_persistence",
+            {"path": str(self.path / "system" / "dev-sda2.swap"), "sha256": None, "splices": []},
+            "02-mask",
+        )
 
     def forget(self, step="01-swap"):
         """As if the program had been killed before it wrote how the step ended."""
-        path = Path(self.root) / "journal" / RUN / ("proof-%s.json" % step)
+        path = Path(self.root) / "journal" / RUN / (f"proof-{step}.json")
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
-        return apply_step.work({"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}})
+        return apply_step.work(
+            {
+                "run_id": NEXT,
+                "root": self.root,
+                "lock": None,
+                "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}},
+            }
+        )
 
 
 @pytest.fixture
@@ -83,21 +135,30 @@ def node(tmp_path, monkeypatch):
 def test_the_line_becomes_a_comment_and_every_other_byte_stays(node):
     answer = node.comment()
     assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
-    assert node.fstab.read_bytes() == FSTAB.replace(b"/swapfile", b"# kubemend: /swapfile") and node.called == ""
+    assert node.fstab.read_bytes() == FSTAB.replace(b"/swapfile", b"# kubemend: /swapfile")
+    assert node.called == ""
 
 
 def test_a_line_that_was_changed_since_is_left(node):
     node.fstab.write_bytes(FSTAB + b"\n")
     answer = node.comment()
-    assert answer["state"] == "refused" and "no longer what evidence said" in answer["reason"] and node.fstab.read_bytes() == FSTAB + b"\n"
+    assert answer["state"] == "refused"
+    assert "no longer what evidence said" in answer["reason"]
+    assert node.fstab.read_bytes() == FSTAB + b"\n"
 
 
 def test_a_mask_is_an_empty_file_and_is_not_made_over_another(node):
     (node.path / "system").mkdir()
-    assert node.mask()["state"] == "done" and (node.path / "system" / "dev-sda2.swap").read_bytes() == b""
+    assert node.mask()["state"] == "done"
+    assert (node.path / "system" / "dev-sda2.swap").read_bytes() == b""
     (node.path / "system" / "dev-sda2.swap").write_text("[Swap]\n")
-    answer = node.work("swap_persistence", {"path": str(node.path / "system" / "dev-sda2.swap"), "sha256": None, "splices": []}, "03-again")
-    assert answer["state"] == "refused" and (node.path / "system" / "dev-sda2.swap").read_text() == "[Swap]\n"
+    answer = node.work(
+        "swap_persistence",
+        {"path": str(node.path / "system" / "dev-sda2.swap"), "sha256": None, "splices": []},
+        "03-again",
+    )
+    assert answer["state"] == "refused"
+    assert (node.path / "system" / "dev-sda2.swap").read_text() == "[Swap]\n"
 
 
 def test_a_revert_puts_the_files_back_and_leaves_swap_off(node):
@@ -105,34 +166,49 @@ def test_a_revert_puts_the_files_back_and_leaves_swap_off(node):
     assert [one["state"] for one in (node.comment(), node.mask())] == ["done", "done"]
     assert node.work("swap_off", {"path": "/swapfile", "config": []}, "03-off")["state"] == "done"
     done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
-    assert done["error"] is None and [one["result"] for one in done["paths"]] == ["restored", "restored"]
-    assert node.fstab.read_bytes() == FSTAB and not (node.path / "system" / "dev-sda2.swap").exists()
-    assert node.called == "/swapfile\n" and "swapfile" not in (node.proc / "swaps").read_text()
+    assert done["error"] is None
+    assert [one["result"] for one in done["paths"]] == [
+        "restored",
+        "restored",
+    ]
+    assert node.fstab.read_bytes() == FSTAB
+    assert not (node.path / "system" / "dev-sda2.swap").exists()
+    assert node.called == "/swapfile\n"
+    assert "swapfile" not in (node.proc / "swaps").read_text()
 
 
 def test_switched_off_and_proven(node):
     answer = node.off()
-    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True) and answer["seen"]["off"] == "/swapfile"
-    assert node.called == "/swapfile\n" and proof.read(RUN, "01-swap", node.root)["state"] == "proven"
+    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True)
+    assert answer["seen"]["off"] == "/swapfile"
+    assert node.called == "/swapfile\n"
+    assert proof.read(RUN, "01-swap", node.root)["state"] == "proven"
 
 
 def test_swap_that_is_off_already_is_not_touched(node):
     node.swaps("/other file 65532 0 -2\n")
     answer = node.off()
-    assert answer["state"] == "done" and answer["seen"]["already"] and node.called == ""
+    assert answer["state"] == "done"
+    assert answer["seen"]["already"]
+    assert node.called == ""
 
 
-@pytest.mark.parametrize(("used", "free"), [(1900001, 2000000), (1897600, 2000000), (512, 1000), (512, "x")])
+@pytest.mark.parametrize(
+    ("used", "free"), [(1900001, 2000000), (1897600, 2000000), (512, 1000), (512, "x")]
+)
 def test_memory_that_does_not_take_it(node, used, free):
     node.swaps("/swapfile file 2000000 %d -2\n" % used)
     node.memory(free)
     answer = node.off()
-    assert answer["state"] == "refused" and "nothing was switched off" in answer["reason"] and node.called == ""
+    assert answer["state"] == "refused"
+    assert "nothing was switched off" in answer["reason"]
+    assert node.called == ""
 
 
 def test_memory_that_just_takes_it(node):
     node.swaps("/swapfile file 2000000 1897599 -2\n")
-    assert node.off()["state"] == "done" and node.called == "/swapfile\n"
+    assert node.off()["state"] == "done"
+    assert node.called == "/swapfile\n"
 
 
 def test_an_empty_swap_needs_no_memory(node):
@@ -145,7 +221,9 @@ def test_an_empty_swap_needs_no_memory(node):
 def test_a_kubelet_that_was_told_otherwise_since(node, text):
     node.config.write_text(text)
     answer = node.off()
-    assert answer["state"] == "refused" and "run again" in answer["reason"] and node.called == ""
+    assert answer["state"] == "refused"
+    assert "run again" in answer["reason"]
+    assert node.called == ""
     node.config.unlink()
     assert node.off()["state"] == "refused"
 
@@ -153,13 +231,16 @@ def test_a_kubelet_that_was_told_otherwise_since(node, text):
 @pytest.mark.parametrize("text", ["", "nonsense", HEAD + "/swapfile file\n"])
 def test_what_cannot_be_read_is_not_switched_off(node, text):
     (node.proc / "swaps").write_text(text)
-    assert node.off()["state"] == "refused" and node.called == ""
+    assert node.off()["state"] == "refused"
+    assert node.called == ""
 
 
 def test_a_swapoff_that_fails_is_told_and_nothing_else_is_done(node):
     node.says("echo 'swapoff: /swapfile: swapoff failed: Cannot allocate memory' >&2; exit 4")
     answer = node.off()
-    assert answer["state"] == "failed" and "Cannot allocate memory" in answer["reason"] and "is still on" in answer["reason"]
+    assert answer["state"] == "failed"
+    assert "Cannot allocate memory" in answer["reason"]
+    assert "is still on" in answer["reason"]
 
 
 def test_a_swapoff_that_says_it_did_and_did_not(node):
@@ -170,21 +251,28 @@ def test_a_swapoff_that_says_it_did_and_did_not(node):
 def test_a_swapoff_without_end_is_ended(node):
     node.says("exec sleep 60")
     answer = node.off(seconds=0.3)
-    assert answer["state"] == "failed" and "did not end within 0 s and was stopped" in answer["reason"] and answer["seconds"] < 10
+    assert answer["state"] == "failed"
+    assert "did not end within 0 s and was stopped" in answer["reason"]
+    assert answer["seconds"] < 10
 
 
 def test_check_mode_changes_nothing(node):
-    assert node.off(check=True)["state"] == "skipped" and node.called == "" and not Path(node.root).exists()
+    assert node.off(check=True)["state"] == "skipped"
+    assert node.called == ""
+    assert not Path(node.root).exists()
 
 
 def test_a_step_is_done_once(node):
-    assert node.off()["state"] == "done" and node.off()["state"] == "done" and node.called == "/swapfile\n"
+    assert node.off()["state"] == "done"
+    assert node.off()["state"] == "done"
+    assert node.called == "/swapfile\n"
 
 
 def test_what_was_killed_is_ended_by_what_is_there(node):
     node.off()
     answer = node.forget()
-    assert answer["state"] == "done" and "/swapfile is off" in answer["reason"]
+    assert answer["state"] == "done"
+    assert "/swapfile is off" in answer["reason"]
     assert proof.read(RUN, "01-swap", node.root)["state"] == "proven"
 
 
@@ -192,7 +280,9 @@ def test_what_was_killed_before_it_was_off_is_not_done_by_the_next(node):
     node.off()
     node.swaps("/swapfile file 65532 512 -2\n")
     answer = node.forget()
-    assert answer["state"] == "done" and "is still on" in answer["reason"] and node.called == "/swapfile\n"
+    assert answer["state"] == "done"
+    assert "is still on" in answer["reason"]
+    assert node.called == "/swapfile\n"
     assert proof.read(RUN, "01-swap", node.root)["state"] == "not_done"
 
 
@@ -205,18 +295,23 @@ def test_a_file_whose_step_was_killed_before_it_was_written(entry):
 def test_what_nobody_can_read_after_a_kill_is_not_proven(node):
     node.off()
     (node.proc / "swaps").write_text("nonsense")
-    assert "cannot be read" in node.forget()["reason"] and proof.read(RUN, "01-swap", node.root)["state"] == "failed"
+    assert "cannot be read" in node.forget()["reason"]
+    assert proof.read(RUN, "01-swap", node.root)["state"] == "failed"
 
 
-@pytest.mark.parametrize("changed, state", [(True, "failed"), (False, "not_done")])
-def test_a_file_that_may_have_been_written_is_no_file_that_was_not(node, monkeypatch, changed, state):
+@pytest.mark.parametrize(("changed", "state"), [(True, "failed"), (False, "not_done")])
+def test_a_file_that_may_have_been_written_is_no_file_that_was_not(
+    node, monkeypatch, changed, state
+):
     def fails(*dummy):
         raise durable.ChangeError("the disk is full", changed=changed)
 
     monkeypatch.setattr(change, "compare_and_swap", fails)
-    assert "the disk is full" in node.comment()["reason"] and proof.read(RUN, "01-swap", node.root)["state"] == state
+    assert "the disk is full" in node.comment()["reason"]
+    assert proof.read(RUN, "01-swap", node.root)["state"] == state
 
 
 def test_a_file_whose_step_was_killed(node):
     node.comment()
-    assert "is written" in node.forget()["reason"] and proof.read(RUN, "01-swap", node.root)["state"] == "proven"
+    assert "is written" in node.forget()["reason"]
+    assert proof.read(RUN, "01-swap", node.root)["state"] == "proven"

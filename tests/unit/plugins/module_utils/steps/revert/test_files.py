@@ -1,24 +1,47 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an interrupted change leaves, how it is ended, how a run is taken back, and how a node tells of it."""
+"""What an interrupted change leaves, how it is ended, how a run is taken back, and how a node
+tells of it.
+"""
 
+import itertools
 import json
 import os
 import stat
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import file_change as change, interrupted_changes as recover
-from ansible_collections.kubemend.remediation.plugins.module_utils.state import storage as durable, journal, lock, step_record as proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import files as revert
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import journal as collector
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import json_line as jsonline
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
-
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry as spec,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    journal as collector,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    journal,
+    lock,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    step_record as proof,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    storage as durable,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    file_change as change,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
+    interrupted_changes as recover,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
+    files as revert,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    json_line as jsonline,
+)
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, sha
 
 THIRD = "20261121T110000Z-aaaaaa"
@@ -33,26 +56,39 @@ def node(tmp_path: Path) -> Node:
 def interrupt(node: Node) -> Path:
     """As if killed before the commit record got its name; where its dotfile was."""
     node.swap()
-    item, = journal.read_run(RUN, str(node.root))
+    (item,) = journal.read_run(RUN, str(node.root))
     (node.root / "journal" / RUN / (item["entry"] + journal.END)).unlink()
     return node.folder / item["intent"]["temp"]
 
 
-@pytest.mark.parametrize("held, state, result", [
-    (AFTER, "after", "committed"), (BEFORE, "before", "not_done"), (b"theirs", "neither", "superseded"), (None, "neither", "superseded"),
-])
+@pytest.mark.parametrize(
+    ("held", "state", "result"),
+    [
+        (AFTER, "after", "committed"),
+        (BEFORE, "before", "not_done"),
+        (b"theirs", "neither", "superseded"),
+        (None, "neither", "superseded"),
+    ],
+)
 def test_the_file_itself_tells(node: Node, held: "bytes | None", state: str, result: str) -> None:
     temp = interrupt(node)
     temp.write_bytes(b"half")
     node.file.unlink()
     if held is not None:
         node.file.write_bytes(held)
-    item, = node.pending()
-    assert (item["state"], item["sha256"], item["temp"], item["error"]) == (state, sha(held), str(temp), None)
+    (item,) = node.pending()
+    assert (item["state"], item["sha256"], item["temp"], item["error"]) == (
+        state,
+        sha(held),
+        str(temp),
+        None,
+    )
     for dummy in range(2):
         done = recover.recover(item, node.step(NEXT))
         assert (done["result"], done["path"], done["sha256"]) == (result, str(node.file), sha(held))
-    assert node.bytes() == held and not node.pending() and not node.dotfiles()
+    assert node.bytes() == held
+    assert not node.pending()
+    assert not node.dotfiles()
     end = journal.read_run(RUN, str(node.root))[0]["end"]
     assert (end["result"], end["by"], end["sha256_present"]) == (result, NEXT, sha(held))
     assert journal.former_bytes(journal.read_run(RUN, str(node.root))[0], str(node.root)) == BEFORE
@@ -63,7 +99,8 @@ def test_recovery_in_check_mode_only_tells(node: Node) -> None:
     temp.write_bytes(b"half")
     before = node.own()
     assert recover.recover_all(node.step(NEXT, check=True))[0]["result"] == "committed"
-    assert temp.exists() and node.own() == before
+    assert temp.exists()
+    assert node.own() == before
 
 
 def test_recovery_needs_the_lock_too(node: Node) -> None:
@@ -79,12 +116,20 @@ def test_an_unreadable_intent_blocks_and_is_named(node: Node, text: str) -> None
     interrupt(node)
     record = next(node.root.glob("journal/*/*.json"))
     record.write_text(text, encoding="latin-1")
-    item, = node.pending()
-    assert item["state"] == "unknown" and item["error"] and item["intent"] is None
-    for action in (lambda: recover.recover_all(node.step(NEXT)), lambda: revert.revert(RUN, node.step(NEXT))):
+    (item,) = node.pending()
+    assert item["state"] == "unknown"
+    assert item["error"]
+    assert item["intent"] is None
+    for action in (
+        lambda: recover.recover_all(node.step(NEXT)),
+        lambda: revert.revert(RUN, node.step(NEXT)),
+    ):
         with pytest.raises(durable.ChangeError, match=item["entry"].replace("%", ".")):
             action()
-    node.refused("interrupted", action=lambda: change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT)))
+    node.refused(
+        "interrupted",
+        action=lambda: change.replace(str(node.file), sha(AFTER), BEFORE, node.step(NEXT)),
+    )
     assert node.runs()[0]["unreadable"] == 1
 
 
@@ -96,7 +141,8 @@ def test_what_the_killed_leave_in_our_own_folder_is_swept(node: Node) -> None:
     (node.root / "journal" / THIRD).mkdir(0o700)
     recover.recover_all(node.step(NEXT))
     names = node.own()
-    assert len(names) == 6 and not [name for name in names if "002" in name or name.endswith(".tmp")]
+    assert len(names) == 6
+    assert not [name for name in names if "002" in name or name.endswith(".tmp")]
 
 
 def _revert(node: Node, run_id: str = RUN, by: str = NEXT, **more: Any) -> list[str]:
@@ -105,14 +151,25 @@ def _revert(node: Node, run_id: str = RUN, by: str = NEXT, **more: Any) -> list[
 
 def test_a_run_is_taken_back_and_that_too(node: Node) -> None:
     node.swap()
-    plan, = revert.plan_revert(RUN, str(node.root))
-    assert (plan["state"], plan["sha256_left"], plan["sha256_former"], plan["sha256_present"]) == ("restore", sha(AFTER), sha(BEFORE), sha(AFTER))
-    assert _revert(node) == ["restored"] and node.bytes() == BEFORE and stat.S_IMODE(node.file.stat().st_mode) == 0o640
-    assert _revert(node) == ["already"] and len(journal.read_run(NEXT, str(node.root))) == 1
+    (plan,) = revert.plan_revert(RUN, str(node.root))
+    assert (plan["state"], plan["sha256_left"], plan["sha256_former"], plan["sha256_present"]) == (
+        "restore",
+        sha(AFTER),
+        sha(BEFORE),
+        sha(AFTER),
+    )
+    assert _revert(node) == ["restored"]
+    assert node.bytes() == BEFORE
+    assert stat.S_IMODE(node.file.stat().st_mode) == 0o640
+    assert _revert(node) == ["already"]
+    assert len(journal.read_run(NEXT, str(node.root))) == 1
     assert node.runs()[-1]["reverts"] == [RUN]
-    assert _revert(node, NEXT, THIRD) == ["restored"] and node.bytes() == AFTER
-    assert revert.plan_revert(RUN, str(node.root))[0]["state"] == "restore"  # its bytes are there again, and nobody changed them since
-    assert _revert(node, by="20261121T120000Z-bbbbbb") == ["restored"] and node.bytes() == BEFORE
+    assert _revert(node, NEXT, THIRD) == ["restored"]
+    assert node.bytes() == AFTER
+    # its bytes are there again, and nobody changed them since
+    assert revert.plan_revert(RUN, str(node.root))[0]["state"] == "restore"
+    assert _revert(node, by="20261121T120000Z-bbbbbb") == ["restored"]
+    assert node.bytes() == BEFORE
 
 
 def test_what_was_never_written_is_not_taken_back(node: Node) -> None:
@@ -121,21 +178,26 @@ def test_what_was_never_written_is_not_taken_back(node: Node) -> None:
     node.file.write_bytes(BEFORE)
     assert [one["result"] for one in recover.recover_all(node.step(NEXT))] == ["not_done"]
     node.file.write_bytes(AFTER)
-    assert revert.plan_revert(RUN, str(node.root)) == [] and _revert(node, by=THIRD) == [] and node.bytes() == AFTER
+    assert revert.plan_revert(RUN, str(node.root)) == []
+    assert _revert(node, by=THIRD) == []
+    assert node.bytes() == AFTER
 
 
 def test_revert_in_check_mode_changes_nothing(node: Node) -> None:
     node.swap()
     before = node.own()
     assert revert.revert(RUN, node.step(NEXT, check=True))[0]["changed"] is True
-    assert node.bytes() == AFTER and node.own() == before
+    assert node.bytes() == AFTER
+    assert node.own() == before
 
 
 def test_a_run_takes_its_own_step_back(node: Node) -> None:
     """A rollback: the same run, and afterwards that run has left nothing to take back."""
     node.swap()
-    assert _revert(node, by=RUN) == ["restored"] and node.bytes() == BEFORE
-    assert _revert(node) == ["already"] and node.bytes() == BEFORE
+    assert _revert(node, by=RUN) == ["restored"]
+    assert node.bytes() == BEFORE
+    assert _revert(node) == ["already"]
+    assert node.bytes() == BEFORE
 
 
 def test_somebody_elses_bytes_are_shown_and_kept(node: Node) -> None:
@@ -147,19 +209,30 @@ def test_somebody_elses_bytes_are_shown_and_kept(node: Node) -> None:
     assert (refused["result"], restored["result"]) == ("refused", "restored")
     for digest in (sha(b"theirs"), sha(AFTER), sha(BEFORE)):
         assert digest in refused["reason"]
-    assert str(node.file) in refused["reason"] and node.bytes() == b"theirs" and not other.exists()
+    assert str(node.file) in refused["reason"]
+    assert node.bytes() == b"theirs"
+    assert not other.exists()
 
 
 @pytest.mark.parametrize("by", [RUN, NEXT])
 @pytest.mark.parametrize("same", [True, False])
-def test_what_was_put_back_and_changed_again_by_a_later_run_is_no_conflict(node: Node, by: str, same: bool) -> None:
-    """As two captures one after the other: the first one's bytes may even be those that are there now."""
+def test_what_was_put_back_and_changed_again_by_a_later_run_is_no_conflict(
+    node: Node, by: str, same: bool
+) -> None:
+    """As two captures one after the other.
+
+    The first one's bytes may even be those that are there now.
+    """
     node.swap()
     _revert(node, by=by)
     change.replace(str(node.file), sha(BEFORE), AFTER if same else b"later", node.step(THIRD))
-    one, = revert.plan_revert(RUN, str(node.root))
-    assert (one["state"], one["reason"]) == ("undone", f"was put back; run {THIRD} changed it since")
-    assert _revert(node, by="20261121T120000Z-bbbbbb") == ["already"] and node.bytes() == (AFTER if same else b"later")
+    (one,) = revert.plan_revert(RUN, str(node.root))
+    assert (one["state"], one["reason"]) == (
+        "undone",
+        f"was put back; run {THIRD} changed it since",
+    )
+    assert _revert(node, by="20261121T120000Z-bbbbbb") == ["already"]
+    assert node.bytes() == (AFTER if same else b"later")
     assert revert.plan_revert(THIRD, str(node.root))[0]["state"] == "restore"
 
 
@@ -167,13 +240,17 @@ def test_what_was_put_back_and_changed_by_somebody_since(node: Node) -> None:
     node.swap()
     _revert(node, by=RUN)
     node.file.write_bytes(b"theirs")
-    assert revert.plan_revert(RUN, str(node.root))[0]["reason"] == "was put back; somebody changed it since"
+    assert (
+        revert.plan_revert(RUN, str(node.root))[0]["reason"]
+        == "was put back; somebody changed it since"
+    )
 
 
 def test_several_changes_of_a_file_count_as_one(node: Node) -> None:
     node.swap()
     change.replace(str(node.file), sha(AFTER), b"last", node.step())
-    assert _revert(node) == ["restored"] and node.bytes() == BEFORE
+    assert _revert(node) == ["restored"]
+    assert node.bytes() == BEFORE
     assert _revert(node) == ["already"]
 
 
@@ -181,10 +258,14 @@ def test_changes_with_somebody_elses_between_are_stretches(node: Node) -> None:
     node.swap()
     node.file.write_bytes(b"theirs")
     change.replace(str(node.file), sha(b"theirs"), b"last", node.step())
-    states = [(one["state"], one["sha256_former"]) for one in revert.plan_revert(RUN, str(node.root))]
+    states = [
+        (one["state"], one["sha256_former"]) for one in revert.plan_revert(RUN, str(node.root))
+    ]
     assert states == [("restore", sha(b"theirs")), ("conflict", sha(BEFORE))]
-    assert _revert(node) == ["restored", "refused"] and node.bytes() == b"theirs"
-    assert _revert(node) == ["already", "refused"] and node.bytes() == b"theirs"
+    assert _revert(node) == ["restored", "refused"]
+    assert node.bytes() == b"theirs"
+    assert _revert(node) == ["already", "refused"]
+    assert node.bytes() == b"theirs"
 
 
 def test_created_and_removed_files(node: Node) -> None:
@@ -193,12 +274,18 @@ def test_created_and_removed_files(node: Node) -> None:
     os.setxattr(node.file, "user.note", b"kept")
     change.move_out(str(node.file), sha(BEFORE), node.step())
     assert _revert(node) == ["restored", "restored"]
-    assert not created.exists() and node.bytes() == BEFORE and os.getxattr(node.file, "user.note") == b"kept"
+    assert not created.exists()
+    assert node.bytes() == BEFORE
+    assert os.getxattr(node.file, "user.note") == b"kept"
     assert stat.S_IMODE(node.file.stat().st_mode) == 0o640
     assert _revert(node) == ["already", "already"]
     created.write_bytes(b"theirs")
     again = revert.revert(RUN, node.step(THIRD))
-    assert [one["result"] for one in again] == ["already", "already"] and created.read_bytes() == b"theirs"
+    assert [one["result"] for one in again] == [
+        "already",
+        "already",
+    ]
+    assert created.read_bytes() == b"theirs"
     assert "somebody changed it since" in again[1]["reason"]
 
 
@@ -207,17 +294,22 @@ def test_what_is_never_put_back_and_what_was_not_asked_for(node: Node) -> None:
     state.write_bytes(b"old")
     change.replace(str(state), sha(b"old"), b"new", node.step(keep="pods have run since"))
     node.swap()
-    assert _revert(node, only=[str(state)]) == ["kept"] and node.bytes() == AFTER
+    assert _revert(node, only=[str(state)]) == ["kept"]
+    assert node.bytes() == AFTER
     assert revert.revert(RUN, node.step(NEXT))[-1]["reason"] == "pods have run since"
-    assert state.read_bytes() == b"new" and node.bytes() == BEFORE
+    assert state.read_bytes() == b"new"
+    assert node.bytes() == BEFORE
 
 
 def test_an_interrupted_change_is_ended_before_it_is_taken_back(node: Node) -> None:
     interrupt(node)
-    one, = revert.revert(RUN, node.step(NEXT))
-    assert one["result"] == "refused" and "KM902" in one["reason"] and node.bytes() == AFTER
+    (one,) = revert.revert(RUN, node.step(NEXT))
+    assert one["result"] == "refused"
+    assert "KM902" in one["reason"]
+    assert node.bytes() == AFTER
     recover.recover_all(node.step(NEXT))
-    assert _revert(node) == ["restored"] and node.bytes() == BEFORE
+    assert _revert(node) == ["restored"]
+    assert node.bytes() == BEFORE
 
 
 def test_damaged_former_bytes_are_never_written(node: Node) -> None:
@@ -225,8 +317,10 @@ def test_damaged_former_bytes_are_never_written(node: Node) -> None:
     kept = next(node.root.glob("journal/*/*.before"))
     for damaged in (BEFORE[:-1] + b"x", BEFORE[:-1], BEFORE + b"x"):
         kept.write_bytes(damaged)
-        one, = revert.revert(RUN, node.step(NEXT))
-        assert one["result"] == "refused" and kept.name in one["reason"] and node.bytes() == AFTER
+        (one,) = revert.revert(RUN, node.step(NEXT))
+        assert one["result"] == "refused"
+        assert kept.name in one["reason"]
+        assert node.bytes() == AFTER
     kept.unlink()
     assert _revert(node) == ["refused"]
 
@@ -254,34 +348,57 @@ def test_a_node_tells_and_makes_nothing(node: Node, monkeypatch: pytest.MonkeyPa
     lock.acquire(NEXT, {"machine_id": "m", "pid": 5}, 60, root=str(node.root))
     before = node.own()
     data, context = _collect(node, monkeypatch)
-    item, = data["pending"]
-    assert (item["run_id"], item["state"], item["sha256"], item["step"]) == (RUN, "after", sha(AFTER), "m1:KM101:kube-scheduler")
-    assert data["temp_files"] == [item["temp"]] == [str(temp)] and data["busy"] is False
-    assert data["runs"][0]["pending"] == 1 and data["runs"][0]["paths"] == [str(node.file)]
-    assert (data["lock"]["run_id"], data["lock"]["held"], data["lock"]["controller"]["pid"]) == (NEXT, True, 5)
-    assert "S3cret" not in json.dumps(data) and node.own() == before and not context.truncated
+    (item,) = data["pending"]
+    assert (item["run_id"], item["state"], item["sha256"], item["step"]) == (
+        RUN,
+        "after",
+        sha(AFTER),
+        "m1:KM101:kube-scheduler",
+    )
+    assert data["temp_files"] == [item["temp"]] == [str(temp)]
+    assert data["busy"] is False
+    assert data["runs"][0]["pending"] == 1
+    assert data["runs"][0]["paths"] == [str(node.file)]
+    assert (data["lock"]["run_id"], data["lock"]["held"], data["lock"]["controller"]["pid"]) == (
+        NEXT,
+        True,
+        5,
+    )
+    assert "S3cret" not in json.dumps(data)
+    assert node.own() == before
+    assert not context.truncated
     (node.root / "lock").write_text("[")
     assert "cannot be read" in _collect(node, monkeypatch)[0]["lock"]["error"]
 
 
-@pytest.mark.parametrize("later, runs, told", [(None, [], True), (None, [(7, "kube-scheduler")], False), (proof.PROVEN, [], False)])
+@pytest.mark.parametrize(
+    ("later", "runs", "told"),
+    [(None, [], True), (None, [(7, "kube-scheduler")], False), (proof.PROVEN, [], False)],
+)
 def test_a_node_tells_of_a_component_that_is_down_since_a_step_failed(
-        node: Node, monkeypatch: pytest.MonkeyPatch, later: "str | None", runs: "list[Any]", told: bool) -> None:
+    node: Node, monkeypatch: pytest.MonkeyPatch, later: "str | None", runs: "list[Any]", told: bool
+) -> None:
     """Not where it runs again, nor where a later step of it went well."""
     for run_id, state in ((RUN, proof.FAILED), (NEXT, later)):
         if state:
-            proof.claim(journal.Step(run_id, "01-m1-x", "edit", "KM101", str(node.root), False, False), {"component": "kube-scheduler", "path": "/a"})
+            proof.claim(
+                journal.Step(run_id, "01-m1-x", "edit", "KM101", str(node.root), False, False),
+                {"component": "kube-scheduler", "path": "/a"},
+            )
             proof.end(run_id, "01-m1-x", state, "component down: it ends at once", str(node.root))
     monkeypatch.setattr(collector, "ROOT", str(node.root))
     down = collector.collect(spec.Context({}, runs, {}))["down"]
-    assert [(one["run_id"], one["component"], one["reason"]) for one in down] == [(RUN, "kube-scheduler", "component down: it ends at once")] * told
+    assert [(one["run_id"], one["component"], one["reason"]) for one in down] == [
+        (RUN, "kube-scheduler", "component down: it ends at once")
+    ] * told
 
 
 def test_a_node_tells_of_its_newest_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "MAX_RUNS", 2)
     texts = [BEFORE, b"1", b"2", b"3"]
-    for number, (old, new) in enumerate(zip(texts, texts[1:])):
+    for number, (old, new) in enumerate(itertools.pairwise(texts)):
         change.replace(str(node.file), sha(old), new, node.step(f"2026112{number}T090000Z-1a2b3c"))
     data, context = _collect(node, monkeypatch)
-    assert [run["run_id"][7] for run in data["runs"]] == ["1", "2"] and context.truncated
+    assert [run["run_id"][7] for run in data["runs"]] == ["1", "2"]
+    assert context.truncated
     assert [run["run_id"] for run in node.runs()] == journal.run_ids(str(node.root))

@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.control_plane import static_pods
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.control_plane import (
+    static_pods,
+)
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 CLOCK = 1_800_000_000.0
@@ -16,8 +19,11 @@ LOG = "/var/log/pods/kube-system_kube-scheduler-m2_0123456789abcdef0123456789abc
 # v1.36.3 prints its usage, then this; 1.18.4 the same words behind "Error: ", and once more by klog
 UNKNOWN = "Error: unknown shorthand flag: 'l' in -leader-elect=false"
 # v1.18.4 and v1.36.3, of an image that is not there
-KUBELET = ('2026-11-24T07:00:00+0000 m2 kubelet[7]: E1124 07:00:00.000000 7 pod_workers.go:1324] "Error syncing pod, skipping" '
-           'err="failed to \\"StartContainer\\" for \\"kube-scheduler\\" with ErrImageNeverPull" pod="kube-system/kube-scheduler-m2"')
+KUBELET = (
+    '2026-11-24T07:00:00+0000 m2 kubelet[7]: E1124 07:00:00.000000 7 pod_workers.go:1324] "Error'
+    ' syncing pod, skipping" err="failed to \\"StartContainer\\" for \\"kube-scheduler\\" with'
+    ' ErrImageNeverPull" pod="kube-system/kube-scheduler-m2"'
+)
 
 
 def stop(world: Any, component: str = SCHEDULER) -> None:
@@ -26,7 +32,16 @@ def stop(world: Any, component: str = SCHEDULER) -> None:
 
 
 def ended(world: Any, status: str = "ok", **more: Any) -> None:
-    row = {"component": SCHEDULER, "running": False, "restart": 7, "path": LOG, "first": CLOCK - 30, "last": CLOCK - 29.5, "lines": [UNKNOWN], "kubelet": None}
+    row = {
+        "component": SCHEDULER,
+        "running": False,
+        "restart": 7,
+        "path": LOG,
+        "first": CLOCK - 30,
+        "last": CLOCK - 29.5,
+        "lines": [UNKNOWN],
+        "kubelet": None,
+    }
     data = {"components": [{**row, **more}]} if status == "ok" else None
     world.documents["m2"]["collectors"]["component_end"] = {"status": status, "data": data}
 
@@ -36,7 +51,9 @@ def found(world: Any) -> list[Any]:
 
 
 def verdict(world: Any, host: str = "m2") -> str:
-    said = [one.verdict for one in world.judge().verdicts if one.code == "KM114" and one.host == host]
+    said = [
+        one.verdict for one in world.judge().verdicts if one.code == "KM114" and one.host == host
+    ]
     return said[0] if said else "not judged"
 
 
@@ -44,10 +61,24 @@ def test_one_that_ends_at_each_start_is_told_with_its_last_word_while_others_lea
     stop(world)
     ended(world)
     (one,) = found(world)
-    assert (one.host, one.node, one.component, one.severity, one.because) == ("m2", "m2", SCHEDULER, "critical", ())
-    assert one.summary == f"its manifest is there and the kubelet is well, but it does not stay up (7 starts before): {UNKNOWN}"
-    assert [(proof.kind, proof.path) for proof in one.evidence] == [("file", "/etc/kubernetes/manifests/kube-scheduler.yaml"), ("log", LOG)]
-    assert "/etc/kubernetes/manifests/kube-scheduler.yaml" in one.remedy and "five minutes" in one.remedy
+    assert (one.host, one.node, one.component, one.severity, one.because) == (
+        "m2",
+        "m2",
+        SCHEDULER,
+        "critical",
+        (),
+    )
+    assert (
+        one.summary
+        == "its manifest is there and the kubelet is well, but it does not stay up (7 starts"
+        f" before): {UNKNOWN}"
+    )
+    assert [(proof.kind, proof.path) for proof in one.evidence] == [
+        ("file", "/etc/kubernetes/manifests/kube-scheduler.yaml"),
+        ("log", LOG),
+    ]
+    assert "/etc/kubernetes/manifests/kube-scheduler.yaml" in one.remedy
+    assert "five minutes" in one.remedy
 
 
 def test_the_argument_that_its_last_word_names_is_shown(world):
@@ -56,15 +87,20 @@ def test_the_argument_that_its_last_word_names_is_shown(world):
     ended(world, lines=["Error: unknown flag: --lock-nmae"])
     assert found(world)[0].evidence[0].text == "- --lock-nmae=x"
     ended(world, lines=["panic: boom"])
-    assert found(world)[0].evidence[0].text == "asks for kube-scheduler --leader-elect=true --lock-nmae=x --v=2"
+    assert (
+        found(world)[0].evidence[0].text
+        == "asks for kube-scheduler --leader-elect=true --lock-nmae=x --v=2"
+    )
 
 
 def test_one_that_never_began_is_told_with_the_kubelets_words(world):
     stop(world)
     ended(world, restart=None, path=None, first=None, last=None, lines=[], kubelet=KUBELET)
     (one,) = found(world)
-    assert "but it does not start: " in one.summary and "ErrImageNeverPull" in one.summary
-    assert one.evidence[-1].object == "kubelet" and "its image" in one.remedy
+    assert "but it does not start: " in one.summary
+    assert "ErrImageNeverPull" in one.summary
+    assert one.evidence[-1].object == "kubelet"
+    assert "its image" in one.remedy
 
 
 @pytest.mark.parametrize("status", ["absent", "error", "timeout", "denied", "not_asked"])
@@ -72,7 +108,8 @@ def test_without_its_log_it_is_down_all_the_same(world, status):
     stop(world)
     ended(world, status)
     (one,) = found(world)
-    assert one.summary.endswith("but it does not start") and "journalctl -u kubelet" in one.remedy
+    assert one.summary.endswith("but it does not start")
+    assert "journalctl -u kubelet" in one.remedy
 
 
 def test_a_flag_that_does_not_parse_is_why(world):
@@ -81,13 +118,31 @@ def test_a_flag_that_does_not_parse_is_why(world):
     assert [one.because for one in found(world)] == [("KM105",)]
 
 
-@pytest.mark.parametrize(("age", "lived", "restart", "severity"), [
-    (5, 0.5, 2, "critical"), (119, 9, 9, "critical"), (5, 0.5, 1, None), (5, 11, 9, "warning"), (121, 0.5, 9, "warning"), (5, None, 9, "warning"),
-    (5, 0.5, None, None)])
+@pytest.mark.parametrize(
+    ("age", "lived", "restart", "severity"),
+    [
+        (5, 0.5, 2, "critical"),
+        (119, 9, 9, "critical"),
+        (5, 0.5, 1, None),
+        (5, 11, 9, "warning"),
+        (121, 0.5, 9, "warning"),
+        (5, None, 9, "warning"),
+        (5, 0.5, None, None),
+    ],
+)
 def test_one_that_is_alive_by_chance(world, age, lived, restart, severity):
-    """Younger than two minutes, behind two others of which the last ended at once; else it may still end again and again."""
+    """Younger than two minutes, behind two others of which the last ended at once.
+
+    Else it may still end again and again.
+    """
     world.run("m2", SCHEDULER, "--leader-elect=true", elect=True, started_at=CLOCK - age)
-    ended(world, running=True, restart=restart, first=CLOCK - 400, last=None if lived is None else CLOCK - 400 + lived)
+    ended(
+        world,
+        running=True,
+        restart=restart,
+        first=CLOCK - 400,
+        last=None if lived is None else CLOCK - 400 + lived,
+    )
     assert [one.severity for one in found(world)] == ([severity] if severity else [])
     if severity:
         what = "ends again and again" if severity == "critical" else "restarts again and again"
@@ -96,52 +151,102 @@ def test_one_that_is_alive_by_chance(world, age, lived, restart, severity):
         assert verdict(world) == "clear"
 
 
-LOST = ["E1125 08:00:00.000000       1 leaderelection.go:441] \"Failed to update lease\" err=\"context deadline exceeded\"",
-        "I1125 08:00:05.000000       1 leaderelection.go:287] failed to renew lease kube-system/kube-scheduler: context deadline exceeded",
-        "F1125 08:00:05.100000       1 server.go:264] leaderelection lost"]
+LOST = [
+    (
+        'E1125 08:00:00.000000       1 leaderelection.go:441] "Failed to update lease" err="context'
+        ' deadline exceeded"'
+    ),
+    (
+        "I1125 08:00:05.000000       1 leaderelection.go:287] failed to renew lease"
+        " kube-system/kube-scheduler: context deadline exceeded"
+    ),
+    "F1125 08:00:05.100000       1 server.go:264] leaderelection lost",
+]
 
 
-@pytest.mark.parametrize(("age", "first", "restart", "lines", "uptime", "present"), [
-    (30, 95, 241, LOST, None, True), (30, 95, 2, LOST, None, True), (30, 95, 2, LOST[:2], None, True),
-    (30, 95, 1, LOST, None, False),                    # at the second end it may be an accident
-    (30, 2500, 241, LOST, None, False),                # once of late, however often in its life
-    (2500, 2600, 241, LOST, None, False),              # not of late
-    (30, 95, 241, ["I1125 quiet"], None, True), (30, 95, 5, ["I1125 quiet"], None, False),
-    (30, 95, 241, LOST, 500.0, False), (30, 95, 241, LOST, 9000.0, True),  # behind a boot
-    (30, "soon", 241, LOST, None, False), (30, 95, "many", LOST, None, False), (30, True, 241, LOST, "long", False)])
-def test_one_that_lives_on_for_a_while_each_time(world, age, first, restart, lines, uptime, present):
-    """It runs whenever somebody looks (C04): what counts is how often it began of late, not how long it lives."""
+@pytest.mark.parametrize(
+    ("age", "first", "restart", "lines", "uptime", "present"),
+    [
+        (30, 95, 241, LOST, None, True),
+        (30, 95, 2, LOST, None, True),
+        (30, 95, 2, LOST[:2], None, True),
+        (30, 95, 1, LOST, None, False),  # at the second end it may be an accident
+        (30, 2500, 241, LOST, None, False),  # once of late, however often in its life
+        (2500, 2600, 241, LOST, None, False),  # not of late
+        (30, 95, 241, ["I1125 quiet"], None, True),
+        (30, 95, 5, ["I1125 quiet"], None, False),
+        (30, 95, 241, LOST, 500.0, False),
+        (30, 95, 241, LOST, 9000.0, True),  # behind a boot
+        (30, "soon", 241, LOST, None, False),
+        (30, 95, "many", LOST, None, False),
+        (30, True, 241, LOST, "long", False),
+    ],
+)
+def test_one_that_lives_on_for_a_while_each_time(
+    world, age, first, restart, lines, uptime, present
+):
+    """It runs whenever somebody looks (C04).
+
+    What counts is how often it began of late, not how long it lives.
+    """
     world.run("m2", SCHEDULER, "--leader-elect=true", elect=True, started_at=CLOCK - age)
     if uptime is not None:
         world.data("m2", "system")["uptime_s"] = uptime
     began = CLOCK - first if isinstance(first, int) and first is not True else first
-    ended(world, running=True, restart=restart, begun=CLOCK - 900000, first=began, last=CLOCK - age - 1, lines=lines)
-    assert [(one.severity, one.component) for one in found(world)] == [("warning", SCHEDULER)] * present
+    ended(
+        world,
+        running=True,
+        restart=restart,
+        begun=CLOCK - 900000,
+        first=began,
+        last=CLOCK - age - 1,
+        lines=lines,
+    )
+    assert [(one.severity, one.component) for one in found(world)] == [
+        ("warning", SCHEDULER)
+    ] * present
     assert verdict(world) == ("present" if present else "clear")
     for one in found(world):
-        assert "starts before since 20" in one.summary and ("etcd" in one.remedy) is (lines is not ["I1125 quiet"] and "quiet" not in lines[0])
+        assert "starts before since 20" in one.summary
+        assert ("etcd" in one.remedy) is (lines != ["I1125 quiet"] and "quiet" not in lines[0])
 
 
-@pytest.mark.parametrize("word", [
-    "I1124 09:49:11.236742       1 shared_informer.go:1] Caches are synced for tokens",
-    "attempting to acquire leader lease kube-system/kube-controller-manager..."])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "I1124 09:49:11.236742       1 shared_informer.go:1] Caches are synced for tokens",
+        "attempting to acquire leader lease kube-system/kube-controller-manager...",
+    ],
+)
 def test_one_that_somebody_ended_a_few_times_does_not_end_by_itself(world, word):
-    """As after restarts in a row: it said nothing of its end (seen in a lab whose incidents restart components)."""
+    """As after restarts in a row.
+
+    It said nothing of its end (seen in a lab whose incidents restart components).
+    """
     world.run("m2", SCHEDULER, "--leader-elect=true", elect=True, started_at=CLOCK - 5)
     ended(world, running=True, restart=2, first=CLOCK - 7, last=CLOCK - 6, lines=[word])
-    assert not found(world) and verdict(world) == "clear"
+    assert not found(world)
+    assert verdict(world) == "clear"
 
 
-@pytest.mark.parametrize(("status", "said"), [("error", "unknown"), ("absent", "clear"), ("not_asked", "not judged")])
+@pytest.mark.parametrize(
+    ("status", "said"), [("error", "unknown"), ("absent", "clear"), ("not_asked", "not judged")]
+)
 def test_one_that_is_young_is_clear_only_where_somebody_looked(world, status, said):
     world.run("m2", SCHEDULER, "--leader-elect=true", elect=True, started_at=CLOCK - 5)
     ended(world, status)
     assert verdict(world) == said
 
 
-@pytest.mark.parametrize(("mtime", "kubelet", "said"), [
-    (CLOCK - 59, CLOCK - 9000, "unknown"), (CLOCK - 61, CLOCK - 9000, "present"),
-    (CLOCK - 9000, CLOCK - 179, "unknown"), (CLOCK - 9000, CLOCK - 181, "present")])
+@pytest.mark.parametrize(
+    ("mtime", "kubelet", "said"),
+    [
+        (CLOCK - 59, CLOCK - 9000, "unknown"),
+        (CLOCK - 61, CLOCK - 9000, "present"),
+        (CLOCK - 9000, CLOCK - 179, "unknown"),
+        (CLOCK - 9000, CLOCK - 181, "present"),
+    ],
+)
 def test_what_has_still_to_start_is_unknown(world, mtime, kubelet, said):
     stop(world)
     world.manifest("m2", SCHEDULER, "--leader-elect=true", mtime=mtime)
@@ -154,35 +259,50 @@ def test_what_has_still_to_start_is_unknown(world, mtime, kubelet, said):
 def test_a_kubelet_that_is_down_is_the_fault_and_this_is_none(world):
     stop(world)
     world.data("m2", "kubelet").update(process=None, unit={"active_state": "inactive"})
-    assert verdict(world) == "not_applicable" and not found(world)
+    assert verdict(world) == "not_applicable"
+    assert not found(world)
 
 
 def test_a_kubelet_whose_healthz_is_switched_off_is_not_ill(world):
     """healthzPort: 0 is a wish."""
     stop(world)
     ended(world)
-    world.data("m2", "kubelet")["healthz"] = {"url": None, "status": None, "body": None, "error": "switched off"}
+    world.data("m2", "kubelet")["healthz"] = {
+        "url": None,
+        "status": None,
+        "body": None,
+        "error": "switched off",
+    }
     (one,) = found(world)
-    assert one.summary.startswith("its manifest is there and the kubelet runs, but it does not stay up")
+    assert one.summary.startswith(
+        "its manifest is there and the kubelet runs, but it does not stay up"
+    )
 
 
 @pytest.mark.parametrize("collector", ["manifests", "instances"])
 def test_what_was_not_read_is_unknown(world, collector):
     stop(world)
     world.documents["m2"]["collectors"][collector].update(status="denied", data=None)
-    assert verdict(world) == "unknown" and not found(world)
+    assert verdict(world) == "unknown"
+    assert not found(world)
 
 
 def test_a_manifest_that_was_not_read_is_unknown(world):
-    (record, *_rest) = world.data("m2", "manifests")["files"]
+    record, *_rest = world.data("m2", "manifests")["files"]
     record.update(text=None, error="denied")
     assert verdict(world) == "unknown"
     stop(world, MANAGER)
-    assert verdict(world) == "present", "one that is proven to be down is so whatever else was not read"
+    assert verdict(world) == "present", (
+        "one that is proven to be down is so whatever else was not read"
+    )
 
 
 def test_a_component_whose_program_may_have_another_name_is_unknown_until_it_is_seen(world):
-    record = next(one for one in world.data("m2", "manifests")["files"] if one["name"] == "kube-scheduler.yaml")
+    record = next(
+        one
+        for one in world.data("m2", "manifests")["files"]
+        if one["name"] == "kube-scheduler.yaml"
+    )
     record["text"] = record["text"].replace("    - kube-scheduler\n", "    - /vendor/placer\n")
     assert verdict(world) == "clear"
     stop(world)
@@ -196,13 +316,35 @@ def test_an_instance_that_is_no_static_pod_does_not_stand_for_one(world):
 
 def test_workers_have_none_and_silent_masters_are_unknown(world):
     world.silence("m2")
-    assert (verdict(world, "w1"), verdict(world, "m2"), verdict(world, "m1")) == ("not_applicable", "unknown", "clear")
+    assert (verdict(world, "w1"), verdict(world, "m2"), verdict(world, "m1")) == (
+        "not_applicable",
+        "unknown",
+        "clear",
+    )
 
 
-@pytest.mark.parametrize("row", [None, 7, {"component": SCHEDULER, "restart": True, "first": "x", "last": [], "lines": [None, {}], "kubelet": 5, "path": 9}])
+@pytest.mark.parametrize(
+    "row",
+    [
+        None,
+        7,
+        {
+            "component": SCHEDULER,
+            "restart": True,
+            "first": "x",
+            "last": [],
+            "lines": [None, {}],
+            "kubelet": 5,
+            "path": 9,
+        },
+    ],
+)
 def test_a_row_of_another_shape_costs_its_words_only(world, row):
     stop(world)
-    world.documents["m2"]["collectors"]["component_end"] = {"status": "ok", "data": {"components": [row]}}
+    world.documents["m2"]["collectors"]["component_end"] = {
+        "status": "ok",
+        "data": {"components": [row]},
+    }
     assert len(found(world)) == 1
 
 
@@ -212,17 +354,34 @@ def test_where_nobody_leads_it_is_why(world, component, code):
         running = world.data(name, "instances")["processes"]
         running[:] = [one for one in running if one["component"] != component]
     for server in world.data("api", "locks")["servers"]:
-        next(one for one in server["objects"] if one["name"] == component)["renew_time"] = "2027-01-15T07:50:00.000000Z"
+        next(one for one in server["objects"] if one["name"] == component)["renew_time"] = (
+            "2027-01-15T07:50:00.000000Z"
+        )
     assert [one.because for one in world.judge().findings if one.code == code] == [("KM114",)]
 
 
-@pytest.mark.parametrize(("lines", "word"), [
-    ([UNKNOWN, "Usage:", "      --vmodule moduleSpec  comma-separated"], UNKNOWN), (["I1124 x", UNKNOWN], UNKNOWN),
-    ([UNKNOWN, "See usage"], UNKNOWN), (["one", "two"], "two"), ([], ""),
-    (['E1124 07:00:00.000000 1 run.go:72] "command failed" err="x"', "I1124 07:00:00.000000 1 a.go:1] bye"],
-     'E1124 07:00:00.000000 1 run.go:72] "command failed" err="x"'),
-    (['{"level":"fatal","ts":"x","msg":"discovery failed"}', '{"level":"info"}'], '{"level":"fatal","ts":"x","msg":"discovery failed"}'),
-    (["F1124 07:00:00.000000 1 server.go:1] boom", "panic: x"], "panic: x")])
+@pytest.mark.parametrize(
+    ("lines", "word"),
+    [
+        ([UNKNOWN, "Usage:", "      --vmodule moduleSpec  comma-separated"], UNKNOWN),
+        (["I1124 x", UNKNOWN], UNKNOWN),
+        ([UNKNOWN, "See usage"], UNKNOWN),
+        (["one", "two"], "two"),
+        ([], ""),
+        (
+            [
+                'E1124 07:00:00.000000 1 run.go:72] "command failed" err="x"',
+                "I1124 07:00:00.000000 1 a.go:1] bye",
+            ],
+            'E1124 07:00:00.000000 1 run.go:72] "command failed" err="x"',
+        ),
+        (
+            ['{"level":"fatal","ts":"x","msg":"discovery failed"}', '{"level":"info"}'],
+            '{"level":"fatal","ts":"x","msg":"discovery failed"}',
+        ),
+        (["F1124 07:00:00.000000 1 server.go:1] boom", "panic: x"], "panic: x"),
+    ],
+)
 def test_the_last_word(lines, word):
     assert static_pods.last_word(lines) == word
 

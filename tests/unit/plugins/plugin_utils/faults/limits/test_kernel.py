@@ -1,12 +1,22 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits of the kernel, KM401 to KM403, KM405 and KM407: what each is and is not, what is said of it, and what nobody can tell."""
+"""Limits of the kernel, KM401 to KM403, KM405 and KM407.
+
+What each is and is not, what is said of it, and what nobody can tell.
+"""
 
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import EVENTS, FILE_MAX, INSTANCES, PID_MAX, WATCHES
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import (
+    EVENTS,
+    FILE_MAX,
+    INSTANCES,
+    PID_MAX,
+    WATCHES,
+)
 from tests.unit.support.fake_limits import CONF, LINK, POD, SYSCTL, Node, holder, record
 
 
@@ -21,20 +31,33 @@ def node(world):
 def test_one_process_holds_more_than_half(node):
     node.used_up(holder(7, "leaky", 66, 3, unit="leaky.service"), holder(8, "small", 9))
     found = node.finding("KM401")
-    assert node.verdict("KM402") == "not_applicable" and node.note("KM402") == "one process holds most of them: KM401"
-    assert found.summary == "fs.inotify.max_user_instances=128 is used up on w1 for root, most of them by leaky (leaky.service) with 66"
+    assert node.verdict("KM402") == "not_applicable"
+    assert node.note("KM402") == "one process holds most of them: KM401"
+    assert (
+        found.summary
+        == "fs.inotify.max_user_instances=128 is used up on w1 for root, most of them by leaky"
+        " (leaky.service) with 66"
+    )
     assert (found.severity, found.component, found.risk) == ("critical", INSTANCES, 1)
-    assert "leaky (leaky.service): 66 instances, 3 watches" in node.said("KM401") and [one.pid for one in found.evidence] == [None, 7, 8]
-    assert found.remedy.startswith("find out why leaky (leaky.service) holds so many, and restart it when it leaks")
-    assert "the plan writes fs.inotify.max_user_instances=8192" in found.remedy and "kubemend_inotify_instances=NUMBER" in found.remedy
+    assert "leaky (leaky.service): 66 instances, 3 watches" in node.said("KM401")
+    assert [one.pid for one in found.evidence] == [None, 7, 8]
+    assert found.remedy.startswith(
+        "find out why leaky (leaky.service) holds so many, and restart it when it leaks"
+    )
+    assert "the plan writes fs.inotify.max_user_instances=8192" in found.remedy
+    assert "kubemend_inotify_instances=NUMBER" in found.remedy
 
 
 def test_half_of_them_is_not_most_of_them(node):
     node.used_up(holder(7, "one", 64), holder(8, "two", 63))
-    assert node.present() == ["KM402"] and node.verdict("KM401") == "clear"
+    assert node.present() == ["KM402"]
+    assert node.verdict("KM401") == "clear"
     found = node.finding("KM402")
-    assert found.summary == "fs.inotify.max_user_instances=128 is used up on w1 for root" and found.severity == "critical"
-    assert node.said("KM402").startswith("another inotify instance could not be made by root (EMFILE)\none: 64 instances")
+    assert found.summary == "fs.inotify.max_user_instances=128 is used up on w1 for root"
+    assert found.severity == "critical"
+    assert node.said("KM402").startswith(
+        "another inotify instance could not be made by root (EMFILE)\none: 64 instances"
+    )
     assert found.remedy.startswith("raise it: the plan writes")
 
 
@@ -47,9 +70,21 @@ def test_the_pod_of_a_process_can_be_found(node):
 
 
 def test_a_pod_whose_name_is_known_is_told_by_it(node):
-    node.used_up(holder(7, "app", 100, pod_uid=POD, container_id="0" * 64, pod="shop/leaky-5f8c", container="main"))
+    node.used_up(
+        holder(
+            7,
+            "app",
+            100,
+            pod_uid=POD,
+            container_id="0" * 64,
+            pod="shop/leaky-5f8c",
+            container="main",
+        )
+    )
     found = node.finding("KM401")
-    assert "app (pod shop/leaky-5f8c, container main) with 100" in found.summary and "crictl" not in found.remedy and POD not in found.summary
+    assert "app (pod shop/leaky-5f8c, container main) with 100" in found.summary
+    assert "crictl" not in found.remedy
+    assert POD not in found.summary
 
 
 def test_a_few_that_are_left_are_not_enough_for_a_kubelet(node):
@@ -60,44 +95,80 @@ def test_a_few_that_are_left_are_not_enough_for_a_kubelet(node):
 
 def test_without_a_walk_it_is_km402_and_that_nobody_looked_is_said(node):
     node.used_up().without_walk()
-    assert node.present() == ["KM402"] and node.verdict("KM401") == "not judged"
-    assert "who holds them was not looked at: the playbook too_many_open_files, or -e kubemend_deep=true, does" in node.said("KM402")
+    assert node.present() == ["KM402"]
+    assert node.verdict("KM401") == "not judged"
+    assert (
+        "who holds them was not looked at: the playbook too_many_open_files, or -e"
+        " kubemend_deep=true, does" in node.said("KM402")
+    )
     assert node.verdict("KM402", deep=False) == "present"
     node.without_walk("timeout")
-    assert node.verdict("KM401") == "unknown" and "could not be looked at (timeout)" in node.said("KM402")
+    assert node.verdict("KM401") == "unknown"
+    assert "could not be looked at (timeout)" in node.said("KM402")
 
 
 @pytest.mark.parametrize("cut", [{"complete": False}, {"denied": 3}, {"denied": None}])
 def test_a_walk_that_left_out_processes_clears_nobody(node, cut):
     node.walk.update(cut)
-    assert (node.verdict("KM401"), node.verdict("KM402"), node.verdict("KM404")) == ("unknown", "clear", "unknown")
+    assert (node.verdict("KM401"), node.verdict("KM402"), node.verdict("KM404")) == (
+        "unknown",
+        "clear",
+        "unknown",
+    )
     node.used_up(holder(7, instances=30))
-    assert (node.verdict("KM401"), node.verdict("KM402")) == ("unknown", "present") and "not all processes could be looked at" in node.said("KM402")
+    assert (node.verdict("KM401"), node.verdict("KM402")) == (
+        "unknown",
+        "present",
+    )
+    assert "not all processes could be looked at" in node.said("KM402")
 
 
 def test_another_user_at_its_limit_by_count(node):
-    node.walk["uids"] += [{"uid": 1000, "instances": 128, "watches": 5, "holders": 2}, {"uid": 1001, "instances": 127, "watches": 0, "holders": 1}]
+    node.walk["uids"] += [
+        {"uid": 1000, "instances": 128, "watches": 5, "holders": 2},
+        {"uid": 1001, "instances": 127, "watches": 0, "holders": 1},
+    ]
     node.walk["inotify"] = [holder(9, "ide", 60, uid=1000), holder(10, "roots", 100)]
     found = node.finding("KM402")
-    assert found.severity == "warning" and found.summary == "fs.inotify.max_user_instances=128 is used up on w1 for uid 1000"
-    assert "processes of uid 1000 hold 128 inotify instances; what a process inherited counts for each of them" in node.said("KM402")
-    assert "roots" not in node.said("KM402") and "ide: 60 instances" in node.said("KM402")
+    assert found.severity == "warning"
+    assert found.summary == "fs.inotify.max_user_instances=128 is used up on w1 for uid 1000"
+    assert (
+        "processes of uid 1000 hold 128 inotify instances; what a process inherited counts for each"
+        " of them" in node.said("KM402")
+    )
+    assert "roots" not in node.said("KM402")
+    assert "ide: 60 instances" in node.said("KM402")
     node.walk["inotify"][0]["instances"] = 100
-    assert node.present() == ["KM401"] and node.finding("KM401").severity == "warning"
+    assert node.present() == ["KM401"]
+    assert node.finding("KM401").severity == "warning"
 
 
 def test_several_users_are_one_finding_and_roots_comes_first(node):
-    node.walk["uids"] = [{"uid": uid, "instances": 128, "watches": 0, "holders": 1} for uid in range(1000, 1008)]
+    node.walk["uids"] = [
+        {"uid": uid, "instances": 128, "watches": 0, "holders": 1} for uid in range(1000, 1008)
+    ]
     node.used_up()
     found = node.finding("KM402")
-    assert found.summary.endswith("for root, uid 1000, uid 1001, uid 1002, uid 1003 and 4 more") and found.severity == "critical"
+    assert found.summary.endswith("for root, uid 1000, uid 1001, uid 1002, uid 1003 and 4 more")
+    assert found.severity == "critical"
 
 
-@pytest.mark.parametrize("inotify", [
-    {"instance": "untried", "watch": "untried", "uid": 0, "opened": 0}, {"instance": "ENFILE", "watch": "ENOMEM", "uid": 0}, {}, None, [], "EMFILE",
-    {"uid": 0, "opened": 8}, {"instance": None, "watch": None, "uid": 1000}, {"instance": None, "watch": None},
-    {"instance": None, "watch": None, "uid": "0"}, {"instance": [], "watch": {}, "uid": 0},
-])
+@pytest.mark.parametrize(
+    "inotify",
+    [
+        {"instance": "untried", "watch": "untried", "uid": 0, "opened": 0},
+        {"instance": "ENFILE", "watch": "ENOMEM", "uid": 0},
+        {},
+        None,
+        [],
+        "EMFILE",
+        {"uid": 0, "opened": 8},
+        {"instance": None, "watch": None, "uid": 1000},
+        {"instance": None, "watch": None},
+        {"instance": None, "watch": None, "uid": "0"},
+        {"instance": [], "watch": {}, "uid": 0},
+    ],
+)
 def test_where_root_could_not_try_nobody_can_tell(node, inotify):
     node.seen["inotify"] = inotify
     assert {node.verdict(code) for code in ("KM401", "KM402", "KM403")} == {"unknown"}
@@ -110,11 +181,18 @@ def test_what_root_could_have_is_not_used_up_whatever_was_counted(node):
 
 def test_an_audit_without_root_tells_nothing_of_root(node):
     node.seen["inotify"]["uid"] = 1000
-    assert {lack.status for item in node.result().verdicts if item.code == "KM402" for lack in item.missing} == {"denied"}
+    assert {
+        lack.status
+        for item in node.result().verdicts
+        if item.code == "KM402"
+        for lack in item.missing
+    } == {"denied"}
     node.used_up()
-    assert node.finding("KM402").severity == "warning" and node.finding("KM402").summary.endswith("on w1 for uid 1000")
+    assert node.finding("KM402").severity == "warning"
+    assert node.finding("KM402").summary.endswith("on w1 for uid 1000")
     node.walk["uids"] = [{"uid": 0, "instances": 128, "watches": 0, "holders": 1}]
-    assert node.finding("KM402").severity == "critical" and node.finding("KM402").summary.endswith("on w1 for root, uid 1000")
+    assert node.finding("KM402").severity == "critical"
+    assert node.finding("KM402").summary.endswith("on w1 for root, uid 1000")
 
 
 @pytest.mark.parametrize("limit", [None, "-5", "many", 128])
@@ -128,23 +206,36 @@ def test_at_the_usual_limit_already_more_is_asked_for(node):
     node.used_up()
     node.seen["kernel"][INSTANCES] = "8192"
     node.sysctl((f"{SYSCTL}/10-a.conf", f"{INSTANCES} = 8192\n"))
-    assert "it is 8192 already" in node.finding("KM402").remedy and "-e kubemend_inotify_instances=NUMBER" in node.finding("KM402").remedy
+    assert "it is 8192 already" in node.finding("KM402").remedy
+    assert "-e kubemend_inotify_instances=NUMBER" in node.finding("KM402").remedy
 
 
-@pytest.mark.parametrize(("key", "line", "is_shown"), [
-    (INSTANCES, "kubelet: inotify_init: too many open files", True), (INSTANCES, "write /x: no space left on device", False),
-    (WATCHES, "kubelet: inotify_add_watch /x: No space left on device", True), (WATCHES, "write /x: no space left on device", False),
-    (INSTANCES, "accept tcp 127.0.0.1:1: accept4: too many open files", False), (WATCHES, "write /var/lib/watch/x: no space left on device", False),
-    (FILE_MAX, "open /x: too many open files in system", True), (FILE_MAX, "open /x: too many open files", False),
-])
+@pytest.mark.parametrize(
+    ("key", "line", "is_shown"),
+    [
+        (INSTANCES, "kubelet: inotify_init: too many open files", True),
+        (INSTANCES, "write /x: no space left on device", False),
+        (WATCHES, "kubelet: inotify_add_watch /x: No space left on device", True),
+        (WATCHES, "write /x: no space left on device", False),
+        (INSTANCES, "accept tcp 127.0.0.1:1: accept4: too many open files", False),
+        (WATCHES, "write /var/lib/watch/x: no space left on device", False),
+        (FILE_MAX, "open /x: too many open files in system", True),
+        (FILE_MAX, "open /x: too many open files", False),
+    ],
+)
 def test_lines_of_the_log_that_speak_of_it_and_no_others(node, key, line, is_shown):
-    node.put("kubelet_log", {"lines": ["early: " + line, 7, None, "something else", line, line + " again"]})
+    node.put(
+        "kubelet_log",
+        {"lines": ["early: " + line, 7, None, "something else", line, line + " again"]},
+    )
     if key == INSTANCES:
         node.used_up()
     node.seen["inotify"].update({"watch": "ENOSPC"} if key == WATCHES else {})
     node.seen["file_nr"] = [100, 100] if key == FILE_MAX else [1, 100]
     (found,) = node.result().findings
-    assert [proof.text for proof in found.evidence if proof.kind == "log"] == ([line, line + " again"] if is_shown else [])
+    assert [proof.text for proof in found.evidence if proof.kind == "log"] == (
+        [line, line + " again"] if is_shown else []
+    )
     for wrong in (7, "too many open files", None, {"a": 1}):
         node.put("kubelet_log", {"lines": wrong})
         assert not [proof for proof in node.result().findings[0].evidence if proof.kind == "log"]
@@ -155,21 +246,54 @@ def test_lines_of_the_log_that_speak_of_it_and_no_others(node, key, line, is_sho
 
 def test_watches(node):
     node.seen["inotify"]["watch"] = "ENOSPC"
-    node.walk["inotify"] = [holder(7, "few", 3, 10), holder(8, "many", 1, 40000, unit="many.service")]
+    node.walk["inotify"] = [
+        holder(7, "few", 3, 10),
+        holder(8, "many", 1, 40000, unit="many.service"),
+    ]
     found = node.finding("KM403")
-    assert node.present() == ["KM403"] and found.component == WATCHES and found.severity == "critical"
-    assert found.summary == "fs.inotify.max_user_watches=65536 is used up on w1 for root, most of them by many (many.service) with 40000"
-    assert node.said("KM403").splitlines()[0] == "another inotify watch could not be made by root (ENOSPC)"
+    assert node.present() == ["KM403"]
+    assert found.component == WATCHES
+    assert found.severity == "critical"
+    assert (
+        found.summary
+        == "fs.inotify.max_user_watches=65536 is used up on w1 for root, most of them by many"
+        " (many.service) with 40000"
+    )
+    assert (
+        node.said("KM403").splitlines()[0]
+        == "another inotify watch could not be made by root (ENOSPC)"
+    )
     assert "many (many.service): 1 instance, 40000 watches" in node.said("KM403")
-    assert [proof.pid for proof in found.evidence] == [None, 8, 7] and "fs.inotify.max_user_watches=524288" in found.remedy
+    assert [proof.pid for proof in found.evidence] == [
+        None,
+        8,
+        7,
+    ]
+    assert "fs.inotify.max_user_watches=524288" in found.remedy
     node.seen["inotify"].update(instance="EMFILE", watch="untried")
-    assert node.verdict("KM403") == "unknown" and node.note("KM403") == "no inotify instance was to be had to try a watch with (EMFILE): see KM402 first"
+    assert node.verdict("KM403") == "unknown"
+    assert (
+        node.note("KM403")
+        == "no inotify instance was to be had to try a watch with (EMFILE): see KM402 first"
+    )
 
 
-@pytest.mark.parametrize(("told", "verdict"), [
-    ([94, 100], "clear"), ([95, 100], "present"), ([9223372036854775807, 9223372036854775807], "present"), (None, "unknown"), ([100, 0], "unknown"),
-    ([-1, 100], "unknown"), (["100", "100"], "unknown"), ([100], "unknown"), ([True, True], "unknown"), ([10 ** 400, 10 ** 400], "unknown"), (7, "unknown"),
-])
+@pytest.mark.parametrize(
+    ("told", "verdict"),
+    [
+        ([94, 100], "clear"),
+        ([95, 100], "present"),
+        ([9223372036854775807, 9223372036854775807], "present"),
+        (None, "unknown"),
+        ([100, 0], "unknown"),
+        ([-1, 100], "unknown"),
+        (["100", "100"], "unknown"),
+        ([100], "unknown"),
+        ([True, True], "unknown"),
+        ([10**400, 10**400], "unknown"),
+        (7, "unknown"),
+    ],
+)
 def test_file_handles(node, told, verdict):
     node.seen["file_nr"] = told
     assert node.verdict("KM405") == verdict
@@ -178,8 +302,14 @@ def test_file_handles(node, told, verdict):
 def test_who_has_so_many_files_open_can_be_seen(node):
     node.seen["file_nr"] = [990, 1000]
     found = node.finding("KM405")
-    assert (found.summary, found.component) == ("fs.file-max=1000 is used up on w1", FILE_MAX) and "990 file handles of 1000 are in use" in node.said("KM405")
-    assert "the plan writes fs.file-max=2097152" in found.remedy and "ls $p/fd" in found.remedy and "not looked at" not in node.said("KM405")
+    assert (found.summary, found.component) == (
+        "fs.file-max=1000 is used up on w1",
+        FILE_MAX,
+    )
+    assert "990 file handles of 1000 are in use" in node.said("KM405")
+    assert "the plan writes fs.file-max=2097152" in found.remedy
+    assert "ls $p/fd" in found.remedy
+    assert "not looked at" not in node.said("KM405")
 
 
 # KM407
@@ -187,87 +317,150 @@ def test_who_has_so_many_files_open_can_be_seen(node):
 
 def test_overridden_by_a_later_file(node):
     node.seen["kernel"][INSTANCES] = "512"
-    node.sysctl((f"{SYSCTL}/99-kubernetes.conf", f"\n{INSTANCES} = 8192\n"), (CONF, f"{INSTANCES}=512\n"))
-    node.seen["sysctl_files"].append(record(LINK, f"{INSTANCES}=512\n", kind="symlink", link="../sysctl.conf"))
+    node.sysctl(
+        (f"{SYSCTL}/99-kubernetes.conf", f"\n{INSTANCES} = 8192\n"), (CONF, f"{INSTANCES}=512\n")
+    )
+    node.seen["sysctl_files"].append(
+        record(LINK, f"{INSTANCES}=512\n", kind="symlink", link="../sysctl.conf")
+    )
     found = node.finding("KM407")
-    assert found.summary == (f"{INSTANCES} of w1: {SYSCTL}/99-kubernetes.conf:2 says 8192, and {LINK}:1 ({CONF}), which is read later, says 512; "
-                             "the kernel has 512 now")
-    assert node.said("KM407").splitlines() == [f"{SYSCTL}/99-kubernetes.conf:2 {INSTANCES} = 8192", f"{LINK}:1 {INSTANCES} = 512"]
-    assert found.remedy == (f"write {INSTANCES} = 8192 where nothing overrides it: the plan does, in /etc/sysctl.d/99-zz-kubemend.conf, and tells the "
-                            f"kernel (by hand, until the next boot: sysctl -w {INSTANCES}=8192)")
+    assert (
+        found.summary
+        == f"{INSTANCES} of w1: {SYSCTL}/99-kubernetes.conf:2 says 8192, and {LINK}:1 ({CONF}),"
+        " which is read later, says 512; the kernel has 512 now"
+    )
+    assert node.said("KM407").splitlines() == [
+        f"{SYSCTL}/99-kubernetes.conf:2 {INSTANCES} = 8192",
+        f"{LINK}:1 {INSTANCES} = 512",
+    ]
+    assert (
+        found.remedy == f"write {INSTANCES} = 8192 where nothing overrides it: the plan does, in"
+        " /etc/sysctl.d/99-zz-kubemend.conf, and tells the kernel (by hand, until the next"
+        f" boot: sysctl -w {INSTANCES}=8192)"
+    )
     assert (found.severity, found.component) == ("warning", INSTANCES)
 
 
 def test_a_line_that_is_read_after_ours_is_named_with_what_it_must_read(node):
     node.seen["kernel"][INSTANCES] = "8192"
-    node.sysctl((f"{SYSCTL}/60-a.conf", f"{INSTANCES} = 8192\n"), (f"{SYSCTL}/99-zzz-local.conf", f"{INSTANCES} = 128\n"))
-    told = (f"{SYSCTL}/99-zzz-local.conf:1 is read after /etc/sysctl.d/99-zz-kubemend.conf and says 128: it must read {INSTANCES} = 8192: the plan makes it, "
-            "and a revert takes it back")
+    node.sysctl(
+        (f"{SYSCTL}/60-a.conf", f"{INSTANCES} = 8192\n"),
+        (f"{SYSCTL}/99-zzz-local.conf", f"{INSTANCES} = 128\n"),
+    )
+    told = (
+        f"{SYSCTL}/99-zzz-local.conf:1 is read after /etc/sysctl.d/99-zz-kubemend.conf and says"
+        f" 128: it must read {INSTANCES} = 8192: the plan makes it, and a revert takes it back"
+    )
     assert node.finding("KM407").remedy == told
     node.seen["kernel"][INSTANCES] = "128"
-    assert node.finding("KM407").remedy == f"{told}, and tells the kernel (by hand, until the next boot: sysctl -w {INSTANCES}=8192)"
+    assert (
+        node.finding("KM407").remedy
+        == f"{told}, and tells the kernel (by hand, until the next boot: sysctl -w"
+        f" {INSTANCES}=8192)"
+    )
 
 
 def test_a_vendors_file_that_is_read_after_ours_is_for_somebodys_hand(node):
     node.seen["kernel"][INSTANCES] = "128"
-    node.sysctl((f"{SYSCTL}/60-a.conf", f"{INSTANCES} = 8192\n"), ("/usr/lib/sysctl.d/99-zzz.conf", f"{INSTANCES} = 128\n"))
-    assert node.finding("KM407").remedy == ("/usr/lib/sysctl.d/99-zzz.conf:1 is read after /etc/sysctl.d/99-zz-kubemend.conf and says 128: raise it there, or "
-                                            f"take the line away (by hand, until the next boot: sysctl -w {INSTANCES}=8192)")
+    node.sysctl(
+        (f"{SYSCTL}/60-a.conf", f"{INSTANCES} = 8192\n"),
+        ("/usr/lib/sysctl.d/99-zzz.conf", f"{INSTANCES} = 128\n"),
+    )
+    assert (
+        node.finding("KM407").remedy
+        == "/usr/lib/sysctl.d/99-zzz.conf:1 is read after /etc/sysctl.d/99-zz-kubemend.conf and"
+        " says 128: raise it there, or take the line away (by hand, until the next boot: sysctl"
+        f" -w {INSTANCES}=8192)"
+    )
 
 
 def test_a_vendors_file_is_there_to_be_overridden(node):
     node.seen["kernel"][PID_MAX] = "65536"
     assert node.sysctl((f"{SYSCTL}/60-a.conf", f"{PID_MAX} = 65536\n")).present() == []
-    assert node.sysctl((f"{SYSCTL}/50-b.conf", f"{PID_MAX} = 70000\n")).finding("KM407").component == PID_MAX
+    assert (
+        node.sysctl((f"{SYSCTL}/50-b.conf", f"{PID_MAX} = 70000\n")).finding("KM407").component
+        == PID_MAX
+    )
 
 
 def test_a_vendors_file_that_overrides_somebodys(node):
     node.seen["kernel"][WATCHES] = "1000"
-    node.sysctl((f"{SYSCTL}/10-a.conf", f"{WATCHES} = 524288\n"), ("/usr/lib/sysctl.d/90-b.conf", f"{WATCHES} = 1000\n"))
-    assert "/usr/lib/sysctl.d/90-b.conf:1, which is read later, says 1000" in node.finding("KM407").summary
+    node.sysctl(
+        (f"{SYSCTL}/10-a.conf", f"{WATCHES} = 524288\n"),
+        ("/usr/lib/sysctl.d/90-b.conf", f"{WATCHES} = 1000\n"),
+    )
+    assert (
+        "/usr/lib/sysctl.d/90-b.conf:1, which is read later, says 1000"
+        in node.finding("KM407").summary
+    )
 
 
 def test_what_a_distribution_ships_is_nobodys_wish(node):
     """Debian's 50-pid-max.conf on a kernel that has less, as in a container."""
     node.seen["kernel"][PID_MAX] = "32768"
     assert node.verdict("KM407") == "clear"
-    assert node.sysctl((f"{SYSCTL}/60-ours.conf", "kernel.pid_max = 4194304\n")).verdict("KM407") == "present"
+    assert (
+        node.sysctl((f"{SYSCTL}/60-ours.conf", "kernel.pid_max = 4194304\n")).verdict("KM407")
+        == "present"
+    )
 
 
 def test_a_file_that_bounds_what_systemd_left_unbounded_is_a_wish(node):
-    assert node.sysctl((f"{SYSCTL}/60-ours.conf", "fs.file-max = 2097152\n")).verdict("KM407") == "clear"
+    assert (
+        node.sysctl((f"{SYSCTL}/60-ours.conf", "fs.file-max = 2097152\n")).verdict("KM407")
+        == "clear"
+    )
     node.seen["kernel"][FILE_MAX] = "4194304"
     assert node.verdict("KM407") == "present"
 
 
 def test_an_exact_name_beats_a_pattern_that_is_read_later(node):
     node.seen["kernel"].update({INSTANCES: "256", WATCHES: "9000", EVENTS: "9000"})
-    node.sysctl((f"{SYSCTL}/10-a.conf", f"{INSTANCES} = 256\n"), (f"{SYSCTL}/20-b.conf", "fs.inotify.* = 9000\n"))
+    node.sysctl(
+        (f"{SYSCTL}/10-a.conf", f"{INSTANCES} = 256\n"),
+        (f"{SYSCTL}/20-b.conf", "fs.inotify.* = 9000\n"),
+    )
     (found,) = node.result().findings
-    assert found.summary == (f"{INSTANCES} of w1: {SYSCTL}/20-b.conf:1 says 9000, and {SYSCTL}/10-a.conf:1, which names it without a pattern, says 256; "
-                             "the kernel has 256 now")
+    assert (
+        found.summary
+        == f"{INSTANCES} of w1: {SYSCTL}/20-b.conf:1 says 9000, and {SYSCTL}/10-a.conf:1, which"
+        " names it without a pattern, says 256; the kernel has 256 now"
+    )
 
 
 def test_more_runs_than_the_files_say(node):
     node.seen["kernel"][INSTANCES] = "8192"
     node.sysctl((f"{SYSCTL}/10-a.conf", f"{INSTANCES} = 512\n"))
-    assert node.finding("KM407").summary == f"{INSTANCES} of w1: the kernel has 8192, and {SYSCTL}/10-a.conf:1 brings it back to 512 at the next boot"
-    assert "sysctl -w" not in node.finding("KM407").remedy and f"write {INSTANCES} = 8192" in node.finding("KM407").remedy
+    assert (
+        node.finding("KM407").summary
+        == f"{INSTANCES} of w1: the kernel has 8192, and {SYSCTL}/10-a.conf:1 brings it back to 512"
+        " at the next boot"
+    )
+    assert "sysctl -w" not in node.finding("KM407").remedy
+    assert f"write {INSTANCES} = 8192" in node.finding("KM407").remedy
 
 
 def test_the_files_say_more_than_runs(node):
     node.sysctl((f"{SYSCTL}/10-a.conf", f"# for kind\n{INSTANCES} = 512\n"))
     found = node.finding("KM407")
-    assert found.summary == (f"{INSTANCES} of w1: {SYSCTL}/10-a.conf:2 says 512, and the kernel has 128: it was never loaded, or something lowered it since")
+    assert (
+        found.summary
+        == f"{INSTANCES} of w1: {SYSCTL}/10-a.conf:2 says 512, and the kernel has 128: it was never"
+        " loaded, or something lowered it since"
+    )
     assert f"sysctl -w {INSTANCES}=512" in found.remedy
 
 
 def test_more_than_the_kernels_default_and_no_file(node):
     node.seen["kernel"][INSTANCES] = "129"
-    assert node.finding("KM407").summary == (f"{INSTANCES} of w1: the kernel has 129, and no file of sysctl.d says so: a reboot brings back 128, unless "
-                                             "something else raises it again (tuned, a DaemonSet, a script)")
+    assert (
+        node.finding("KM407").summary
+        == f"{INSTANCES} of w1: the kernel has 129, and no file of sysctl.d says so: a reboot"
+        " brings back 128, unless something else raises it again (tuned, a DaemonSet, a script)"
+    )
     assert node.said("KM407") == "/proc/sys/fs/inotify/max_user_instances is 129"
-    node.seen["kernel"].update({INSTANCES: "128", WATCHES: "1048576"})  # whose default is a matter of memory
+    # whose default is a matter of memory
+    node.seen["kernel"].update({INSTANCES: "128", WATCHES: "1048576"})
     assert node.present() == []
 
 
@@ -275,7 +468,11 @@ def test_sysctl_conf_without_a_link_is_nothing_at_boot(node):
     node.seen["kernel"].update({INSTANCES: "8192", WATCHES: "65536"})
     node.sysctl((CONF, f"{INSTANCES} = 8192\n{WATCHES} = 1\n"))
     (found,) = node.result().findings
-    assert found.summary == (f"{INSTANCES} of w1: {CONF}:1 says 8192, which nothing reads at boot (sysctl --system and sysctl -p do); the kernel has 8192 now")
+    assert (
+        found.summary
+        == f"{INSTANCES} of w1: {CONF}:1 says 8192, which nothing reads at boot (sysctl --system"
+        " and sysctl -p do); the kernel has 8192 now"
+    )
 
 
 @pytest.mark.parametrize("value", ["-1", "8192k", "", "99999999999", "0x", "1e9", "9" * 5000])
@@ -283,10 +480,17 @@ def test_a_value_that_the_kernel_refuses_is_none(node, value):
     assert node.sysctl((f"{SYSCTL}/10-a.conf", f"{INSTANCES} = {value}\n")).present() == []
 
 
-@pytest.mark.parametrize("change", [
-    {"sysctl_files": None}, {"sysctl_files": [record(f"{SYSCTL}/10-a.conf", None, error="denied")]},
-    {"sysctl_files": [record(SYSCTL, None, kind="directory", error="denied")]}, {"kernel": None}, {"kernel": {}}, {"kernel": {INSTANCES: 8192}},
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sysctl_files": None},
+        {"sysctl_files": [record(f"{SYSCTL}/10-a.conf", None, error="denied")]},
+        {"sysctl_files": [record(SYSCTL, None, kind="directory", error="denied")]},
+        {"kernel": None},
+        {"kernel": {}},
+        {"kernel": {INSTANCES: 8192}},
+    ],
+)
 def test_settings_that_nobody_could_read_are_not_clear(node, change):
     node.seen["kernel"][INSTANCES] = "8192"
     node.seen.update(change)
@@ -299,15 +503,29 @@ def test_the_file_that_could_not_be_read_is_named(node):
     node.seen["sysctl_files"].pop()
     assert node.verdict("KM407") == "clear"
     node.put("limits", node.seen, truncated=True)
-    assert node.verdict("KM407") == "unknown" and node.note("KM407") == "what is behind the first hundred files could not be read"
+    assert node.verdict("KM407") == "unknown"
+    assert node.note("KM407") == "what is behind the first hundred files could not be read"
 
 
 # KM411
 
-@pytest.mark.parametrize(("threads", "pid_max", "most", "verdict"), [
-    (700, "4194304", "127432", "clear"), (31129, "32768", "127432", "clear"), (31130, "32768", "127432", "present"), (121060, "4194304", "127432", "clear"),
-    (121061, "4194304", "127432", "present"), (None, "32768", "127432", "unknown"), (700, None, "127432", "unknown"), (700, "32768", "much", "unknown"),
-    (40000, "32768", None, "present"), ("700", "32768", "127432", "unknown"), (5, "0", "0", "unknown")])
+
+@pytest.mark.parametrize(
+    ("threads", "pid_max", "most", "verdict"),
+    [
+        (700, "4194304", "127432", "clear"),
+        (31129, "32768", "127432", "clear"),
+        (31130, "32768", "127432", "present"),
+        (121060, "4194304", "127432", "clear"),
+        (121061, "4194304", "127432", "present"),
+        (None, "32768", "127432", "unknown"),
+        (700, None, "127432", "unknown"),
+        (700, "32768", "much", "unknown"),
+        (40000, "32768", None, "present"),
+        ("700", "32768", "127432", "unknown"),
+        (5, "0", "0", "unknown"),
+    ],
+)
 def test_threads_against_the_less_of_what_the_machine_counts(node, threads, pid_max, most, verdict):
     node.seen["threads"] = threads
     node.seen["kernel"].update({PID_MAX: pid_max, "kernel.threads-max": most})
@@ -318,8 +536,17 @@ def test_process_ids_that_are_used_up_are_told_with_the_way_out(node):
     node.seen["threads"] = 32000
     node.seen["kernel"][PID_MAX] = "32768"
     found = node.finding("KM411")
-    assert found.summary == "32000 threads run on w1, and kernel.pid_max is 32768: soon no process and no thread can be started"
-    assert (found.severity, found.risk, found.component) == ("critical", 0, PID_MAX) and "sysctl -w kernel.pid_max=4194304" in found.remedy
+    assert (
+        found.summary
+        == "32000 threads run on w1, and kernel.pid_max is 32768: soon no process and no thread can"
+        " be started"
+    )
+    assert (found.severity, found.risk, found.component) == (
+        "critical",
+        0,
+        PID_MAX,
+    )
+    assert "sysctl -w kernel.pid_max=4194304" in found.remedy
     assert "/proc/sys/kernel/pid_max is 32768" in node.said("KM411")
     node.seen["kernel"].update({PID_MAX: "4194304", "kernel.threads-max": "30000"})
     assert "kernel.threads-max = 60000" in node.finding("KM411").remedy
@@ -329,4 +556,7 @@ def test_where_process_ids_cannot_be_higher_no_higher_number_is_offered(node):
     node.seen["threads"] = 4194000
     node.seen["kernel"].update({PID_MAX: "4194304", "kernel.threads-max": "8000000"})
     remedy = node.finding("KM411").remedy
-    assert remedy.endswith("podPidsLimit of the kubelet's configuration bounds a pod; kernel.pid_max cannot be higher") and "sysctl -w" not in remedy
+    assert remedy.endswith(
+        "podPidsLimit of the kubelet's configuration bounds a pod; kernel.pid_max cannot be higher"
+    )
+    assert "sysctl -w" not in remedy

@@ -1,29 +1,47 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a reboot undid, KM520 to KM522: on the layouts of distributions and installers, and where nobody can tell."""
+"""What a reboot undid, KM520 to KM522.
+
+On the layouts of distributions and installers, and where nobody can tell.
+"""
 
 from __future__ import annotations
 
 import copy
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import boot as boot_plan
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import boot as node_boot
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import boot as node_boot
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    boot as boot_plan,
+)
+
 FORWARD, BRIDGE = "net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"
 CODES = frozenset({"KM520", "KM521", "KM522"})
-KUBEADM = ("/etc/sysctl.d/k8s.conf", f"{FORWARD} = 1\n{BRIDGE} = 1\nnet.bridge.bridge-nf-call-ip6tables = 1\n")
+KUBEADM = (
+    "/etc/sysctl.d/k8s.conf",
+    f"{FORWARD} = 1\n{BRIDGE} = 1\nnet.bridge.bridge-nf-call-ip6tables = 1\n",
+)
 LOAD = ("/etc/modules-load.d/k8s.conf", "overlay\nbr_netfilter\n")
 
 
 def record(path, text, **more):
-    return {"path": path, "name": path.rpartition("/")[2], "kind": "file", "link": None, "text": text, "truncated": False, "binary": False, "error": None,
-            **more}
+    return {
+        "path": path,
+        "name": path.rpartition("/")[2],
+        "kind": "file",
+        "link": None,
+        "text": text,
+        "truncated": False,
+        "binary": False,
+        "error": None,
+        **more,
+    }
 
 
 class Node:
@@ -52,21 +70,34 @@ class Node:
         return self
 
     def fstab(self, *lines):
-        self.document["collectors"]["swap"]["data"]["fstab"] = record("/etc/fstab", "".join(line + "\n" for line in ("# made by the installer", *lines)))
+        self.document["collectors"]["swap"]["data"]["fstab"] = record(
+            "/etc/fstab", "".join(line + "\n" for line in ("# made by the installer", *lines))
+        )
         return self
 
     def mounted(self, *rows):
-        self.boot["mounts"] += [dict(zip(("point", "source", "type", "options"), row)) for row in rows]
+        self.boot["mounts"] += [
+            dict(zip(("point", "source", "type", "options"), row)) for row in rows
+        ]
         return self
 
     def judged(self, code):
         """(verdict, findings) of one fault."""
         result = self.world.judge(faults=CODES)
-        return next(one.verdict for one in result.verdicts if one.code == code), [one for one in result.findings if one.code == code]
+        return next(one.verdict for one in result.verdicts if one.code == code), [
+            one for one in result.findings if one.code == code
+        ]
 
     def steps(self, *allow, max_risk=1):
         result, found = judge.examine([self.document, self.world.api], frozenset({"KM520"}))
-        return plan.plan(result.findings, found, lambda host: self.document, plan.Consent(max_risk, frozenset(allow)), boot_plan.REMEDIES, judge.KEY_DIGITS)
+        return plan.plan(
+            result.findings,
+            found,
+            lambda host: self.document,
+            plan.Consent(max_risk, frozenset(allow)),
+            boot_plan.REMEDIES,
+            judge.KEY_DIGITS,
+        )
 
 
 @pytest.fixture
@@ -77,32 +108,66 @@ def node(world):
 # KM520: layouts that are well
 
 UNITS_OF_DOCKER = [{"name": "docker.service", "active_state": "active"}]
-SPRAYED = (("/etc/sysctl.d/99-sysctl.conf", f"{FORWARD}=1\n{BRIDGE}=1\n"), ("/usr/lib/sysctl.d/50-default.conf", "-net.ipv4.conf.all.rp_filter = 2\n"))
+SPRAYED = (
+    ("/etc/sysctl.d/99-sysctl.conf", f"{FORWARD}=1\n{BRIDGE}=1\n"),
+    ("/usr/lib/sysctl.d/50-default.conf", "-net.ipv4.conf.all.rp_filter = 2\n"),
+)
 
 
-@pytest.mark.parametrize(("sysctl", "load", "more"), [
-    ([KUBEADM], [LOAD], {}),
-    (SPRAYED, [("/etc/modules-load.d/kubespray-br_netfilter.conf", "br_netfilter"),
-               ("/etc/modules-load.d/kubespray-kube_proxy-ipvs.conf", "ip_vs\nip_vs_rr\n")], {}),
-    ([KUBEADM], [], {"modules": {"br_netfilter": "builtin", "overlay": "builtin"}}),
-    ([("/etc/sysctl.d/99-k8s.conf", f"{FORWARD} = 1\n")], [],
-     {"modules": {"br_netfilter": "absent", "overlay": "loaded"}, "running": {FORWARD: "1"}}),  # Cilium
-    ([("/etc/sysctl.d/a.conf", "net.ipv4.conf.all.forwarding = 1\n")], [], {}),
-    ([("/etc/sysctl.d/a.conf", "net/ipv4/ip_forward = 1\n")], [], {}),
-    ([("/usr/lib/sysctl.d/00-system.conf", f"{BRIDGE} = 0\n"), ("/etc/sysctl.conf", ""),
-      ("/etc/sysctl.d/99-zz-kubemend.conf", f"{FORWARD} = 1\n")], [], {}),  # RHEL 7
-    ([("/etc/sysctl.d/libvirt.conf", f"{BRIDGE} = 0\n{FORWARD} = 1\n")], [], {}),  # who only takes it away may have his reasons
-    ([], [], {"container": True}),
-])
+@pytest.mark.parametrize(
+    ("sysctl", "load", "more"),
+    [
+        ([KUBEADM], [LOAD], {}),
+        (
+            SPRAYED,
+            [
+                ("/etc/modules-load.d/kubespray-br_netfilter.conf", "br_netfilter"),
+                ("/etc/modules-load.d/kubespray-kube_proxy-ipvs.conf", "ip_vs\nip_vs_rr\n"),
+            ],
+            {},
+        ),
+        ([KUBEADM], [], {"modules": {"br_netfilter": "builtin", "overlay": "builtin"}}),
+        (
+            [("/etc/sysctl.d/99-k8s.conf", f"{FORWARD} = 1\n")],
+            [],
+            # Cilium
+            {"modules": {"br_netfilter": "absent", "overlay": "loaded"}, "running": {FORWARD: "1"}},
+        ),
+        ([("/etc/sysctl.d/a.conf", "net.ipv4.conf.all.forwarding = 1\n")], [], {}),
+        ([("/etc/sysctl.d/a.conf", "net/ipv4/ip_forward = 1\n")], [], {}),
+        (
+            [
+                ("/usr/lib/sysctl.d/00-system.conf", f"{BRIDGE} = 0\n"),
+                ("/etc/sysctl.conf", ""),
+                ("/etc/sysctl.d/99-zz-kubemend.conf", f"{FORWARD} = 1\n"),
+            ],
+            [],
+            {},
+        ),  # RHEL 7
+        # who only takes it away may have his reasons
+        ([("/etc/sysctl.d/libvirt.conf", f"{BRIDGE} = 0\n{FORWARD} = 1\n")], [], {}),
+        ([], [], {"container": True}),
+    ],
+)
 def test_layouts_that_are_well(node, sysctl, load, more):
     node.sysctl(*sysctl).load(*load)
     node.boot.update(copy.deepcopy(more))
-    assert node.judged("KM520") == ("clear", []) and node.steps() == ()
+    assert node.judged("KM520") == ("clear", [])
+    assert node.steps() == ()
 
 
-@pytest.mark.parametrize("argv", [
-    ["k3s", "agent"], ["/var/lib/rancher/rke2/data/v1.30/bin/kubelet", "--kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig"],
-    ["/snap/microk8s/7000/kubelite"], ["kubelet", "--kubeconfig=/var/lib/kubelet/kubeconfig"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["k3s", "agent"],
+        [
+            "/var/lib/rancher/rke2/data/v1.30/bin/kubelet",
+            "--kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig",
+        ],
+        ["/snap/microk8s/7000/kubelite"],
+        ["kubelet", "--kubeconfig=/var/lib/kubelet/kubeconfig"],
+    ],
+)
 def test_an_installer_that_sets_it_at_each_start_needs_no_file(node, argv):
     node.sysctl().load()
     assert node.judged("KM520")[0] == "present"
@@ -122,20 +187,38 @@ def test_docker_sets_it_at_each_start(node):
 # KM520: what is missing
 
 
-@pytest.mark.parametrize(("files", "said", "place"), [
-    ([], "no file of sysctl.d sets it", None),
-    ([KUBEADM], "/etc/sysctl.d/k8s.conf:1 says 1: it was never loaded, or something lowered it since",
-     "/etc/sysctl.d/k8s.conf"),
-    ([KUBEADM, ("/etc/sysctl.d/zz-cis.conf", f"\n{FORWARD}=0\n")], "/etc/sysctl.d/zz-cis.conf:2 says 0, and so it is after each boot",
-     "/etc/sysctl.d/zz-cis.conf")])
+@pytest.mark.parametrize(
+    ("files", "said", "place"),
+    [
+        ([], "no file of sysctl.d sets it", None),
+        (
+            [KUBEADM],
+            "/etc/sysctl.d/k8s.conf:1 says 1: it was never loaded, or something lowered it since",
+            "/etc/sysctl.d/k8s.conf",
+        ),
+        (
+            [KUBEADM, ("/etc/sysctl.d/zz-cis.conf", f"\n{FORWARD}=0\n")],
+            "/etc/sysctl.d/zz-cis.conf:2 says 0, and so it is after each boot",
+            "/etc/sysctl.d/zz-cis.conf",
+        ),
+    ],
+)
 def test_nothing_is_forwarded(node, files, said, place):
     node.sysctl(*files)
     node.boot["running"][FORWARD] = "0"
     verdict, (found,) = node.judged("KM520")
-    assert (verdict, found.severity, found.component, found.risk) == ("present", "critical", FORWARD, 1)
-    assert found.summary == f"{FORWARD} is not as Kubernetes needs it on w1: the kernel has 0; {said}"
+    assert (verdict, found.severity, found.component, found.risk) == (
+        "present",
+        "critical",
+        FORWARD,
+        1,
+    )
+    assert (
+        found.summary == f"{FORWARD} is not as Kubernetes needs it on w1: the kernel has 0; {said}"
+    )
     assert [one.path for one in found.evidence if one.path] == ([place] if place else [])
-    assert "the plan does, in /etc/sysctl.d/99-zz-kubemend.conf" in found.remedy and f"sysctl -w {FORWARD}=1" in found.remedy
+    assert "the plan does, in /etc/sysctl.d/99-zz-kubemend.conf" in found.remedy
+    assert f"sysctl -w {FORWARD}=1" in found.remedy
 
 
 def test_nothing_is_forwarded_in_a_container_either(node):
@@ -144,10 +227,17 @@ def test_nothing_is_forwarded_in_a_container_either(node):
     assert node.judged("KM520")[1][0].severity == "critical"
 
 
-@pytest.mark.parametrize(("files", "verdict"), [
-    ([("/etc/sysctl.d/k8s.conf", "net.ipv6.conf.all.forwarding = 1\n")], "clear"),
-    ([("/etc/sysctl.d/k8s.conf", "net.ipv6.conf.all.forwarding = 0\n")], "present"),
-    ([("/etc/sysctl.d/k8s.conf", f"net.ipv6.conf.all.forwarding = 1\n{FORWARD} = 1\n")], "present")])
+@pytest.mark.parametrize(
+    ("files", "verdict"),
+    [
+        ([("/etc/sysctl.d/k8s.conf", "net.ipv6.conf.all.forwarding = 1\n")], "clear"),
+        ([("/etc/sysctl.d/k8s.conf", "net.ipv6.conf.all.forwarding = 0\n")], "present"),
+        (
+            [("/etc/sysctl.d/k8s.conf", f"net.ipv6.conf.all.forwarding = 1\n{FORWARD} = 1\n")],
+            "present",
+        ),
+    ],
+)
 def test_pods_of_ipv6_alone_on_a_machine_with_both(node, files, verdict):
     node.sysctl(*files)
     node.boot["running"][FORWARD] = "0"
@@ -168,12 +258,16 @@ def test_without_a_kubelet_it_is_nobodys_business(node):
 
 def test_what_the_next_boot_undoes(node):
     node.sysctl(KUBEADM, ("/etc/sysctl.d/zz-cis.conf", f"{FORWARD}=0\n"))
-    verdict, (found,) = node.judged("KM520")
+    _verdict, (found,) = node.judged("KM520")
     assert (found.severity, found.risk) == ("warning", 1)
-    assert found.summary.startswith(f"{FORWARD} will not outlive a reboot on w1: the kernel has 1, and /etc/sysctl.d/zz-cis.conf:1 brings it back to 0 at")
+    assert found.summary.startswith(
+        f"{FORWARD} will not outlive a reboot on w1: the kernel has 1, and"
+        " /etc/sysctl.d/zz-cis.conf:1 brings it back to 0 at"
+    )
     node.sysctl(("/etc/sysctl.conf", f"{FORWARD}=1\n"))
     (found,) = [one for one in node.judged("KM520")[1] if one.component == FORWARD]
-    assert "no file of sysctl.d says so: the next boot brings 0" in found.summary and "/etc/sysctl.conf:1 says 1, which nothing reads at boot" in found.summary
+    assert "no file of sysctl.d says so: the next boot brings 0" in found.summary
+    assert "/etc/sysctl.conf:1 says 1, which nothing reads at boot" in found.summary
 
 
 def test_two_names_of_one_setting_that_differ_say_nothing_of_the_next_boot(node):
@@ -184,14 +278,28 @@ def test_two_names_of_one_setting_that_differ_say_nothing_of_the_next_boot(node)
 def test_a_module_that_files_ask_for_is_missing(node):
     node.without_netfilter()
     verdict, (found,) = node.judged("KM520")
-    assert (verdict, found.severity, found.component, found.risk) == ("present", "warning", "br_netfilter", 1)
-    assert found.summary == "br_netfilter is missing on w1: it is not loaded, and /etc/modules-load.d/k8s.conf:2 names it"
-    assert found.remedy == ("modprobe br_netfilter, and a line br_netfilter in a file of /etc/modules-load.d: the plan does, in "
-                            "/etc/modules-load.d/zz-kubemend.conf")
+    assert (verdict, found.severity, found.component, found.risk) == (
+        "present",
+        "warning",
+        "br_netfilter",
+        1,
+    )
+    assert (
+        found.summary
+        == "br_netfilter is missing on w1: it is not loaded, and /etc/modules-load.d/k8s.conf:2"
+        " names it"
+    )
+    assert (
+        found.remedy
+        == "modprobe br_netfilter, and a line br_netfilter in a file of /etc/modules-load.d: the"
+        " plan does, in /etc/modules-load.d/zz-kubemend.conf"
+    )
     node.boot["tree"] = False
     (found,) = node.judged("KM520")[1]
-    assert "the modules of the kernel that runs are not installed" in found.summary and "install the modules of the kernel that runs" in found.remedy
-    assert found.risk == 0 and node.steps() == ()
+    assert "the modules of the kernel that runs are not installed" in found.summary
+    assert "install the modules of the kernel that runs" in found.remedy
+    assert found.risk == 0
+    assert node.steps() == ()
     node.boot["tree"] = True
     node.load()
     assert "sets what only it brings" in node.judged("KM520")[1][0].summary
@@ -204,10 +312,16 @@ def test_a_module_that_files_ask_for_is_missing(node):
 
 def test_a_module_that_is_loaded_and_that_nothing_names(node):
     node.load()
-    verdict, (found,) = node.judged("KM520")
-    assert (found.component, found.severity, found.risk) == ("br_netfilter", "warning", 1) and found.remedy.startswith("a line br_netfilter in a file of")
+    _verdict, (found,) = node.judged("KM520")
+    assert (found.component, found.severity, found.risk) == (
+        "br_netfilter",
+        "warning",
+        1,
+    )
+    assert found.remedy.startswith("a line br_netfilter in a file of")
     (step,) = node.steps()
-    assert "modprobe" not in step.diff and step.change["module"] == "br_netfilter"
+    assert "modprobe" not in step.diff
+    assert step.change["module"] == "br_netfilter"
     assert "no file of modules-load.d names it: the next boot comes without it" in found.summary
     assert "/etc/sysctl.d/k8s.conf:2 then sets nothing" in found.summary
     node.boot["cmdline"] = [["modules_load", "nvme,br-netfilter"]]
@@ -217,10 +331,19 @@ def test_a_module_that_is_loaded_and_that_nothing_names(node):
 def test_a_bridge_that_is_not_filtered_though_a_file_says_so(node):
     node.boot["running"][BRIDGE] = "0"
     (found,) = node.judged("KM520")[1]
-    assert (found.component, found.severity) == (BRIDGE, "warning") and "/etc/sysctl.d/k8s.conf:2 says 1, and the kernel has 0" in found.summary
+    assert (found.component, found.severity) == (
+        BRIDGE,
+        "warning",
+    )
+    assert "/etc/sysctl.d/k8s.conf:2 says 1, and the kernel has 0" in found.summary
     node.sysctl(KUBEADM, ("/etc/sysctl.d/zz.conf", f"{BRIDGE} = 0\n"))
-    assert "/etc/sysctl.d/k8s.conf:2 says 1, and /etc/sysctl.d/zz.conf:1, which wins, says 0" in node.judged("KM520")[1][0].summary
-    assert [one.blocked_by for one in node.steps()] == [None] or "zz.conf" in str(node.steps()[0].blocked_by)
+    assert (
+        "/etc/sysctl.d/k8s.conf:2 says 1, and /etc/sysctl.d/zz.conf:1, which wins, says 0"
+        in node.judged("KM520")[1][0].summary
+    )
+    assert [one.blocked_by for one in node.steps()] == [None] or "zz.conf" in str(
+        node.steps()[0].blocked_by
+    )
 
 
 # KM520: what nobody can tell
@@ -232,7 +355,16 @@ def test_without_evidence_it_is_unknown(node, collector):
     assert node.judged("KM520")[0] == "unknown"
 
 
-@pytest.mark.parametrize("change", [{"running": {FORWARD: None}}, {"running": {}}, {"running": None}, {"modules": {"br_netfilter": None}}, {"modules": 3}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"running": {FORWARD: None}},
+        {"running": {}},
+        {"running": None},
+        {"modules": {"br_netfilter": None}},
+        {"modules": 3},
+    ],
+)
 def test_half_of_the_evidence_is_unknown_too(node, change):
     node.boot.update(change)
     assert node.judged("KM520") == ("unknown", [])
@@ -255,36 +387,72 @@ def test_the_step_writes_and_tells_the_kernel(node):
     node.sysctl()
     node.boot["running"][FORWARD] = "0"
     (step,) = [one for one in node.steps() if one.component == FORWARD]
-    assert (step.remedy, step.risk, step.target, step.allowed, step.code) == ("kernel_setting", 1, "/etc/sysctl.d/99-zz-kubemend.conf", True, "KM520")
-    assert step.change == {"kind": "kernel_setting", "path": "/etc/sysctl.d/99-zz-kubemend.conf", "settings": {FORWARD: 1}}
+    assert (step.remedy, step.risk, step.target, step.allowed, step.code) == (
+        "kernel_setting",
+        1,
+        "/etc/sysctl.d/99-zz-kubemend.conf",
+        True,
+        "KM520",
+    )
+    assert step.change == {
+        "kind": "kernel_setting",
+        "path": "/etc/sysctl.d/99-zz-kubemend.conf",
+        "settings": {FORWARD: 1},
+    }
     assert step.diff.endswith(f"+{FORWARD} = 1\nthe kernel: 0 -> 1\n")
     assert node.steps(max_risk=0)[0].blocked_by == "risk 1 needs -e kubemend_max_risk=1"
 
 
-@pytest.mark.parametrize(("files", "said"), [
-    ([("/usr/lib/sysctl.d/zzz.conf", f"{FORWARD}=0\n")], "/usr/lib/sysctl.d/zzz.conf:1 is read after"),
-    ([("/etc/sysctl.d/zzz.conf", "net.ipv4.conf.all.forwarding=0\n")],
-     "/etc/sysctl.d/zzz.conf:1 says net.ipv4.conf.all.forwarding = 0, which is the same setting")])
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            [("/usr/lib/sysctl.d/zzz.conf", f"{FORWARD}=0\n")],
+            "/usr/lib/sysctl.d/zzz.conf:1 is read after",
+        ),
+        (
+            [("/etc/sysctl.d/zzz.conf", "net.ipv4.conf.all.forwarding=0\n")],
+            (
+                "/etc/sysctl.d/zzz.conf:1 says net.ipv4.conf.all.forwarding = 0, which is the same"
+                " setting"
+            ),
+        ),
+    ],
+)
 def test_what_stands_in_the_way(node, files, said):
     node.sysctl(*files)
     node.boot["running"][FORWARD] = "0"
     (step,) = node.steps()
-    assert not step.allowed and step.blocked_by.startswith(said) and f"sysctl -w {FORWARD}=1 helps" in step.blocked_by
+    assert not step.allowed
+    assert step.blocked_by.startswith(said)
+    assert f"sysctl -w {FORWARD}=1 helps" in step.blocked_by
 
 
 def test_a_line_that_is_read_after_ours_is_changed_where_it_stands(node):
     node.sysctl(("/etc/sysctl.d/zzz.conf", f"{FORWARD}=0\n"))
     node.boot["running"][FORWARD] = "0"
     (step,) = node.steps()
-    assert (step.allowed, step.target) == (True, "/etc/sysctl.d/zzz.conf") and step.diff.endswith(f"-{FORWARD}=0\n+{FORWARD}=1\nthe kernel: 0 -> 1\n")
+    assert (step.allowed, step.target) == (True, "/etc/sysctl.d/zzz.conf")
+    assert step.diff.endswith(f"-{FORWARD}=0\n+{FORWARD}=1\nthe kernel: 0 -> 1\n")
 
 
 def test_a_module_is_named_and_loaded(node):
     node.without_netfilter()
     (step,) = node.steps()
-    assert (step.remedy, step.risk, step.target, step.allowed, step.limit) == ("kernel_module", 1, "/etc/modules-load.d/zz-kubemend.conf", True, 60)
-    assert step.change == {"kind": "kernel_module", "path": "/etc/modules-load.d/zz-kubemend.conf", "module": "br_netfilter"}
-    assert step.diff.endswith("+br_netfilter\nthe kernel: modprobe br_netfilter\n") and step.note == "a revert takes the line away and leaves the module loaded"
+    assert (step.remedy, step.risk, step.target, step.allowed, step.limit) == (
+        "kernel_module",
+        1,
+        "/etc/modules-load.d/zz-kubemend.conf",
+        True,
+        60,
+    )
+    assert step.change == {
+        "kind": "kernel_module",
+        "path": "/etc/modules-load.d/zz-kubemend.conf",
+        "module": "br_netfilter",
+    }
+    assert step.diff.endswith("+br_netfilter\nthe kernel: modprobe br_netfilter\n")
+    assert step.note == "a revert takes the line away and leaves the module loaded"
     node.world.api["collectors"]["nodes"] = {"status": "error", "data": None}
     assert "nobody can tell whether the node was taken out on purpose" in node.steps()[0].blocked_by
 
@@ -292,8 +460,11 @@ def test_a_module_is_named_and_loaded(node):
 def test_a_node_that_was_taken_out_is_left_alone(node):
     node.sysctl()
     node.boot["running"][FORWARD] = "0"
-    next(one for one in node.world.data("api", "nodes")["items"] if one["name"] == "w1")["unschedulable"] = True
-    assert "somebody cordoned w1" in node.steps()[0].blocked_by and node.steps("fenced")[0].allowed
+    next(one for one in node.world.data("api", "nodes")["items"] if one["name"] == "w1")[
+        "unschedulable"
+    ] = True
+    assert "somebody cordoned w1" in node.steps()[0].blocked_by
+    assert node.steps("fenced")[0].allowed
 
 
 # KM521
@@ -302,10 +473,23 @@ DATA = "UUID=aa /var/lib/containerd ext4 defaults,nofail 0 2"
 
 
 def test_a_volume_that_a_boot_did_not_mount(node):
-    node.fstab("UUID=bb / ext4 defaults 0 1", DATA, "/swapfile none swap sw 0 0", "tmpfs /tmp tmpfs defaults 0 0")
+    node.fstab(
+        "UUID=bb / ext4 defaults 0 1",
+        DATA,
+        "/swapfile none swap sw 0 0",
+        "tmpfs /tmp tmpfs defaults 0 0",
+    )
     verdict, (found,) = node.judged("KM521")
-    assert (verdict, found.severity, found.component, found.risk) == ("present", "warning", "/var/lib/containerd", 0)
-    assert "is not mounted (/var/lib/containerd), although fstab mounts it at boot; the kubelet answers nevertheless" in found.summary
+    assert (verdict, found.severity, found.component, found.risk) == (
+        "present",
+        "warning",
+        "/var/lib/containerd",
+        0,
+    )
+    assert (
+        "is not mounted (/var/lib/containerd), although fstab mounts it at boot; the kubelet"
+        " answers nevertheless" in found.summary
+    )
     assert [(one.path, one.line, one.text) for one in found.evidence] == [("/etc/fstab", 3, DATA)]
     node.world.data("w1", "kubelet")["healthz"] = {"status": None, "error": "refused"}
     assert node.judged("KM521")[1][0].severity == "critical"
@@ -313,17 +497,32 @@ def test_a_volume_that_a_boot_did_not_mount(node):
     assert node.judged("KM521") == ("clear", [])
 
 
-@pytest.mark.parametrize("line", [
-    "UUID=aa /var/lib/containerd ext4 noauto 0 2", "UUID=aa /var/lib/containerd ext4 nofail,x-systemd.automount 0 2", "# " + DATA,
-    "UUID=aa /srv ext4 defaults 0 2",
-    "UUID=aa", "UUID=aa swap swap sw", "/dev/sdb /var/lib/longhorn xfs defaults 0 0"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "UUID=aa /var/lib/containerd ext4 noauto 0 2",
+        "UUID=aa /var/lib/containerd ext4 nofail,x-systemd.automount 0 2",
+        "# " + DATA,
+        "UUID=aa /srv ext4 defaults 0 2",
+        "UUID=aa",
+        "UUID=aa swap swap sw",
+        "/dev/sdb /var/lib/longhorn xfs defaults 0 0",
+    ],
+)
 def test_lines_that_are_no_business_of_the_node(node, line):
     assert node.fstab(line).judged("KM521") == ("clear", [])
 
 
-@pytest.mark.parametrize(("point", "folders"), [
-    ("/var", "/var/lib/containerd, /var/lib/kubelet"), ("/var/lib/", "/var/lib/containerd, /var/lib/kubelet"), ("/var/lib/etcd", "/var/lib/etcd"),
-    ("/data", "/var/lib/docker"), ("/k8s", "/k8s/kubelet")])
+@pytest.mark.parametrize(
+    ("point", "folders"),
+    [
+        ("/var", "/var/lib/containerd, /var/lib/kubelet"),
+        ("/var/lib/", "/var/lib/containerd, /var/lib/kubelet"),
+        ("/var/lib/etcd", "/var/lib/etcd"),
+        ("/data", "/var/lib/docker"),
+        ("/k8s", "/k8s/kubelet"),
+    ],
+)
 def test_whatever_lies_above_a_folder_counts(node, point, folders):
     node.boot["folders"].update({"/var/lib/docker": "/data/docker", "/k8s/kubelet": "/k8s/kubelet"})
     (found,) = node.fstab(f"/dev/sdb {point} xfs defaults 0 0").judged("KM521")[1]
@@ -332,16 +531,24 @@ def test_whatever_lies_above_a_folder_counts(node, point, folders):
 
 def test_a_link_is_mounted_where_it_leads(node):
     node.boot["folders"]["/var/lib/docker"] = "/data/docker"
-    node.fstab("/dev/sdb /var/lib/docker xfs defaults 0 0").mounted(("/data/docker", "/dev/sdb", "xfs", "rw"))
+    node.fstab("/dev/sdb /var/lib/docker xfs defaults 0 0").mounted(
+        ("/data/docker", "/dev/sdb", "xfs", "rw")
+    )
     assert node.judged("KM521") == ("clear", [])
 
 
 def test_read_only(node):
     node.boot["mounts"][0]["options"] = "ro,relatime,errors=remount-ro"
     verdict, (found,) = node.judged("KM521")
-    assert (verdict, found.severity, found.component) == ("present", "critical", "/") and "/var/lib/containerd, /var/lib/kubelet" in found.summary
+    assert (verdict, found.severity, found.component) == (
+        "present",
+        "critical",
+        "/",
+    )
+    assert "/var/lib/containerd, /var/lib/kubelet" in found.summary
     assert found.evidence[0].text == "/dev/sda1 / ext4 ro,relatime,errors=remount-ro"
-    node.mounted(("/var", "/dev/sda4", "xfs", "rw,ro2"))  # an image whose / is read-only, and what lies in /var is not
+    # an image whose / is read-only, and what lies in /var is not
+    node.mounted(("/var", "/dev/sda4", "xfs", "rw,ro2"))
     assert node.judged("KM521") == ("clear", [])
     node.boot["container"] = True
     node.mounted(("/var/lib/kubelet", "/dev/sdc", "ext4", "ro"))
@@ -349,46 +556,148 @@ def test_read_only(node):
 
 
 def test_file_systems_of_which_nobody_can_tell(node):
-    for change in ({"status": "denied", "data": None}, {"status": "ok", "data": {**node.boot, "mounts": None}}):
+    for change in (
+        {"status": "denied", "data": None},
+        {"status": "ok", "data": {**node.boot, "mounts": None}},
+    ):
         node.document["collectors"]["boot"] = change
         assert node.judged("KM521") == ("unknown", [])
     node.document["collectors"]["boot"] = {"status": "ok", "data": node.boot}
-    node.document["collectors"]["swap"]["data"]["fstab"] = record("/etc/fstab", None, error="denied")
+    node.document["collectors"]["swap"]["data"]["fstab"] = record(
+        "/etc/fstab", None, error="denied"
+    )
     assert node.judged("KM521") == ("unknown", [])
-    node.document["collectors"]["swap"]["data"]["fstab"] = record("/etc/fstab", None, error="missing")
+    node.document["collectors"]["swap"]["data"]["fstab"] = record(
+        "/etc/fstab", None, error="missing"
+    )
     assert node.judged("KM521") == ("clear", [])
 
 
 # KM522
 
 
-@pytest.mark.parametrize(("enforce", "config", "words", "verdict", "said"), [
-    ("1", "enforcing", [], "clear", ""), ("0", "permissive", [], "clear", ""),
-    (None, None, [], "not_applicable", ""), (None, "disabled", [], "not_applicable", ""),
-    ("0", "enforcing", [], "present", "SELinux of w1 is permissive, and the next boot makes it enforcing: it will deny what it only reports now"),
-    ("1", "permissive", [], "present", "SELinux of w1 is enforcing, and the next boot makes it permissive: somebody switched it on by hand"),
-    ("0", "disabled", [], "present", "SELinux of w1 is permissive, and the next boot makes it disabled: it will be gone"),
-    ("0", "enforcing", [["enforcing", "0"]], "clear", ""), ("1", "nonsense", [], "clear", "")])
+@pytest.mark.parametrize(
+    ("enforce", "config", "words", "verdict", "said"),
+    [
+        ("1", "enforcing", [], "clear", ""),
+        ("0", "permissive", [], "clear", ""),
+        (None, None, [], "not_applicable", ""),
+        (None, "disabled", [], "not_applicable", ""),
+        (
+            "0",
+            "enforcing",
+            [],
+            "present",
+            (
+                "SELinux of w1 is permissive, and the next boot makes it enforcing: it will deny"
+                " what it only reports now"
+            ),
+        ),
+        (
+            "1",
+            "permissive",
+            [],
+            "present",
+            (
+                "SELinux of w1 is enforcing, and the next boot makes it permissive: somebody"
+                " switched it on by hand"
+            ),
+        ),
+        (
+            "0",
+            "disabled",
+            [],
+            "present",
+            "SELinux of w1 is permissive, and the next boot makes it disabled: it will be gone",
+        ),
+        ("0", "enforcing", [["enforcing", "0"]], "clear", ""),
+        ("1", "nonsense", [], "clear", ""),
+    ],
+)
 def test_selinux(node, enforce, config, words, verdict, said):
     node.boot.update(selinux={"enforce": enforce, "config": config}, cmdline=words)
     told, found = node.judged("KM522")
-    assert told == verdict and [one.summary.startswith(said) and one.severity for one in found] == (["info"] if said else [])
+    assert told == verdict
+    assert [one.summary.startswith(said) and one.severity for one in found] == (
+        ["info"] if said else []
+    )
     node.document["collectors"]["boot"] = {"status": "error", "data": None}
     assert node.judged("KM522")[0] == "unknown"
 
 
 # whatever a node says
 
-ANY = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-    st.sampled_from(["path", "text", "point", "options", "br_netfilter", FORWARD, BRIDGE, "enforce", "config", "/var/lib/docker"]), inner, max_size=4),
-    max_leaves=12)
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "path",
+                    "text",
+                    "point",
+                    "options",
+                    "br_netfilter",
+                    FORWARD,
+                    BRIDGE,
+                    "enforce",
+                    "config",
+                    "/var/lib/docker",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("running", "modules", "modules_files", "cmdline", "folders", "mounts", "selinux", "tree"), ANY)))
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional=dict.fromkeys(
+            (
+                "running",
+                "modules",
+                "modules_files",
+                "cmdline",
+                "folders",
+                "mounts",
+                "selinux",
+                "tree",
+            ),
+            ANY,
+        ),
+    )
+)
 def test_nothing_that_a_node_says_raises(seen):
-    document = {"schema": "kubemend.evidence/1", "host": "w1", "node": "w1", "cluster_key": "c0ffee" + "0" * 58, "status": "ok", "reason": "", "groups": [],
-                "collected_at": "2027-01-15T08:00:00Z", "collectors": {name: {"status": "ok", "data": data} for name, data in {
-                    "boot": seen, "kubelet": {}, "system": {"addresses": ["10.0.0.1"]}, "limits": {"sysctl_files": []}, "swap": {"fstab": None}}.items()}}
-    assert {one.verdict for one in judge.judge([document], CODES).verdicts} <= {"present", "unknown", "clear", "not_applicable"}
+    document = {
+        "schema": "kubemend.evidence/1",
+        "host": "w1",
+        "node": "w1",
+        "cluster_key": "c0ffee" + "0" * 58,
+        "status": "ok",
+        "reason": "",
+        "groups": [],
+        "collected_at": "2027-01-15T08:00:00Z",
+        "collectors": {
+            name: {"status": "ok", "data": data}
+            for name, data in {
+                "boot": seen,
+                "kubelet": {},
+                "system": {"addresses": ["10.0.0.1"]},
+                "limits": {"sysctl_files": []},
+                "swap": {"fstab": None},
+            }.items()
+        },
+    }
+    assert {one.verdict for one in judge.judge([document], CODES).verdicts} <= {
+        "present",
+        "unknown",
+        "clear",
+        "not_applicable",
+    }
     assert isinstance(node_boot.read(document).unread(), list)

@@ -8,38 +8,78 @@ from __future__ import annotations
 import pytest
 
 CLOCK = 1795372289.0  # 2026-11-22T18:31:29Z
-RUNC = ('kubelet[812]: E1122 18:31:02.000001     812 remote_runtime.go:222] "RunPodSandbox from runtime service failed" err="rpc error: code = Unknown desc = '
-        'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: expected cgroupsPath to be of format '
-        '\\"slice:prefix:name\\" for systemd cgroups, got \\"/kubepods/besteffort/pod1/a\\" instead: unknown"')
-CRIO = "kubelet[812]: err=\"rpc error: code = Unknown desc = cri-o configured with %s cgroup manager, but %s slice as parent: %s\""
+RUNC = (
+    'kubelet[812]: E1122 18:31:02.000001     812 remote_runtime.go:222] "RunPodSandbox from runtime'
+    ' service failed" err="rpc error: code = Unknown desc = failed to create containerd task:'
+    " failed to create shim task: OCI runtime create failed: runc create failed: expected"
+    ' cgroupsPath to be of format \\"slice:prefix:name\\" for systemd cgroups, got'
+    ' \\"/kubepods/besteffort/pod1/a\\" instead: unknown"'
+)
+CRIO = (
+    'kubelet[812]: err="rpc error: code = Unknown desc = cri-o configured with %s cgroup manager,'
+    ' but %s slice as parent: %s"'
+)
 CRIO_SYSTEMD = CRIO % ("systemd", "did not receive", "/kubepods/a")
 CRIO_CGROUPFS = CRIO % ("cgroupfs", "received", "kubepods.slice")
 
 
 def judged(world, lines, status="ok", clock=CLOCK):
-    world.documents["w1"]["collectors"]["kubelet_log"] = {"status": status, "data": {"lines": lines} if status == "ok" else None}
+    world.documents["w1"]["collectors"]["kubelet_log"] = {
+        "status": status,
+        "data": {"lines": lines} if status == "ok" else None,
+    }
     world.data("w1", "system")["clock"] = clock
     result = world.judge(faults={"KM524"}, deep=True)
-    return next(item for item in result.verdicts if item.host == "w1"), [item for item in result.findings if item.host == "w1"]
+    return next(item for item in result.verdicts if item.host == "w1"), [
+        item for item in result.findings if item.host == "w1"
+    ]
 
 
-@pytest.mark.parametrize(("line", "runtime", "kubelet"), [
-    (RUNC, "systemd", "cgroupfs"), (CRIO_SYSTEMD, "systemd", "cgroupfs"), (CRIO_CGROUPFS, "cgroupfs", "systemd")])
+@pytest.mark.parametrize(
+    ("line", "runtime", "kubelet"),
+    [
+        (RUNC, "systemd", "cgroupfs"),
+        (CRIO_SYSTEMD, "systemd", "cgroupfs"),
+        (CRIO_CGROUPFS, "cgroupfs", "systemd"),
+    ],
+)
 def test_each_refusal_names_both_drivers(world, line, runtime, kubelet):
     line = "2026-11-22T18:31:02+0000 w1 " + line
     verdict, (found,) = judged(world, [line])
-    assert verdict.verdict == "present" and f"its runtime has the cgroup driver {runtime}, and its kubelet {kubelet}" in found.summary
-    assert [proof.text for proof in found.evidence] == [line] and (found.severity, found.risk, found.component) == ("critical", 0, "kubelet")
+    assert verdict.verdict == "present"
+    assert (
+        f"its runtime has the cgroup driver {runtime}, and its kubelet {kubelet}" in found.summary
+    )
+    assert [proof.text for proof in found.evidence] == [line]
+    assert (
+        found.severity,
+        found.risk,
+        found.component,
+    ) == ("critical", 0, "kubelet")
 
 
-@pytest.mark.parametrize(("at", "verdict"), [("2026-11-22T18:21:30+0000", "present"), ("2026-11-22T18:21:28+0000", "clear"), ("yesterday", "unknown")])
+@pytest.mark.parametrize(
+    ("at", "verdict"),
+    [
+        ("2026-11-22T18:21:30+0000", "present"),
+        ("2026-11-22T18:21:28+0000", "clear"),
+        ("yesterday", "unknown"),
+    ],
+)
 def test_what_was_said_long_ago_is_no_fault_now(world, at, verdict):
     assert judged(world, [f"{at} w1 {RUNC}"])[0].verdict == verdict
 
 
-@pytest.mark.parametrize(("status", "verdict"), [("ok", "clear"), ("denied", "unknown"), ("timeout", "unknown")])
+@pytest.mark.parametrize(
+    ("status", "verdict"), [("ok", "clear"), ("denied", "unknown"), ("timeout", "unknown")]
+)
 def test_without_its_words(world, status, verdict):
-    assert judged(world, ["2026-11-22T18:31:02+0000 w1 kubelet[812]: something else"], status)[0].verdict == verdict
+    assert (
+        judged(world, ["2026-11-22T18:31:02+0000 w1 kubelet[812]: something else"], status)[
+            0
+        ].verdict
+        == verdict
+    )
 
 
 @pytest.mark.parametrize(("started", "verdict"), [(CLOCK - 60, "present"), (CLOCK - 10, "clear")])
@@ -48,7 +88,9 @@ def test_a_kubelet_that_was_started_since_has_another_driver_perhaps(world, star
     assert judged(world, [f"2026-11-22T18:30:59+0000 w1 {RUNC}"])[0].verdict == verdict
 
 
-@pytest.mark.parametrize(("state", "verdict"), [("activating", "clear"), ("failed", "clear"), ("active", "present")])
+@pytest.mark.parametrize(
+    ("state", "verdict"), [("activating", "clear"), ("failed", "clear"), ("active", "present")]
+)
 def test_a_kubelet_that_does_not_run_is_refused_nothing(world, state, verdict):
     world.data("w1", "kubelet").update(process=None)
     world.data("w1", "kubelet")["unit"].update(active_state=state, sub_state="auto-restart")
@@ -57,8 +99,13 @@ def test_a_kubelet_that_does_not_run_is_refused_nothing(world, state, verdict):
 
 @pytest.mark.parametrize("clock", [float("inf"), 1e999, True, "now"])
 def test_a_clock_that_is_none(world, clock):
-    assert judged(world, [f"2026-11-22T18:31:02+0000 w1 {RUNC}"], clock=clock)[0].verdict in ("clear", "unknown")
+    assert judged(world, [f"2026-11-22T18:31:02+0000 w1 {RUNC}"], clock=clock)[0].verdict in (
+        "clear",
+        "unknown",
+    )
 
 
 def test_no_clock(world):
-    assert judged(world, [f"2026-11-22T18:31:02+0000 w1 {RUNC}"], clock=None)[0].verdict == "unknown"
+    assert (
+        judged(world, [f"2026-11-22T18:31:02+0000 w1 {RUNC}"], clock=None)[0].verdict == "unknown"
+    )

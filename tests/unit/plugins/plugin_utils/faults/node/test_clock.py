@@ -1,19 +1,28 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clocks that differ, KM526: who is right is what most agree on, and a slow connection is no difference."""
+"""Clocks that differ, KM526.
+
+Who is right is what most agree on, and a slow connection is no difference.
+"""
 
 from __future__ import annotations
 
 import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
+    clock as node_clock,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import cluster
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import clock as node_clock
 
 NOW = 1800000000.0
 
 
 def asked(world, **off):
-    """Every host asked at NOW and answered two seconds later; off: {host: seconds by which its clock is ahead}."""
+    """Every host asked at NOW and answered two seconds later; off: {host.
+
+    Seconds by which its clock is ahead}.
+    """
     for name, document in world.documents.items():
         ahead = off.get(name, 0.0)
         document.update(asked_at=NOW, received_at=NOW + 2)
@@ -32,13 +41,22 @@ def test_clocks_that_agree(world):
     assert judged(world) == ("clear", [])
 
 
-@pytest.mark.parametrize(("seconds", "said"), [
-    (3600.0, "ahead of"), (-90.0, "behind"), (35.0, "ahead of"), (30.0, ""), (-20.0, "")])
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(3600.0, "ahead of"), (-90.0, "behind"), (35.0, "ahead of"), (30.0, ""), (-20.0, "")],
+)
 def test_one_that_is_off_is_named(world, seconds, said):
     asked(world, w1=seconds)
     verdict, found = judged(world)
-    assert (verdict, [item.host for item in found]) == (("present", ["w1"]) if said else ("clear", []))
-    assert not said or said in found[0].summary and found[0].component == "clock" and found[0].severity == "warning" and "timedatectl" in found[0].remedy
+    assert (verdict, [item.host for item in found]) == (
+        ("present", ["w1"]) if said else ("clear", [])
+    )
+    assert not said or (
+        said in found[0].summary
+        and found[0].component == "clock"
+        and found[0].severity == "warning"
+        and "timedatectl" in found[0].remedy
+    )
 
 
 def test_a_controller_that_is_off_makes_nobody_wrong(world):
@@ -75,12 +93,22 @@ def test_hosts_none_of_which_answered_leave_it_unknown(world):
     assert judged(world)[0] == "unknown"
 
 
-@pytest.mark.parametrize("change", [
-    {"asked_at": "x"}, {"asked_at": True}, {"received_at": NOW - 5}, {"received_at": float("nan")}, {"asked_at": 0}, {"received_at": 1e300}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"asked_at": "x"},
+        {"asked_at": True},
+        {"received_at": NOW - 5},
+        {"received_at": float("nan")},
+        {"asked_at": 0},
+        {"received_at": 1e300},
+    ],
+)
 def test_times_that_make_no_sense_are_none(world, change):
     asked(world)
     world.documents["w1"].update(change)
-    assert cluster.host_of(world.documents["w1"]).clock is None and judged(world)[0] == "not judged"
+    assert cluster.host_of(world.documents["w1"]).clock is None
+    assert judged(world)[0] == "not judged"
 
 
 def test_a_host_that_is_silent_leaves_it_unknown(world):
@@ -90,13 +118,18 @@ def test_a_host_that_is_silent_leaves_it_unknown(world):
 
 
 def test_bounds():
-    assert node_clock.agreed([(0.0, 1.0), (50.0, 51.0)]) is None and node_clock.agreed([(0.0, 1.0), (0.5, 2.0), (50.0, 51.0)]) == (-0.5, 2.0)
+    assert node_clock.agreed([(0.0, 1.0), (50.0, 51.0)]) is None
+    assert node_clock.agreed([(0.0, 1.0), (0.5, 2.0), (50.0, 51.0)]) == (-0.5, 2.0)
     # a majority on either side of one in the middle: the order of the hosts decides nothing
     tie = [(0.0, 10.0), (9.0, 21.0), (20.0, 30.0)]
-    assert node_clock.agreed(tie) is None and node_clock.agreed(tie[::-1]) is None
-    # those of a slow connection agree with both sides and have no say, and the one that is left is no majority
+    assert node_clock.agreed(tie) is None
+    assert node_clock.agreed(tie[::-1]) is None
+    # those of a slow connection agree with both sides and have no say, and the one that is left is
+    # no majority
     assert node_clock.agreed([(0.0, 0.0), (500.0, 560.0)]) is None
-    assert node_clock.agreed([(0.0, 1.0), (50.0, 51.0), (-10.0, 60.0)]) is None and node_clock.agreed([(-10.0, 60.0)]) is None
+    assert node_clock.agreed([(0.0, 1.0), (50.0, 51.0), (-10.0, 60.0)]) is None
+    assert node_clock.agreed([(-10.0, 60.0)]) is None
     assert node_clock.agreed([(0.0, 30.0), (0.0, 30.0)]) == (-1.0, 31.0)
-    assert node_clock.away((5.0, 6.0), (0.0, 1.0)) == 4.0 and node_clock.away((-6.0, -5.0), (0.0, 1.0)) == -5.0
+    assert node_clock.away((5.0, 6.0), (0.0, 1.0)) == 4.0
+    assert node_clock.away((-6.0, -5.0), (0.0, 1.0)) == -5.0
     assert node_clock.away((0.0, 9.0), (5.0, 6.0)) == 0.0

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM508: what is wrong with the container runtime of a node, told apart; and how one that is down comes back."""
+"""KM508: what is wrong with the container runtime of a node, told apart.
+
+And how one that is down comes back.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +13,73 @@ import copy
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import services as node_plan, control_plane as remedies
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import CATALOGUE
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    control_plane as remedies,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    services as node_plan,
+)
 
 CODES = frozenset(("KM508", "KM502"))
 SOCKET = "/run/containerd/containerd.sock"
-UP = {"name": "containerd.service", "absent": False, "load_state": "loaded", "active_state": "active", "sub_state": "running", "unit_file_state": "enabled",
-      "result": "success", "main_pid": 150, "n_restarts": 0, "exec_main_status": 0, "wanted_by": ["multi-user.target"], "trigger": None}
+UP = {
+    "name": "containerd.service",
+    "absent": False,
+    "load_state": "loaded",
+    "active_state": "active",
+    "sub_state": "running",
+    "unit_file_state": "enabled",
+    "result": "success",
+    "main_pid": 150,
+    "n_restarts": 0,
+    "exec_main_status": 0,
+    "wanted_by": ["multi-user.target"],
+    "trigger": None,
+}
 DOWN = {"active_state": "inactive", "sub_state": "dead", "main_pid": 0}
 ASKED = {"asked": True, "error": None, "socket": "present"}
-WELL = {"endpoint": SOCKET, "docker": None, "kind": "containerd", "path": SOCKET, "units": [UP], **ASKED, "calls": {"v1": 0, "v1alpha2": 0}, "config": None}
+WELL = {
+    "endpoint": SOCKET,
+    "docker": None,
+    "kind": "containerd",
+    "path": SOCKET,
+    "units": [UP],
+    **ASKED,
+    "calls": {"v1": 0, "v1alpha2": 0},
+    "config": None,
+}
 NOT_ASKED = {"asked": False, "calls": {}}
 DISABLED = {"v1": 12, "v1alpha2": 12}
 CONFIG = {"path": "/etc/containerd/config.toml", "disabled_plugins": ["cri"], "line": 3}
-RUN_DOCKER = {"kind": "docker", "path": "/var/run/docker.sock", "endpoint": "/var/run/dockershim.sock", "calls": {}}
-DOCKER_UNIT = {**UP, "name": "docker.service", "trigger": {"name": "docker.socket", "active_state": "active", "unit_file_state": "enabled"}}
+RUN_DOCKER = {
+    "kind": "docker",
+    "path": "/var/run/docker.sock",
+    "endpoint": "/var/run/dockershim.sock",
+    "calls": {},
+}
+DOCKER_UNIT = {
+    **UP,
+    "name": "docker.service",
+    "trigger": {"name": "docker.socket", "active_state": "active", "unit_file_state": "enabled"},
+}
 CLOCK = 1_800_000_000.0  # 2027-01-15T08:00:00Z
-PLEG = ("2027-01-15T07:59:{second}+0000 w1 kubelet[1]: E0115 07:59:50.000000       1 kubelet.go:2412] \"Skipping pod synchronization\" "
-        "err=\"PLEG is not healthy: pleg was last seen active 3m5.2s ago; threshold is 3m0s\"")
-OLD_PLEG = ("2027-01-15T07:59:50+0000 w1 kubelet[1]: I0115 07:59:50.000000       1 kubelet.go:1838] skipping pod synchronization - "
-            "PLEG is not healthy: pleg was last seen active 3m5.2s ago; threshold is 3m0s")
-FRESH_PLEG = ("2027-01-15T07:59:50+0000 w1 kubelet[1]: E0115 07:59:50.000000       1 kubelet.go:2412] \"Skipping pod synchronization\" "
-              "err=\"[container runtime status check may not have completed yet, PLEG is not healthy: pleg has yet to be successful]\"")
+PLEG = (
+    "2027-01-15T07:59:{second}+0000 w1 kubelet[1]: E0115 07:59:50.000000       1 kubelet.go:2412]"
+    ' "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 3m5.2s'
+    ' ago; threshold is 3m0s"'
+)
+OLD_PLEG = (
+    "2027-01-15T07:59:50+0000 w1 kubelet[1]: I0115 07:59:50.000000       1 kubelet.go:1838]"
+    " skipping pod synchronization - PLEG is not healthy: pleg was last seen active 3m5.2s ago;"
+    " threshold is 3m0s"
+)
+FRESH_PLEG = (
+    "2027-01-15T07:59:50+0000 w1 kubelet[1]: E0115 07:59:50.000000       1 kubelet.go:2412]"
+    ' "Skipping pod synchronization" err="[container runtime status check may not have completed'
+    ' yet, PLEG is not healthy: pleg has yet to be successful]"'
+)
 
 
 class Node:
@@ -48,19 +95,30 @@ class Node:
         self.world.documents[host]["collectors"]["runtime"] = {"status": status, "data": data}
 
     def version(self, version):
-        self.world.documents["w1"]["collectors"]["pinning"] = {"status": "ok", "data": {"kubelet_version": version and f"Kubernetes {version}"}}
+        self.world.documents["w1"]["collectors"]["pinning"] = {
+            "status": "ok",
+            "data": {"kubelet_version": version and f"Kubernetes {version}"},
+        }
 
     def argv(self, *words):
         self.world.documents["w1"]["collectors"]["kubelet"]["data"]["argv"] = list(words)
 
     def set(self, unit=None, **changes):
-        units = [{**UP, **unit}] if isinstance(unit, dict) else WELL["units"] if unit is None else unit
+        units = (
+            [{**UP, **unit}] if isinstance(unit, dict) else WELL["units"] if unit is None else unit
+        )
         self.told("w1", copy.deepcopy({**WELL, "units": units, **changes}))
 
     def judged(self):
-        result = judge.judge([*self.world.documents.values(), self.world.api], faults=CODES, deep=True)
+        result = judge.judge(
+            [*self.world.documents.values(), self.world.api], faults=CODES, deep=True
+        )
         (verdict,) = [item for item in result.verdicts if (item.host, item.code) == ("w1", "KM508")]
-        return verdict, [item for item in result.findings if (item.host, item.code) == ("w1", "KM508")], result
+        return (
+            verdict,
+            [item for item in result.findings if (item.host, item.code) == ("w1", "KM508")],
+            result,
+        )
 
     def verdict(self):
         return self.judged()[0].verdict
@@ -73,7 +131,14 @@ class Node:
     def steps(self, *allow, max_risk=2):
         documents = self.world.documents
         result, clusters = judge.examine([*documents.values(), self.world.api], faults=CODES)
-        return plan.plan(result.findings, clusters, documents.__getitem__, plan.Consent(max_risk, frozenset(allow)), node_plan.REMEDIES, judge.KEY_DIGITS)
+        return plan.plan(
+            result.findings,
+            clusters,
+            documents.__getitem__,
+            plan.Consent(max_risk, frozenset(allow)),
+            node_plan.REMEDIES,
+            judge.KEY_DIGITS,
+        )
 
 
 @pytest.fixture
@@ -81,13 +146,27 @@ def node(world):
     return Node(world)
 
 
-@pytest.mark.parametrize("changes", [
-    {}, {"calls": {"v1": 0, "v1alpha2": 12}}, {"kind": "crio", "path": "/run/crio/crio.sock", "unit": {"name": "crio.service"}},
-    {**RUN_DOCKER, "unit": [DOCKER_UNIT]}, {**RUN_DOCKER, "unit": [{**DOCKER_UNIT, "unit_file_state": "disabled"}]},
-    {"unit": {"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}},
-    {"unit": {"unit_file_state": "disabled", "wanted_by": ["docker.service", "multi-user.target"]}}, {"unit": {"unit_file_state": "static"}},
-    {**RUN_DOCKER, **NOT_ASKED, "unit": [{**DOCKER_UNIT, **DOWN}]}, {"kind": "other", "path": "/run/isulad.sock", "unit": []},
-    {"unit": [{"name": "containerd.service", "absent": True}]}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"calls": {"v1": 0, "v1alpha2": 12}},
+        {"kind": "crio", "path": "/run/crio/crio.sock", "unit": {"name": "crio.service"}},
+        {**RUN_DOCKER, "unit": [DOCKER_UNIT]},
+        {**RUN_DOCKER, "unit": [{**DOCKER_UNIT, "unit_file_state": "disabled"}]},
+        {"unit": {"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}},
+        {
+            "unit": {
+                "unit_file_state": "disabled",
+                "wanted_by": ["docker.service", "multi-user.target"],
+            }
+        },
+        {"unit": {"unit_file_state": "static"}},
+        {**RUN_DOCKER, **NOT_ASKED, "unit": [{**DOCKER_UNIT, **DOWN}]},
+        {"kind": "other", "path": "/run/isulad.sock", "unit": []},
+        {"unit": [{"name": "containerd.service", "absent": True}]},
+    ],
+)
 def test_layouts_that_are_well(node, changes):
     node.set(**changes)
     if changes.get("kind") == "docker":
@@ -95,95 +174,317 @@ def test_layouts_that_are_well(node, changes):
     assert (node.verdict(), node.judged()[1]) == ("clear", [])
 
 
-@pytest.mark.parametrize(("family", "changes"), [
-    ("rke2-agent.service", {"kind": "embedded", "path": "/run/k3s/containerd/containerd.sock", "unit": [], **NOT_ASKED, "socket": None}),
-    ("k3s.service", {"kind": "embedded", "path": None, "unit": [], **NOT_ASKED, "socket": None}),
-    ("snap.microk8s.daemon-kubelite.service", {"kind": "embedded", "path": "/var/snap/a.sock", "unit": [], **NOT_ASKED, "socket": None}),
-    ("snap.k8s.kubelet.service", {"unit": [{"name": "containerd.service", "absent": True}], **NOT_ASKED, "socket": "missing"})])
+@pytest.mark.parametrize(
+    ("family", "changes"),
+    [
+        (
+            "rke2-agent.service",
+            {
+                "kind": "embedded",
+                "path": "/run/k3s/containerd/containerd.sock",
+                "unit": [],
+                **NOT_ASKED,
+                "socket": None,
+            },
+        ),
+        (
+            "k3s.service",
+            {"kind": "embedded", "path": None, "unit": [], **NOT_ASKED, "socket": None},
+        ),
+        (
+            "snap.microk8s.daemon-kubelite.service",
+            {
+                "kind": "embedded",
+                "path": "/var/snap/a.sock",
+                "unit": [],
+                **NOT_ASKED,
+                "socket": None,
+            },
+        ),
+        (
+            "snap.k8s.kubelet.service",
+            {
+                "unit": [{"name": "containerd.service", "absent": True}],
+                **NOT_ASKED,
+                "socket": "missing",
+            },
+        ),
+    ],
+)
 def test_a_runtime_within_another_program_is_not_judged(node, family, changes):
     node.world.data("w1", "kubelet")["unit"]["name"] = family
     node.set(**changes)
     assert (node.verdict(), node.judged()[1]) == ("not_applicable", [])
 
 
-@pytest.mark.parametrize(("unit", "severity", "risk", "said", "cure"), [
-    ({**DOWN}, "critical", 2, "does not run: containerd.service: it is enabled and ended well: somebody stopped it", "systemctl start containerd.service"),
-    ({**DOWN, "unit_file_state": "disabled"}, "critical", 2, "does not run: containerd.service: it is disabled: nobody has started it since the boot",
-     "systemctl enable --no-reload containerd.service, and systemctl start containerd.service"),
-    ({"active_state": "failed", "sub_state": "failed", "result": "exit-code", "exec_main_status": 1}, "critical", 2, "it ended (result exit-code, status 1)",
-     "journalctl -u containerd.service"),
-    ({"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"}, "critical", 2, "it ended too often", "systemctl start"),
-    ({"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"}, "critical", 0, "systemd is about to start it again",
-     "systemd starts it again by itself"),
-    ({**DOWN, "load_state": "masked", "unit_file_state": "masked"}, "critical", 0, "is masked (containerd.service): somebody took it out", "systemctl unmask"),
-    ({"load_state": "masked", "unit_file_state": "masked"}, "warning", 0, "its process runs on until it ends", "systemctl unmask"),
-    ({"unit_file_state": "disabled"}, "warning", 1, "runs, and will not after the next boot: containerd.service: it is disabled",
-     "systemctl enable --no-reload containerd.service"),
-    ({"unit_file_state": "enabled-runtime", "brought_by": ["multi-user.target"]}, "warning", 1, "under /run only", "systemctl enable --no-reload")])
+@pytest.mark.parametrize(
+    ("unit", "severity", "risk", "said", "cure"),
+    [
+        (
+            {**DOWN},
+            "critical",
+            2,
+            "does not run: containerd.service: it is enabled and ended well: somebody stopped it",
+            "systemctl start containerd.service",
+        ),
+        (
+            {**DOWN, "unit_file_state": "disabled"},
+            "critical",
+            2,
+            (
+                "does not run: containerd.service: it is disabled: nobody has started it since the"
+                " boot"
+            ),
+            (
+                "systemctl enable --no-reload containerd.service, and systemctl start"
+                " containerd.service"
+            ),
+        ),
+        (
+            {
+                "active_state": "failed",
+                "sub_state": "failed",
+                "result": "exit-code",
+                "exec_main_status": 1,
+            },
+            "critical",
+            2,
+            "it ended (result exit-code, status 1)",
+            "journalctl -u containerd.service",
+        ),
+        (
+            {"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"},
+            "critical",
+            2,
+            "it ended too often",
+            "systemctl start",
+        ),
+        (
+            {"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"},
+            "critical",
+            0,
+            "systemd is about to start it again",
+            "systemd starts it again by itself",
+        ),
+        (
+            {**DOWN, "load_state": "masked", "unit_file_state": "masked"},
+            "critical",
+            0,
+            "is masked (containerd.service): somebody took it out",
+            "systemctl unmask",
+        ),
+        (
+            {"load_state": "masked", "unit_file_state": "masked"},
+            "warning",
+            0,
+            "its process runs on until it ends",
+            "systemctl unmask",
+        ),
+        (
+            {"unit_file_state": "disabled"},
+            "warning",
+            1,
+            "runs, and will not after the next boot: containerd.service: it is disabled",
+            "systemctl enable --no-reload containerd.service",
+        ),
+        (
+            {"unit_file_state": "enabled-runtime", "brought_by": ["multi-user.target"]},
+            "warning",
+            1,
+            "under /run only",
+            "systemctl enable --no-reload",
+        ),
+    ],
+)
 def test_what_its_unit_tells(node, unit, severity, risk, said, cure):
     node.set(unit, **(NOT_ASKED if unit.get("active_state") else {}))
     found = node.finding()
-    assert (found.severity, found.risk, found.component, found.node) == (severity, risk, "containerd", "w1")
-    assert said in found.summary and cure in found.remedy and found.evidence[0].object == "containerd.service"
+    assert (found.severity, found.risk, found.component, found.node) == (
+        severity,
+        risk,
+        "containerd",
+        "w1",
+    )
+    assert said in found.summary
+    assert cure in found.remedy
+    assert found.evidence[0].object == "containerd.service"
 
 
-@pytest.mark.parametrize(("changes", "version", "said", "cure"), [
-    ({"asked": False, "socket": "missing", "calls": {}}, "v1.30.1", "its unit runs, and there is no socket at /run/containerd/containerd.sock",
-     "where it listens"),
-    ({"asked": False, "socket": "other", "calls": {}}, "v1.30.1", "there is no socket at", "where it listens"),
-    ({"error": "Connection refused", "calls": {}}, "v1.30.1", "takes no connection (Connection refused)", "journalctl -u containerd.service"),
-    ({"calls": DISABLED, "config": CONFIG}, "v1.30.1", "serves no CRI: its plugin cri is disabled in /etc/containerd/config.toml",
-     "take cri out of disabled_plugins"),
-    ({"calls": DISABLED, "config": {**CONFIG, "disabled_plugins": ["io.containerd.cri.v1.runtime", "x"]}}, None, "io.containerd.cri.v1.runtime is disabled",
-     "take"),
-    ({"calls": DISABLED, "config": {**CONFIG, "disabled_plugins": ["btrfs"]}}, "v1.30.1", "serves no CRI at all", "ctr plugins ls"),
-    ({"calls": DISABLED}, "v1.18.4", "serves no CRI at all", "its configuration"),
-    ({"calls": {"v1": 12, "v1alpha2": 0}}, "v1.26.0", "speaks v1alpha2 of the CRI only", "install containerd 1.6"),
-    ({"calls": {"v1": 0, "v1alpha2": 12}}, "v1.22.17", "speaks v1 of the CRI only", "1.6 or 1.7"),
-    ({**RUN_DOCKER, "unit": [DOCKER_UNIT]}, "v1.24.0", "--container-runtime-endpoint=/var/run/dockershim.sock), which kubelets from 1.24 on cannot",
-     "install cri-dockerd"),
-    ({**RUN_DOCKER, "endpoint": None, "docker": True, "unit": [{"name": "docker.service", "absent": True}], **NOT_ASKED, "socket": "missing"}, "v1.26.1",
-     "(--container-runtime=docker)", "install cri-dockerd"),
-    ({"kind": "cri-docker", "path": "/run/cri-dockerd.sock", "unit": [DOCKER_UNIT, {"name": "cri-docker.service", "absent": True}], **NOT_ASKED,
-      "socket": "missing"}, "v1.30.1", "cri-dockerd is not there: neither that socket nor a unit cri-docker.service", "by cri-dockerd alone"),
-    ({"unit": [{"name": "containerd.service", "absent": True}], **NOT_ASKED, "socket": "missing"}, "v1.30.1", "there is no such runtime", "install it")])
+@pytest.mark.parametrize(
+    ("changes", "version", "said", "cure"),
+    [
+        (
+            {"asked": False, "socket": "missing", "calls": {}},
+            "v1.30.1",
+            "its unit runs, and there is no socket at /run/containerd/containerd.sock",
+            "where it listens",
+        ),
+        (
+            {"asked": False, "socket": "other", "calls": {}},
+            "v1.30.1",
+            "there is no socket at",
+            "where it listens",
+        ),
+        (
+            {"error": "Connection refused", "calls": {}},
+            "v1.30.1",
+            "takes no connection (Connection refused)",
+            "journalctl -u containerd.service",
+        ),
+        (
+            {"calls": DISABLED, "config": CONFIG},
+            "v1.30.1",
+            "serves no CRI: its plugin cri is disabled in /etc/containerd/config.toml",
+            "take cri out of disabled_plugins",
+        ),
+        (
+            {
+                "calls": DISABLED,
+                "config": {**CONFIG, "disabled_plugins": ["io.containerd.cri.v1.runtime", "x"]},
+            },
+            None,
+            "io.containerd.cri.v1.runtime is disabled",
+            "take",
+        ),
+        (
+            {"calls": DISABLED, "config": {**CONFIG, "disabled_plugins": ["btrfs"]}},
+            "v1.30.1",
+            "serves no CRI at all",
+            "ctr plugins ls",
+        ),
+        ({"calls": DISABLED}, "v1.18.4", "serves no CRI at all", "its configuration"),
+        (
+            {"calls": {"v1": 12, "v1alpha2": 0}},
+            "v1.26.0",
+            "speaks v1alpha2 of the CRI only",
+            "install containerd 1.6",
+        ),
+        (
+            {"calls": {"v1": 0, "v1alpha2": 12}},
+            "v1.22.17",
+            "speaks v1 of the CRI only",
+            "1.6 or 1.7",
+        ),
+        (
+            {**RUN_DOCKER, "unit": [DOCKER_UNIT]},
+            "v1.24.0",
+            (
+                "--container-runtime-endpoint=/var/run/dockershim.sock), which kubelets from 1.24"
+                " on cannot"
+            ),
+            "install cri-dockerd",
+        ),
+        (
+            {
+                **RUN_DOCKER,
+                "endpoint": None,
+                "docker": True,
+                "unit": [{"name": "docker.service", "absent": True}],
+                **NOT_ASKED,
+                "socket": "missing",
+            },
+            "v1.26.1",
+            "(--container-runtime=docker)",
+            "install cri-dockerd",
+        ),
+        (
+            {
+                "kind": "cri-docker",
+                "path": "/run/cri-dockerd.sock",
+                "unit": [DOCKER_UNIT, {"name": "cri-docker.service", "absent": True}],
+                **NOT_ASKED,
+                "socket": "missing",
+            },
+            "v1.30.1",
+            "cri-dockerd is not there: neither that socket nor a unit cri-docker.service",
+            "by cri-dockerd alone",
+        ),
+        (
+            {
+                "unit": [{"name": "containerd.service", "absent": True}],
+                **NOT_ASKED,
+                "socket": "missing",
+            },
+            "v1.30.1",
+            "there is no such runtime",
+            "install it",
+        ),
+    ],
+)
 def test_what_its_socket_tells(node, changes, version, said, cure):
     node.set(**changes)
     node.version(version)
     found = node.finding()
-    assert (found.severity, found.risk) == ("critical", 0) and said in found.summary and cure in found.remedy, (found.summary, found.remedy)
-    assert found.evidence and not node.steps()  # nothing that runs is ever started again
+    assert (
+        (found.severity, found.risk) == ("critical", 0)
+        and said in found.summary
+        and cure in found.remedy
+    ), (found.summary, found.remedy)
+    assert found.evidence
+    assert not node.steps()
 
 
 SILENT = {"calls": {"v1": "no answer"}}
 LOOP = {"sub_state": "auto-restart", "active_state": "activating", "result": "exit-code"}
 
 
-@pytest.mark.parametrize(("healthz", "kubelet", "lines", "severity"), [
-    ({"status": 200, "error": None}, {}, [], "warning"), ({"status": 500, "error": None}, {}, [], "critical"),
-    ({"status": None, "error": "timed out"}, {}, [], "critical"), ({"status": None, "error": "switched off"}, {}, [], "warning"), (None, {}, [], "warning"),
-    ({"status": None, "error": "Connection refused"}, LOOP, [], "warning"), ({"status": 200, "error": None}, {}, [PLEG.format(second="50")], "critical"),
-    ({"status": 200, "error": None}, {}, [PLEG.format(second="50").replace("07:59", "07:49")], "warning")])
+@pytest.mark.parametrize(
+    ("healthz", "kubelet", "lines", "severity"),
+    [
+        ({"status": 200, "error": None}, {}, [], "warning"),
+        ({"status": 500, "error": None}, {}, [], "critical"),
+        ({"status": None, "error": "timed out"}, {}, [], "critical"),
+        ({"status": None, "error": "switched off"}, {}, [], "warning"),
+        (None, {}, [], "warning"),
+        ({"status": None, "error": "Connection refused"}, LOOP, [], "warning"),
+        ({"status": 200, "error": None}, {}, [PLEG.format(second="50")], "critical"),
+        (
+            {"status": 200, "error": None},
+            {},
+            [PLEG.format(second="50").replace("07:59", "07:49")],
+            "warning",
+        ),
+    ],
+)
 def test_one_call_without_an_answer_is_doubtful_alone(node, healthz, kubelet, lines, severity):
     node.set(**SILENT)
     told = node.world.data("w1", "kubelet")
     told.update(healthz=healthz, argv_source="process")
     told["unit"].update(kubelet)
-    node.world.documents["w1"]["collectors"]["kubelet_log"] = {"status": "ok", "data": {"lines": lines}}
+    node.world.documents["w1"]["collectors"]["kubelet_log"] = {
+        "status": "ok",
+        "data": {"lines": lines},
+    }
     found = node.finding()
-    assert (found.severity, found.risk) == (severity, 0) and "a full or slow disk" in found.remedy and not node.steps()
+    assert (found.severity, found.risk) == (severity, 0)
+    assert "a full or slow disk" in found.remedy
+    assert not node.steps()
     if severity == "warning":
-        assert "did not answer within 2 s" in found.summary and "hangs" not in found.summary
+        assert "did not answer within 2 s" in found.summary
+        assert "hangs" not in found.summary
     else:
-        assert "hangs: /run/containerd/containerd.sock takes connections, and answers no call within 2 s, the kubelet" in found.summary
+        assert (
+            "hangs: /run/containerd/containerd.sock takes connections, and answers no call within 2"
+            " s, the kubelet" in found.summary
+        )
         assert len(found.evidence) == 2
 
 
-@pytest.mark.parametrize(("calls", "version", "verdict"), [
-    ({"v1": 12, "v1alpha2": 0}, "v1.25.16", "clear"), ({"v1": 12, "v1alpha2": 0}, None, "unknown"), ({"v1": 0, "v1alpha2": 12}, "v1.23.0", "clear"),
-    ({"v1": 0, "v1alpha2": 12}, None, "unknown"), ({"v1": 0, "v1alpha2": 0}, None, "clear"), ({"v1": 14, "v1alpha2": 14}, "v1.30.1", "unknown"),
-    ({"v1": "the answer is no gRPC"}, "v1.30.1", "unknown"), ({}, "v1.30.1", "unknown"), (None, "v1.30.1", "unknown"),
-    ({"v1": 14, "v1alpha2": 12}, "v1.30.1", "unknown")])
+@pytest.mark.parametrize(
+    ("calls", "version", "verdict"),
+    [
+        ({"v1": 12, "v1alpha2": 0}, "v1.25.16", "clear"),
+        ({"v1": 12, "v1alpha2": 0}, None, "unknown"),
+        ({"v1": 0, "v1alpha2": 12}, "v1.23.0", "clear"),
+        ({"v1": 0, "v1alpha2": 12}, None, "unknown"),
+        ({"v1": 0, "v1alpha2": 0}, None, "clear"),
+        ({"v1": 14, "v1alpha2": 14}, "v1.30.1", "unknown"),
+        ({"v1": "the answer is no gRPC"}, "v1.30.1", "unknown"),
+        ({}, "v1.30.1", "unknown"),
+        (None, "v1.30.1", "unknown"),
+        ({"v1": 14, "v1alpha2": 12}, "v1.30.1", "unknown"),
+    ],
+)
 def test_what_calls_do_not_tell(node, calls, version, verdict):
     node.set(calls=calls)
     node.version(version)
@@ -191,10 +492,18 @@ def test_what_calls_do_not_tell(node, calls, version, verdict):
     assert (node.verdict(), node.judged()[1]) == (verdict, [])
 
 
-@pytest.mark.parametrize(("calls", "argv", "verdict"), [
-    ({"v1": 0, "v1alpha2": 12}, ["--config=/x"], "clear"), ({"v1": 0, "v1alpha2": 12}, ["--container-runtime", "remote"], "unknown"),
-    ({"v1": 0, "v1alpha2": 12}, [], "unknown"), ({"v1": 12, "v1alpha2": 0}, ["--config=/x"], "unknown")])
-def test_a_kubelet_that_needs_no_flag_for_containerd_is_of_1_24_or_newer(node, calls, argv, verdict):
+@pytest.mark.parametrize(
+    ("calls", "argv", "verdict"),
+    [
+        ({"v1": 0, "v1alpha2": 12}, ["--config=/x"], "clear"),
+        ({"v1": 0, "v1alpha2": 12}, ["--container-runtime", "remote"], "unknown"),
+        ({"v1": 0, "v1alpha2": 12}, [], "unknown"),
+        ({"v1": 12, "v1alpha2": 0}, ["--config=/x"], "unknown"),
+    ],
+)
+def test_a_kubelet_that_needs_no_flag_for_containerd_is_of_1_24_or_newer(
+    node, calls, argv, verdict
+):
     """However well it is: one that runs says so for minutes after its runtime was replaced."""
     node.set(calls=calls)
     node.version(None)
@@ -202,24 +511,56 @@ def test_a_kubelet_that_needs_no_flag_for_containerd_is_of_1_24_or_newer(node, c
     assert node.verdict() == verdict
 
 
-@pytest.mark.parametrize(("lines", "found"), [
-    ([PLEG.format(second="50")], True), ([OLD_PLEG], True), ([FRESH_PLEG], False), ([PLEG.format(second="50").replace("07:59", "07:49")], False), ([], False),
-    ([PLEG.format(second="50"), PLEG.format(second="50").replace("2027-01-15T07:59:50", "2027-13-45T99:99:99")], True),
-    ([PLEG.format(second="50").replace("2027-01-15T07:59:50", "2027-13-45T99:99:99")], False),
-    (["PLEG is not healthy: pleg was last seen active 3m ago"], False), ("PLEG", False), ([7, None], False)])
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([PLEG.format(second="50")], True),
+        ([OLD_PLEG], True),
+        ([FRESH_PLEG], False),
+        ([PLEG.format(second="50").replace("07:59", "07:49")], False),
+        ([], False),
+        (
+            [
+                PLEG.format(second="50"),
+                PLEG.format(second="50").replace("2027-01-15T07:59:50", "2027-13-45T99:99:99"),
+            ],
+            True,
+        ),
+        ([PLEG.format(second="50").replace("2027-01-15T07:59:50", "2027-13-45T99:99:99")], False),
+        (["PLEG is not healthy: pleg was last seen active 3m ago"], False),
+        ("PLEG", False),
+        ([7, None], False),
+    ],
+)
 def test_what_the_kubelet_says_of_its_lists(node, lines, found):
     node.set()
-    node.world.documents["w1"]["collectors"]["kubelet_log"] = {"status": "ok", "data": {"lines": lines}}
+    node.world.documents["w1"]["collectors"]["kubelet_log"] = {
+        "status": "ok",
+        "data": {"lines": lines},
+    }
     verdict, hits, _result = node.judged()
     assert verdict.verdict == ("present" if found else "clear")
     if found:
-        assert "the kubelet has had no list of its containers for 3m5.2s" in hits[0].summary and "PLEG is not healthy" in hits[0].evidence[0].text
+        assert "the kubelet has had no list of its containers for 3m5.2s" in hits[0].summary
+        assert "PLEG is not healthy" in hits[0].evidence[0].text
 
 
-@pytest.mark.parametrize(("changes", "status"), [
-    ({"kind": None, "path": None, "unit": [], **NOT_ASKED}, "ok"), ({"unit": {"active_state": "activating", "sub_state": "start"}, **NOT_ASKED}, "ok"),
-    ({"unit": {"active_state": "deactivating", "sub_state": "stop-sigterm"}, **NOT_ASKED}, "ok"), ({"unit": {"active_state": ""}, **NOT_ASKED}, "ok"),
-    ({"socket": "denied", **NOT_ASKED}, "ok"), ({}, "error"), ({}, "denied"), ({}, "timeout")])
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"kind": None, "path": None, "unit": [], **NOT_ASKED}, "ok"),
+        ({"unit": {"active_state": "activating", "sub_state": "start"}, **NOT_ASKED}, "ok"),
+        (
+            {"unit": {"active_state": "deactivating", "sub_state": "stop-sigterm"}, **NOT_ASKED},
+            "ok",
+        ),
+        ({"unit": {"active_state": ""}, **NOT_ASKED}, "ok"),
+        ({"socket": "denied", **NOT_ASKED}, "ok"),
+        ({}, "error"),
+        ({}, "denied"),
+        ({}, "timeout"),
+    ],
+)
 def test_what_is_not_known_is_unknown(node, changes, status):
     node.set(**changes)
     node.world.documents["w1"]["collectors"]["runtime"]["status"] = status
@@ -231,14 +572,35 @@ def test_what_is_not_known_is_unknown(node, changes, status):
 def test_an_empty_configuration_of_containerd_is_told_as_a_warning(node):
     node.set(emptied="/etc/containerd/config.toml")
     found = node.finding()
-    assert (found.severity, found.risk, found.component, node.steps()) == ("warning", 0, "containerd", ())
-    assert "the configuration of containerd on w1 is an empty file (/etc/containerd/config.toml), as a power cut leaves it" in found.summary
-    assert [(proof.path, proof.text) for proof in found.evidence] == [("/etc/containerd/config.toml", "0 bytes")] and "SystemdCgroup = true" in found.remedy
-    node.set({"active_state": "inactive", "sub_state": "dead"}, emptied="/etc/containerd/config.toml")
+    assert (found.severity, found.risk, found.component, node.steps()) == (
+        "warning",
+        0,
+        "containerd",
+        (),
+    )
+    assert (
+        "the configuration of containerd on w1 is an empty file (/etc/containerd/config.toml), as a"
+        " power cut leaves it" in found.summary
+    )
+    assert [(proof.path, proof.text) for proof in found.evidence] == [
+        ("/etc/containerd/config.toml", "0 bytes")
+    ]
+    assert "SystemdCgroup = true" in found.remedy
+    node.set(
+        {"active_state": "inactive", "sub_state": "dead"}, emptied="/etc/containerd/config.toml"
+    )
     assert sorted(item.severity for item in node.judged()[1]) == ["critical", "warning"]
 
 
-@pytest.mark.parametrize("changes", [{"emptied": None}, {"emptied": 7}, {"emptied": ""}, {"emptied": "/etc/containerd/config.toml", "kind": "crio"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"emptied": None},
+        {"emptied": 7},
+        {"emptied": ""},
+        {"emptied": "/etc/containerd/config.toml", "kind": "crio"},
+    ],
+)
 def test_no_other_configuration_is(node, changes):
     node.set(**changes)
     assert node.judged()[1] == []
@@ -252,29 +614,64 @@ def test_no_kubelet_no_runtime_to_judge(node):
     assert not [item for item in result.verdicts if (item.host, item.code) == ("w1", "KM508")]
 
 
-@pytest.mark.parametrize("data", [{}, {"kind": 7}, {"kind": "containerd", "units": "x"}, {"kind": "containerd", "units": [7, {}]},
-                                  {"kind": "containerd", "calls": 7, "units": [UP], **ASKED}])
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"kind": 7},
+        {"kind": "containerd", "units": "x"},
+        {"kind": "containerd", "units": [7, {}]},
+        {"kind": "containerd", "calls": 7, "units": [UP], **ASKED},
+    ],
+)
 def test_evidence_of_any_shape_is_never_a_finding(node, data):
     node.told("w1", data)
     assert (node.verdict(), node.judged()[1]) == ("unknown", [])
 
 
-LAST = ("2027-01-15T07:59:50+0000 w1 kubelet[20288]: E0115 07:59:50.346075   20288 run.go:72] \"command failed\" err=\"failed to run Kubelet: validate service "
-        "connection: validate CRI v1 runtime API for endpoint \\\"unix:///run/containerd/containerd.sock\\\": rpc error: code = Unimplemented desc = unknown "
-        "service runtime.v1.RuntimeService\"")
-EXIT = "2027-01-15T07:59:51+0000 w1 systemd[1]: kubelet.service: Main process exited, code=exited, status=1/FAILURE"
+LAST = (
+    '2027-01-15T07:59:50+0000 w1 kubelet[20288]: E0115 07:59:50.346075   20288 run.go:72] "command'
+    ' failed" err="failed to run Kubelet: validate service connection: validate CRI v1 runtime API'
+    ' for endpoint \\"unix:///run/containerd/containerd.sock\\": rpc error: code = Unimplemented'
+    ' desc = unknown service runtime.v1.RuntimeService"'
+)
+EXIT = (
+    "2027-01-15T07:59:51+0000 w1 systemd[1]: kubelet.service: Main process exited, code=exited,"
+    " status=1/FAILURE"
+)
 RESULT = "2027-01-15T07:59:51+0000 w1 systemd[1]: kubelet.service: Failed with result 'exit-code'."
 
 
 def dead(node, **unit):
     told = node.world.data("w1", "kubelet")["unit"]
-    told.update({"sub_state": "auto-restart", "active_state": "activating", "result": "exit-code", "exec_main_status": 1, "n_restarts": 3, **unit})
+    told.update(
+        {
+            "sub_state": "auto-restart",
+            "active_state": "activating",
+            "result": "exit-code",
+            "exec_main_status": 1,
+            "n_restarts": 3,
+            **unit,
+        }
+    )
     node.world.data("w1", "kubelet").update(process=None, argv_source="unit")
-    node.world.documents["w1"]["collectors"]["kubelet_end"] = {"status": "ok", "data": {"lines": [LAST, EXIT, RESULT]}}
+    node.world.documents["w1"]["collectors"]["kubelet_end"] = {
+        "status": "ok",
+        "data": {"lines": [LAST, EXIT, RESULT]},
+    }
 
 
-@pytest.mark.parametrize("changes", [{"calls": DISABLED, "config": CONFIG}, {"unit": DOWN, **NOT_ASKED}, {"calls": {"v1": 12, "v1alpha2": 0}}])
-def test_a_kubelet_that_is_started_again_until_its_runtime_is_back_is_no_finding_of_its_own(node, changes):
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"calls": DISABLED, "config": CONFIG},
+        {"unit": DOWN, **NOT_ASKED},
+        {"calls": {"v1": 12, "v1alpha2": 0}},
+    ],
+)
+def test_a_kubelet_that_is_started_again_until_its_runtime_is_back_is_no_finding_of_its_own(
+    node, changes
+):
     node.set(**changes)
     node.version(None)
     dead(node)
@@ -291,7 +688,9 @@ def test_a_kubelet_that_gave_up_is_started_after_its_runtime(node):
     found = node.judged()[2].findings
     assert {(item.code, item.because) for item in found} == {("KM508", ()), ("KM502", ("KM508",))}
     assert [(step.remedy, step.target, step.allowed) for step in node.steps()] == [
-        ("start_runtime", "containerd.service", True), ("start_kubelet", "kubelet.service", True)]
+        ("start_runtime", "containerd.service", True),
+        ("start_kubelet", "kubelet.service", True),
+    ]
 
 
 @pytest.mark.parametrize("changes", [{}, SILENT])
@@ -300,30 +699,65 @@ def test_a_runtime_that_is_well_or_only_slow_explains_no_death(node, changes):
     dead(node)
     node.world.data("w1", "kubelet")["healthz"] = {"status": None, "error": "Connection refused"}
     (found,) = [item for item in node.judged()[2].findings if item.code == "KM502"]
-    assert found.because == () and "KM508 tells why, where it can be told" in found.summary
+    assert found.because == ()
+    assert "KM508 tells why, where it can be told" in found.summary
 
 
-# -- how it comes back -----------------------------------------------------------------------------------------------
+# -- how it comes back
+# -----------------------------------------------------------------------------------------------
 
 
 def test_one_that_was_disabled_and_stopped_is_enabled_and_started(node):
     node.set({**DOWN, "unit_file_state": "disabled"}, **NOT_ASKED)
     enable, start = node.steps()
-    assert (enable.id, enable.remedy, enable.risk, enable.component) == ("01-w1-enable-runtime-containerd", "enable_runtime", 1, "containerd")
-    assert enable.change == {"kind": "enable_runtime", "path": "enablement of containerd.service", "unit": "containerd.service", "former": "disabled"}
-    assert (start.remedy, start.risk, start.diff) == ("start_runtime", 2, "systemctl is-active containerd.service: inactive -> active\n")
-    assert "containers that ran on are taken over" in start.note and enable.allowed and start.allowed
-    assert [step.allowed for step in node.steps(max_risk=1)] == [True, False] and not any(step.allowed for step in node.steps(max_risk=0))
+    assert (enable.id, enable.remedy, enable.risk, enable.component) == (
+        "01-w1-enable-runtime-containerd",
+        "enable_runtime",
+        1,
+        "containerd",
+    )
+    assert enable.change == {
+        "kind": "enable_runtime",
+        "path": "enablement of containerd.service",
+        "unit": "containerd.service",
+        "former": "disabled",
+    }
+    assert (start.remedy, start.risk, start.diff) == (
+        "start_runtime",
+        2,
+        "systemctl is-active containerd.service: inactive -> active\n",
+    )
+    assert "containers that ran on are taken over" in start.note
+    assert enable.allowed
+    assert start.allowed
+    assert [step.allowed for step in node.steps(max_risk=1)] == [True, False]
+    assert not any(step.allowed for step in node.steps(max_risk=0))
 
 
-@pytest.mark.parametrize(("unit", "remedies"), [
-    ({**DOWN}, ["start_runtime"]), ({"unit_file_state": "disabled"}, ["enable_runtime"]),
-    ({**DOWN, "unit_file_state": "disabled", "wanted_by": ["kubelet.service"]}, ["start_runtime"]),
-    ({**DOWN, "unit_file_state": "disabled", "brought_by": ["multi-user.target"]}, ["start_runtime"]),
-    ({"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}, []), ({"unit_file_state": "disabled", "brought_by": 7}, ["enable_runtime"]),
-    ({"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"}, ["start_runtime"]),
-    ({"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"}, []), ({"load_state": "masked", "unit_file_state": "masked"}, []),
-    ({**DOWN, "load_state": "masked", "unit_file_state": "masked"}, [])])
+@pytest.mark.parametrize(
+    ("unit", "remedies"),
+    [
+        ({**DOWN}, ["start_runtime"]),
+        ({"unit_file_state": "disabled"}, ["enable_runtime"]),
+        (
+            {**DOWN, "unit_file_state": "disabled", "wanted_by": ["kubelet.service"]},
+            ["start_runtime"],
+        ),
+        (
+            {**DOWN, "unit_file_state": "disabled", "brought_by": ["multi-user.target"]},
+            ["start_runtime"],
+        ),
+        ({"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}, []),
+        ({"unit_file_state": "disabled", "brought_by": 7}, ["enable_runtime"]),
+        (
+            {"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"},
+            ["start_runtime"],
+        ),
+        ({"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"}, []),
+        ({"load_state": "masked", "unit_file_state": "masked"}, []),
+        ({**DOWN, "load_state": "masked", "unit_file_state": "masked"}, []),
+    ],
+)
 def test_which_steps_bring_it_back(node, unit, remedies):
     node.set(unit, **(NOT_ASKED if unit.get("active_state") else {}))
     assert [step.remedy for step in node.steps("fenced")] == remedies
@@ -331,7 +765,12 @@ def test_which_steps_bring_it_back(node, unit, remedies):
 
 def test_docker_comes_before_what_uses_it(node):
     plain = {**UP, **DOWN, "trigger": None}
-    node.set([{**plain, "name": "docker.service"}, {**plain, "name": "cri-docker.service"}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    node.set(
+        [{**plain, "name": "docker.service"}, {**plain, "name": "cri-docker.service"}],
+        kind="cri-docker",
+        path="/run/cri-dockerd.sock",
+        **NOT_ASKED,
+    )
     assert [step.target for step in node.steps()] == ["docker.service", "cri-docker.service"]
 
 
@@ -340,24 +779,61 @@ def test_a_start_of_docker_may_end_containers(node):
     node.version("v1.18.4")
     node.set([{**down, "name": "docker.service"}], **{**RUN_DOCKER, **NOT_ASKED})
     found = node.finding()
-    assert found.risk == 3 and "ends containers that still run" in found.remedy and "still do" not in found.remedy
+    assert found.risk == 3
+    assert "ends containers that still run" in found.remedy
+    assert "still do" not in found.remedy
     (step,) = node.steps()
-    assert (step.target, step.risk, step.allowed) == ("docker.service", 3, False) and "dockerd without live-restore, its default, ends" in step.note
-    assert "taken over" not in step.note and node.steps(max_risk=3)[0].allowed
-    node.set([{**DOCKER_UNIT, **DOWN}, {**down, "name": "cri-docker.service"}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
-    assert [(step.target, step.risk) for step in node.steps()] == [("cri-docker.service", 3)]  # whose connection has systemd start docker
+    assert (step.target, step.risk, step.allowed) == (
+        "docker.service",
+        3,
+        False,
+    )
+    assert "dockerd without live-restore, its default, ends" in step.note
+    assert "taken over" not in step.note
+    assert node.steps(max_risk=3)[0].allowed
+    node.set(
+        [{**DOCKER_UNIT, **DOWN}, {**down, "name": "cri-docker.service"}],
+        kind="cri-docker",
+        path="/run/cri-dockerd.sock",
+        **NOT_ASKED,
+    )
+    # whose connection has systemd start docker
+    assert [(step.target, step.risk) for step in node.steps()] == [("cri-docker.service", 3)]
     dead(node, active_state="failed", sub_state="failed", result="start-limit-hit")
     last = node.steps()[-1]
-    assert (last.target, last.risk) == ("kubelet.service", 3) and "live-restore" in last.note  # it connects to docker too
-    node.set([DOCKER_UNIT, {**down, "name": "cri-docker.service"}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
-    assert [(step.target, step.risk) for step in node.steps()] == [("cri-docker.service", 2), ("kubelet.service", 2)]
+    # it connects to docker too
+    assert (last.target, last.risk) == ("kubelet.service", 3)
+    assert "live-restore" in last.note
+    node.set(
+        [DOCKER_UNIT, {**down, "name": "cri-docker.service"}],
+        kind="cri-docker",
+        path="/run/cri-dockerd.sock",
+        **NOT_ASKED,
+    )
+    assert [(step.target, step.risk) for step in node.steps()] == [
+        ("cri-docker.service", 2),
+        ("kubelet.service", 2),
+    ]
     assert "taken over" in node.steps()[0].note
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({}, "a restart of the runtime leaves containers running, and is yours to do"),
-    ({**RUN_DOCKER, "unit": [DOCKER_UNIT]}, "at a restart dockerd without live-restore, its default, ends containers that still run; that is yours to do"),
-    ({"kind": "cri-docker", "unit": [DOCKER_UNIT, {**UP, "name": "cri-docker.service"}]}, "running (of docker, only with live-restore), and is yours to do")])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "a restart of the runtime leaves containers running, and is yours to do"),
+        (
+            {**RUN_DOCKER, "unit": [DOCKER_UNIT]},
+            (
+                "at a restart dockerd without live-restore, its default, ends containers that still"
+                " run; that is yours to do"
+            ),
+        ),
+        (
+            {"kind": "cri-docker", "unit": [DOCKER_UNIT, {**UP, "name": "cri-docker.service"}]},
+            "running (of docker, only with live-restore), and is yours to do",
+        ),
+    ],
+)
 def test_what_a_restart_does_to_containers(node, changes, said):
     node.version("v1.18.4")
     node.set(**{**changes, "error": "Connection refused", "calls": {}})
@@ -365,19 +841,41 @@ def test_what_a_restart_does_to_containers(node, changes, said):
 
 
 def test_cri_dockerd_as_kubespray_names_it(node):
-    held = {**UP, **DOWN, "name": "cri-dockerd.service", "trigger": {"name": "cri-dockerd.socket", "active_state": "active", "unit_file_state": "enabled"}}
+    held = {
+        **UP,
+        **DOWN,
+        "name": "cri-dockerd.service",
+        "trigger": {
+            "name": "cri-dockerd.socket",
+            "active_state": "active",
+            "unit_file_state": "enabled",
+        },
+    }
     node.set([{**DOCKER_UNIT}, held], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
     assert node.verdict() == "clear"
-    node.set([{**DOCKER_UNIT}, {**held, "trigger": None}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    node.set(
+        [{**DOCKER_UNIT}, {**held, "trigger": None}],
+        kind="cri-docker",
+        path="/run/cri-dockerd.sock",
+        **NOT_ASKED,
+    )
     (step,) = node.steps()
-    assert (step.target, step.component, step.allowed) == ("cri-dockerd.service", "cri-dockerd", True) and step.component in remedies.BELOW
+    assert (step.target, step.component, step.allowed) == (
+        "cri-dockerd.service",
+        "cri-dockerd",
+        True,
+    )
+    assert step.component in remedies.BELOW
 
 
 def test_a_node_that_somebody_took_out_is_left_alone(node):
     node.set(DOWN, **NOT_ASKED)
     api = next(one for one in node.world.data("api", "nodes")["items"] if one["name"] == "w1")
     api.update(unschedulable=True, cordon=None)
-    assert node.steps()[0].blocked_by == "somebody cordoned w1; allow it with -e kubemend_allow=fenced" and node.steps("fenced")[0].allowed
+    assert (
+        node.steps()[0].blocked_by == "somebody cordoned w1; allow it with -e kubemend_allow=fenced"
+    )
+    assert node.steps("fenced")[0].allowed
     api.update(unschedulable=False)
     node.world.data("w1", "kubelet")["unit"].update(load_state="masked", unit_file_state="masked")
     assert "the kubelet of w1 is masked" in node.steps()[0].blocked_by
@@ -387,8 +885,11 @@ def test_manifests_that_were_changed_meanwhile_are_looked_at_first(node):
     node.told("m2", {**WELL, **NOT_ASKED, "units": [{**UP, **DOWN}]})
     node.world.manifest("m2", "kube-scheduler", "--leader-elect=false")
     (step,) = node.steps()
-    assert "kube-scheduler.yaml" in step.blocked_by and "pending_changes" in step.blocked_by and node.steps("pending_changes")[0].allowed
+    assert "kube-scheduler.yaml" in step.blocked_by
+    assert "pending_changes" in step.blocked_by
+    assert node.steps("pending_changes")[0].allowed
 
 
 def test_the_catalogue_has_it():
-    assert CATALOGUE["KM508"].risk == 2 and "PLEG is not healthy" in CATALOGUE["KM508"].explanation
+    assert CATALOGUE["KM508"].risk == 2
+    assert "PLEG is not healthy" in CATALOGUE["KM508"].explanation

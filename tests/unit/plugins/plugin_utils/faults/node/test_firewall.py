@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host's firewall that keeps Kubernetes' ports shut, KM527, and what SELinux denies, KM528: the files of distributions, and what people make of them."""
+"""A host's firewall that keeps Kubernetes' ports shut, KM527, and what SELinux denies, KM528.
+
+The files of distributions, and what people make of them.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,22 @@ import json
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import boot_firewall as collect
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import firewall
 from hypothesis import given
 from hypothesis import strategies as st
 
-# As the packages of RHEL 8 and 9 and of Ubuntu 20.04 to 24.04 bring them, comments cut short: compared with what upstream's repository has of those
-# releases of firewalld (RHEL adds cockpit; forward came with 1.0), and with Debian 12's ufw, which is that of Ubuntu (test_what_debian_12_gave).
-CONF = "# firewalld config file\n# default zone\n# Default: public\nDefaultZone=public\nCleanupOnExit=yes\nLockdown=no\nIPv6_rpfilter=yes\n"
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    boot_firewall as collect,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import firewall
+
+# As the packages of RHEL 8 and 9 and of Ubuntu 20.04 to 24.04 bring them, comments cut short:
+# compared with what upstream's repository has of those
+# releases of firewalld (RHEL adds cockpit; forward came with 1.0), and with Debian 12's ufw, which
+# is that of Ubuntu (test_what_debian_12_gave).
+CONF = (
+    "# firewalld config file\n# default zone\n# Default:"
+    " public\nDefaultZone=public\nCleanupOnExit=yes\nLockdown=no\nIPv6_rpfilter=yes\n"
+)
 PUBLIC = """<?xml version="1.0" encoding="utf-8"?>
 <zone>
   <short>Public</short>
@@ -27,9 +38,18 @@ PUBLIC = """<?xml version="1.0" encoding="utf-8"?>
 {0}  <forward/>
 </zone>
 """
-TRUSTED = '<?xml version="1.0" encoding="utf-8"?>\n<zone target="ACCEPT">\n  <short>Trusted</short>\n{0}</zone>\n'
-KUBELET = '<?xml version="1.0" encoding="utf-8"?>\n<service>\n  <short>Kubelet</short>\n  <port protocol="tcp" port="10250"/>\n</service>\n'
-WORKER = '<service>\n  <short>Kubernetes Worker Node</short>\n  <include service="kubelet"/>\n  <include service="kube-nodeport-services"/>\n</service>\n'
+TRUSTED = (
+    '<?xml version="1.0" encoding="utf-8"?>\n<zone target="ACCEPT">\n '
+    " <short>Trusted</short>\n{0}</zone>\n"
+)
+KUBELET = (
+    '<?xml version="1.0" encoding="utf-8"?>\n<service>\n  <short>Kubelet</short>\n  <port'
+    ' protocol="tcp" port="10250"/>\n</service>\n'
+)
+WORKER = (
+    '<service>\n  <short>Kubernetes Worker Node</short>\n  <include service="kubelet"/>\n  <include'
+    ' service="kube-nodeport-services"/>\n</service>\n'
+)
 UFW_CONF = "# /etc/ufw/ufw.conf\n#\n\n# Set to yes to start on boot.\nENABLED=yes\n\nLOGLEVEL=low\n"
 UFW_DEFAULT = 'IPV6=yes\nDEFAULT_INPUT_POLICY="DROP"\nDEFAULT_OUTPUT_POLICY="ACCEPT"\nDEFAULT_FORWARD_POLICY="DROP"\nMANAGE_BUILTINS=no\n'
 BEFORE = """*filter
@@ -53,43 +73,98 @@ USER = """*filter
 ### END RULES ###
 COMMIT
 """
-# The same of firewalld 0.4 to 0.6; the policy that docker makes since it asks firewalld for its networks; one of firewalld 2.4, which is off as it is shipped.
-RHEL_7 = PUBLIC.format("").replace('  <service name="cockpit"/>\n', "").replace("  <forward/>\n", "")
-FORWARDING = ('<?xml version="1.0" encoding="utf-8"?>\n<policy version="1.0" target="ACCEPT">\n  <ingress-zone name="ANY"/>\n'
-              '  <egress-zone name="docker"/>\n</policy>\n')
-GATEWAY = ('<policy target="CONTINUE" priority="1000">\n  {0}\n  <ingress-zone name="internal" />\n  <egress-zone name="HOST" />\n'
-           '  <port port="10250" protocol="tcp"/>\n</policy>\n')
+# The same of firewalld 0.4 to 0.6; the policy that docker makes since it asks firewalld for its
+# networks; one of firewalld 2.4, which is off as it is shipped.
+RHEL_7 = (
+    PUBLIC.format("").replace('  <service name="cockpit"/>\n', "").replace("  <forward/>\n", "")
+)
+FORWARDING = (
+    '<?xml version="1.0" encoding="utf-8"?>\n<policy version="1.0" target="ACCEPT">\n '
+    ' <ingress-zone name="ANY"/>\n  <egress-zone name="docker"/>\n</policy>\n'
+)
+GATEWAY = (
+    '<policy target="CONTINUE" priority="1000">\n  {0}\n  <ingress-zone name="internal" />\n '
+    ' <egress-zone name="HOST" />\n  <port port="10250" protocol="tcp"/>\n</policy>\n'
+)
 ZONES, SERVICES = "/etc/firewalld/zones/", "/usr/lib/firewalld/services/"
 
 
 def records(*missing, **texts):
-    found = [{"path": path, "text": text, "error": None if text is not None else "denied", "truncated": False} for path, text in texts.items()]
-    return found + [{"path": path, "text": None, "error": "missing", "truncated": False} for path in missing if path not in texts]
+    found = [
+        {
+            "path": path,
+            "text": text,
+            "error": None if text is not None else "denied",
+            "truncated": False,
+        }
+        for path, text in texts.items()
+    ]
+    return found + [
+        {"path": path, "text": None, "error": "missing", "truncated": False}
+        for path in missing
+        if path not in texts
+    ]
 
 
 def red_hat(zone="", active=True, enabled=True, zones=(), **texts):
-    files = {"/etc/firewalld/firewalld.conf": CONF, ZONES + "public.xml": PUBLIC.format(zone), SERVICES + "kubelet.xml": KUBELET, **texts}
-    return {"firewalld": {"active": active, "enabled": enabled, "masked": False, "zones": list(zones), "files": records(firewall.DIRECT, **files)}}
+    files = {
+        "/etc/firewalld/firewalld.conf": CONF,
+        ZONES + "public.xml": PUBLIC.format(zone),
+        SERVICES + "kubelet.xml": KUBELET,
+        **texts,
+    }
+    return {
+        "firewalld": {
+            "active": active,
+            "enabled": enabled,
+            "masked": False,
+            "zones": list(zones),
+            "files": records(firewall.DIRECT, **files),
+        }
+    }
 
 
 def ubuntu(rules="", active=True, enabled=True, **texts):
-    files = {"/etc/ufw/ufw.conf": UFW_CONF, "/etc/default/ufw": UFW_DEFAULT, "/etc/ufw/before.rules": BEFORE,
-             "/etc/ufw/user.rules": USER.format(rules), **texts}
-    return {"ufw": {"active": active, "enabled": enabled, "masked": False, "zones": [], "files": records(*collect.RULES, *collect.SCRIPTS, **files)}}
+    files = {
+        "/etc/ufw/ufw.conf": UFW_CONF,
+        "/etc/default/ufw": UFW_DEFAULT,
+        "/etc/ufw/before.rules": BEFORE,
+        "/etc/ufw/user.rules": USER.format(rules),
+        **texts,
+    }
+    return {
+        "ufw": {
+            "active": active,
+            "enabled": enabled,
+            "masked": False,
+            "zones": [],
+            "files": records(*collect.RULES, *collect.SCRIPTS, **files),
+        }
+    }
 
 
 def before(*rules, after="COMMIT\n", **more):
     """Rules of somebody's own in before.rules."""
-    return ubuntu(**{"/etc/ufw/before.rules": BEFORE.replace("COMMIT\n", "\n".join(rules) + "\n" + after), **more})
+    return ubuntu(
+        **{
+            "/etc/ufw/before.rules": BEFORE.replace("COMMIT\n", "\n".join(rules) + "\n" + after),
+            **more,
+        }
+    )
 
 
 def script(text, executable):
     seen = ubuntu(**{"/etc/ufw/before.init": text})
-    next(one for one in seen["ufw"]["files"] if one["path"] == "/etc/ufw/before.init")["executable"] = executable
+    next(one for one in seen["ufw"]["files"] if one["path"] == "/etc/ufw/before.init")[
+        "executable"
+    ] = executable
     return seen
 
 
-SHIPPED = 'set -e\n\ncase "$1" in\nstart)\n    # typically required\n    ;;\n*)\n    echo "\'$1\' not supported"\n    ;;\nesac\n'
+SHIPPED = (
+    'set -e\n\ncase "$1" in\nstart)\n    # typically required\n    ;;\n*)\n    echo "\'$1\' not'
+    ' supported"\n    ;;\nesac\n'
+)
 
 
 def lets_in(seen, port=10250):
@@ -106,7 +181,9 @@ def node(world):
 
 def judged(world, code, host="w1"):
     result = world.judge(faults=frozenset((code,)))
-    return [item.verdict for item in result.verdicts if item.host == host] or ["not judged"], [item for item in result.findings if item.host == host]
+    return [item.verdict for item in result.verdicts if item.host == host] or ["not judged"], [
+        item for item in result.findings if item.host == host
+    ]
 
 
 def with_firewall(world, seen, host="w1"):
@@ -114,132 +191,401 @@ def with_firewall(world, seen, host="w1"):
     return judged(world, "KM527", host)
 
 
-@pytest.mark.parametrize(("seen", "lets"), [
-    (red_hat(), False), (red_hat('  <port port="10250" protocol="tcp"/>\n'), True), (red_hat('  <port protocol="tcp" port="10000-10300"/>\n'), True),
-    (red_hat('  <port port="10250" protocol="udp"/>\n'), False), (red_hat('  <!-- <port port="10250" protocol="tcp"/> -->\n'), False),
-    (red_hat('  <service name="kubelet"/>\n'), True), (red_hat('  <service name="kube-worker"/>\n', **{SERVICES + "kube-worker.xml": WORKER}), True),
-    (red_hat('  <service name="kube-worker"/>\n'), None), (red_hat('  <service name="http"/>\n'), False), (red_hat('  <protocol value="tcp"/>\n'), True),
-    (red_hat(**{ZONES + "public.xml": TRUSTED.format("")}), True), (red_hat(**{ZONES + "trusted.xml": TRUSTED.format("")}), False),  # nothing is in it
-    (red_hat(**{ZONES + "trusted.xml": TRUSTED.format('  <source address="10.0.0.0/24"/>\n')}), True),
-    (red_hat(**{ZONES + "trusted.xml": TRUSTED.format('  <interface name="cni0"/>\n')}), True),
-    (red_hat(zones=["trusted"], **{"/usr/lib/firewalld/zones/trusted.xml": TRUSTED.format("")}), True),
-    (red_hat(zones=["lost"]), None), (red_hat(**{ZONES + "public.xml": None}), None), (red_hat(**{"/etc/firewalld/firewalld.conf": None}), None),
-    (red_hat(**{"/etc/firewalld/direct.xml": '<direct><rule chain="INPUT">-s 10.0.0.0/24 -j ACCEPT</rule></direct>'}), None),
-    (red_hat('  <rule family="ipv4">\n    <source address="10.0.0.0/24"/>\n    <accept/>\n  </rule>\n'), True),
-    (red_hat('  <rule family="ipv4">\n    <source address="10.0.0.9"/>\n    <port port="22" protocol="tcp"/>\n    <accept/>\n  </rule>\n'), False),
-    (red_hat('  <rule family="ipv4">\n    <source address="10.0.0.9"/>\n    <port port="10250" protocol="tcp"/>\n    <accept/>\n  </rule>\n'), True),
-    (red_hat('  <rule family="ipv4">\n    <source address="10.0.0.9"/>\n    <port port="10250" protocol="tcp"/>\n    <drop/>\n  </rule>\n'), False),
-    (red_hat(**{"/etc/firewalld/policies/in.xml": '<policy target="ACCEPT"><egress-zone name="HOST"/></policy>'}), True),
-    (red_hat(**{"/etc/firewalld/policies/in.xml": "no xml at all"}), None), (red_hat(**{"/etc/firewalld/policies/docker-forwarding.xml": FORWARDING}), False),
-    (red_hat(**{"/etc/firewalld/policies/gateway-lan-to-HOST.xml": GATEWAY.format("<disable />")}), False),
-    (red_hat(**{"/etc/firewalld/policies/gateway-lan-to-HOST.xml": GATEWAY.format("")}), True),
-    (red_hat(**{ZONES + "public.xml": RHEL_7}), False),
-    (ubuntu(), False), (ubuntu("### tuple ### allow tcp 10250 0.0.0.0/0 any 10.0.0.0/24 in"), True),
-    (ubuntu("### tuple ### allow any any 0.0.0.0/0 any 10.0.0.0/24 in"), True),
-    (ubuntu("### tuple ### allow_log tcp 10248:10252 0.0.0.0/0 any 0.0.0.0/0 in"), True),
-    (ubuntu("### tuple ### limit tcp 22,10250 0.0.0.0/0 any 0.0.0.0/0 in_eth0"), True),
-    (ubuntu("### tuple ### deny tcp 10250 0.0.0.0/0 any 0.0.0.0/0 in"), False), (ubuntu("### tuple ### allow udp 10250 0.0.0.0/0 any 0.0.0.0/0 in"), False),
-    (ubuntu("### tuple ### allow tcp 10250 0.0.0.0/0 any 0.0.0.0/0 out"), False),
-    (ubuntu("### tuple ### route:allow tcp 10250 0.0.0.0/0 any 0.0.0.0/0 in"), False),
-    (ubuntu(**{"/etc/default/ufw": UFW_DEFAULT.replace('INPUT_POLICY="DROP"', 'INPUT_POLICY="ACCEPT"')}), True),
-    (ubuntu(**{"/etc/ufw/before.rules": BEFORE.replace("COMMIT", "-A ufw-before-input -s 10.0.0.0/24 -j ACCEPT\nCOMMIT")}), True),
-    (ubuntu(**{"/etc/ufw/before.rules": BEFORE.replace("COMMIT", "-A ufw-before-input -p tcp --dport 9100 -j ACCEPT\nCOMMIT")}), False),
-    (ubuntu(**{"/etc/ufw/user.rules": None}), None),
-    (before("-A ufw-before-input -s 10.0.0.0/8 -m state --state NEW,ESTABLISHED -j ACCEPT"), True),
-    (before("-A ufw-before-input -s 10.0.0.0/8 -m state --state ESTABLISHED -j ACCEPT"), False),
-    (before("-A ufw-before-input -m conntrack ! --ctstate RELATED,ESTABLISHED -j ACCEPT"), True),
-    (before("-I ufw-before-input -j kube", "-A kube -p tcp --dport 10250 -j ACCEPT"), None), (before("-I ufw-before-input 1 -j kube"), None),
-    (before("-A kube -p tcp --dport 22 -j ACCEPT", "-A ufw-before-input -p tcp --dport 22 -j kube"), False),
-    (before("-A ufw-not-local -s 10.0.0.0/8 -j ACCEPT"), None), (before("-A  ufw-before-input  -p tcp --dport 10250  -j  ACCEPT"), True),
-    (before("[0:0] -A ufw-before-input -ptcp --dport=10000: -jACCEPT"), True), (before("-A ufw-before-input -p tcp ! --dport 22 -j ACCEPT"), True),
-    (before("-A ufw-before-input -p tcp -m multiport --dports 22,10240:10259 -j ACCEPT"), True), (before("-A INPUT -p tcp --dport kubelet -j ACCEPT"), None),
-    (before("-A ufw-before-input -p tcp --dport ssh -j ACCEPT"), False), (before("-A ufw-before-input -j ufw-before-forward"), None),
-    (before("-A ufw-before-forward -s 10.244.0.0/16 -j ACCEPT", "-A ufw-before-output -j ACCEPT"), False), (before(":INPUT ACCEPT [0:0]"), None),
-    (before(after="COMMIT\n*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -s 10.8.0.0/8 -o eth0 -j MASQUERADE\nCOMMIT\n"), False),
-    (before(after="COMMIT\n*nat\n-A PREROUTING -p tcp --dport 10250 -j REDIRECT --to-ports 22\nCOMMIT\n"), None),
-    (ubuntu(**{"/etc/ufw/after.rules": "*filter\n-A ufw-after-input -p tcp --dport 10250 -j ACCEPT\nCOMMIT\n"}), True),
-    (ubuntu(**{"/etc/ufw/after6.rules": "*filter\n-A ufw6-after-input -j DOCKER-USER\nCOMMIT\n"}), None), (ubuntu(**{"/etc/ufw/after.rules": None}), None),
-    (script(SHIPPED, True), False), (script(SHIPPED + "iptables -I INPUT -j ACCEPT\n", True), None), (script("iptables -I INPUT -j ACCEPT\n", False), False),
-    (script(None, False), False), (script(None, True), None)])
+@pytest.mark.parametrize(
+    ("seen", "lets"),
+    [
+        (red_hat(), False),
+        (red_hat('  <port port="10250" protocol="tcp"/>\n'), True),
+        (red_hat('  <port protocol="tcp" port="10000-10300"/>\n'), True),
+        (red_hat('  <port port="10250" protocol="udp"/>\n'), False),
+        (red_hat('  <!-- <port port="10250" protocol="tcp"/> -->\n'), False),
+        (red_hat('  <service name="kubelet"/>\n'), True),
+        (
+            red_hat('  <service name="kube-worker"/>\n', **{SERVICES + "kube-worker.xml": WORKER}),
+            True,
+        ),
+        (red_hat('  <service name="kube-worker"/>\n'), None),
+        (red_hat('  <service name="http"/>\n'), False),
+        (red_hat('  <protocol value="tcp"/>\n'), True),
+        # nothing is in it
+        (red_hat(**{ZONES + "public.xml": TRUSTED.format("")}), True),
+        (red_hat(**{ZONES + "trusted.xml": TRUSTED.format("")}), False),
+        (
+            red_hat(
+                **{ZONES + "trusted.xml": TRUSTED.format('  <source address="10.0.0.0/24"/>\n')}
+            ),
+            True,
+        ),
+        (red_hat(**{ZONES + "trusted.xml": TRUSTED.format('  <interface name="cni0"/>\n')}), True),
+        (
+            red_hat(
+                zones=["trusted"], **{"/usr/lib/firewalld/zones/trusted.xml": TRUSTED.format("")}
+            ),
+            True,
+        ),
+        (red_hat(zones=["lost"]), None),
+        (red_hat(**{ZONES + "public.xml": None}), None),
+        (red_hat(**{"/etc/firewalld/firewalld.conf": None}), None),
+        (
+            red_hat(
+                **{
+                    "/etc/firewalld/direct.xml": (
+                        '<direct><rule chain="INPUT">-s 10.0.0.0/24 -j ACCEPT</rule></direct>'
+                    )
+                }
+            ),
+            None,
+        ),
+        (
+            red_hat(
+                '  <rule family="ipv4">\n    <source address="10.0.0.0/24"/>\n    <accept/>\n '
+                " </rule>\n"
+            ),
+            True,
+        ),
+        (
+            red_hat(
+                '  <rule family="ipv4">\n    <source address="10.0.0.9"/>\n    <port port="22"'
+                ' protocol="tcp"/>\n    <accept/>\n  </rule>\n'
+            ),
+            False,
+        ),
+        (
+            red_hat(
+                '  <rule family="ipv4">\n    <source address="10.0.0.9"/>\n    <port port="10250"'
+                ' protocol="tcp"/>\n    <accept/>\n  </rule>\n'
+            ),
+            True,
+        ),
+        (
+            red_hat(
+                '  <rule family="ipv4">\n    <source address="10.0.0.9"/>\n    <port port="10250"'
+                ' protocol="tcp"/>\n    <drop/>\n  </rule>\n'
+            ),
+            False,
+        ),
+        (
+            red_hat(
+                **{
+                    "/etc/firewalld/policies/in.xml": (
+                        '<policy target="ACCEPT"><egress-zone name="HOST"/></policy>'
+                    )
+                }
+            ),
+            True,
+        ),
+        (red_hat(**{"/etc/firewalld/policies/in.xml": "no xml at all"}), None),
+        (red_hat(**{"/etc/firewalld/policies/docker-forwarding.xml": FORWARDING}), False),
+        (
+            red_hat(
+                **{"/etc/firewalld/policies/gateway-lan-to-HOST.xml": GATEWAY.format("<disable />")}
+            ),
+            False,
+        ),
+        (red_hat(**{"/etc/firewalld/policies/gateway-lan-to-HOST.xml": GATEWAY.format("")}), True),
+        (red_hat(**{ZONES + "public.xml": RHEL_7}), False),
+        (ubuntu(), False),
+        (ubuntu("### tuple ### allow tcp 10250 0.0.0.0/0 any 10.0.0.0/24 in"), True),
+        (ubuntu("### tuple ### allow any any 0.0.0.0/0 any 10.0.0.0/24 in"), True),
+        (ubuntu("### tuple ### allow_log tcp 10248:10252 0.0.0.0/0 any 0.0.0.0/0 in"), True),
+        (ubuntu("### tuple ### limit tcp 22,10250 0.0.0.0/0 any 0.0.0.0/0 in_eth0"), True),
+        (ubuntu("### tuple ### deny tcp 10250 0.0.0.0/0 any 0.0.0.0/0 in"), False),
+        (ubuntu("### tuple ### allow udp 10250 0.0.0.0/0 any 0.0.0.0/0 in"), False),
+        (ubuntu("### tuple ### allow tcp 10250 0.0.0.0/0 any 0.0.0.0/0 out"), False),
+        (ubuntu("### tuple ### route:allow tcp 10250 0.0.0.0/0 any 0.0.0.0/0 in"), False),
+        (
+            ubuntu(
+                **{
+                    "/etc/default/ufw": UFW_DEFAULT.replace(
+                        'INPUT_POLICY="DROP"', 'INPUT_POLICY="ACCEPT"'
+                    )
+                }
+            ),
+            True,
+        ),
+        (
+            ubuntu(
+                **{
+                    "/etc/ufw/before.rules": BEFORE.replace(
+                        "COMMIT", "-A ufw-before-input -s 10.0.0.0/24 -j ACCEPT\nCOMMIT"
+                    )
+                }
+            ),
+            True,
+        ),
+        (
+            ubuntu(
+                **{
+                    "/etc/ufw/before.rules": BEFORE.replace(
+                        "COMMIT", "-A ufw-before-input -p tcp --dport 9100 -j ACCEPT\nCOMMIT"
+                    )
+                }
+            ),
+            False,
+        ),
+        (ubuntu(**{"/etc/ufw/user.rules": None}), None),
+        (
+            before("-A ufw-before-input -s 10.0.0.0/8 -m state --state NEW,ESTABLISHED -j ACCEPT"),
+            True,
+        ),
+        (before("-A ufw-before-input -s 10.0.0.0/8 -m state --state ESTABLISHED -j ACCEPT"), False),
+        (
+            before("-A ufw-before-input -m conntrack ! --ctstate RELATED,ESTABLISHED -j ACCEPT"),
+            True,
+        ),
+        (before("-I ufw-before-input -j kube", "-A kube -p tcp --dport 10250 -j ACCEPT"), None),
+        (before("-I ufw-before-input 1 -j kube"), None),
+        (
+            before(
+                "-A kube -p tcp --dport 22 -j ACCEPT",
+                "-A ufw-before-input -p tcp --dport 22 -j kube",
+            ),
+            False,
+        ),
+        (before("-A ufw-not-local -s 10.0.0.0/8 -j ACCEPT"), None),
+        (before("-A  ufw-before-input  -p tcp --dport 10250  -j  ACCEPT"), True),
+        (before("[0:0] -A ufw-before-input -ptcp --dport=10000: -jACCEPT"), True),
+        (before("-A ufw-before-input -p tcp ! --dport 22 -j ACCEPT"), True),
+        (before("-A ufw-before-input -p tcp -m multiport --dports 22,10240:10259 -j ACCEPT"), True),
+        (before("-A INPUT -p tcp --dport kubelet -j ACCEPT"), None),
+        (before("-A ufw-before-input -p tcp --dport ssh -j ACCEPT"), False),
+        (before("-A ufw-before-input -j ufw-before-forward"), None),
+        (
+            before(
+                "-A ufw-before-forward -s 10.244.0.0/16 -j ACCEPT", "-A ufw-before-output -j ACCEPT"
+            ),
+            False,
+        ),
+        (before(":INPUT ACCEPT [0:0]"), None),
+        (
+            before(
+                after=(
+                    "COMMIT\n*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -s 10.8.0.0/8 -o eth0"
+                    " -j MASQUERADE\nCOMMIT\n"
+                )
+            ),
+            False,
+        ),
+        (
+            before(
+                after=(
+                    "COMMIT\n*nat\n-A PREROUTING -p tcp --dport 10250 -j REDIRECT --to-ports"
+                    " 22\nCOMMIT\n"
+                )
+            ),
+            None,
+        ),
+        (
+            ubuntu(
+                **{
+                    "/etc/ufw/after.rules": (
+                        "*filter\n-A ufw-after-input -p tcp --dport 10250 -j ACCEPT\nCOMMIT\n"
+                    )
+                }
+            ),
+            True,
+        ),
+        (
+            ubuntu(
+                **{"/etc/ufw/after6.rules": "*filter\n-A ufw6-after-input -j DOCKER-USER\nCOMMIT\n"}
+            ),
+            None,
+        ),
+        (ubuntu(**{"/etc/ufw/after.rules": None}), None),
+        (script(SHIPPED, True), False),
+        (script(SHIPPED + "iptables -I INPUT -j ACCEPT\n", True), None),
+        (script("iptables -I INPUT -j ACCEPT\n", False), False),
+        (script(None, False), False),
+        (script(None, True), None),
+    ],
+)
 def test_what_its_files_let_in(seen, lets):
     assert lets_in(seen) is lets
 
 
 def test_a_profile_that_cannot_be_read_may_name_a_zone(node):
     seen = red_hat()
-    seen["firewalld"]["unread"] = [{"path": "/etc/NetworkManager/system-connections/a.nmconnection", "error": "denied"}]
+    seen["firewalld"]["unread"] = [
+        {"path": "/etc/NetworkManager/system-connections/a.nmconnection", "error": "denied"}
+    ]
     assert lets_in(seen) is None
     assert with_firewall(node, seen) == (["unknown"], [])
-    (verdict,) = [one for one in node.judge(faults=frozenset(("KM527",))).verdicts if one.host == "w1"]
+    (verdict,) = [
+        one for one in node.judge(faults=frozenset(("KM527",))).verdicts if one.host == "w1"
+    ]
     assert [(one.collector, one.status) for one in verdict.missing] == [("boot", "denied")]
-    assert "/etc/NetworkManager/system-connections/a.nmconnection (denied)" in verdict.note and "as root" in verdict.note
+    assert "/etc/NetworkManager/system-connections/a.nmconnection (denied)" in verdict.note
+    assert "as root" in verdict.note
 
 
-@pytest.mark.parametrize(("seen", "status", "words"), [
-    (red_hat(**{ZONES + "public.xml": None}), "denied", (ZONES + "public.xml (denied)", "as root")),
-    (red_hat(**{"/etc/firewalld/direct.xml": '<direct><rule chain="INPUT">-j ACCEPT</rule></direct>'}), "error",
-     ("/etc/firewalld/direct.xml (it has rules of iptables", "firewall-cmd --direct --get-all-rules")),
-    (ubuntu(**{"/etc/ufw/user.rules": None}), "denied", ("/etc/ufw/user.rules (denied)", "as root")),
-    (before("-A ufw-before-input -j kube"), "error", ("/etc/ufw/before.rules (what the rule does is not known: -A ufw-before-input -j kube)", "iptables -S")),
-    (script(None, True), "error", ("/etc/ufw/before.init (ufw runs it",)), (red_hat(zones=["lost"]), "error", ("a zone that is used is in no file",)),
-    (red_hat(active=None, enabled=False), "error", ("systemctl is-active firewalld",)),
-    (ubuntu(enabled=False, **{"/etc/ufw/ufw.conf": None}), "denied", ("/etc/ufw/ufw.conf (denied)",))])
+@pytest.mark.parametrize(
+    ("seen", "status", "words"),
+    [
+        (
+            red_hat(**{ZONES + "public.xml": None}),
+            "denied",
+            (ZONES + "public.xml (denied)", "as root"),
+        ),
+        (
+            red_hat(
+                **{
+                    "/etc/firewalld/direct.xml": (
+                        '<direct><rule chain="INPUT">-j ACCEPT</rule></direct>'
+                    )
+                }
+            ),
+            "error",
+            (
+                "/etc/firewalld/direct.xml (it has rules of iptables",
+                "firewall-cmd --direct --get-all-rules",
+            ),
+        ),
+        (
+            ubuntu(**{"/etc/ufw/user.rules": None}),
+            "denied",
+            ("/etc/ufw/user.rules (denied)", "as root"),
+        ),
+        (
+            before("-A ufw-before-input -j kube"),
+            "error",
+            (
+                (
+                    "/etc/ufw/before.rules (what the rule does is not known: -A ufw-before-input -j"
+                    " kube)"
+                ),
+                "iptables -S",
+            ),
+        ),
+        (script(None, True), "error", ("/etc/ufw/before.init (ufw runs it",)),
+        (red_hat(zones=["lost"]), "error", ("a zone that is used is in no file",)),
+        (red_hat(active=None, enabled=False), "error", ("systemctl is-active firewalld",)),
+        (
+            ubuntu(enabled=False, **{"/etc/ufw/ufw.conf": None}),
+            "denied",
+            ("/etc/ufw/ufw.conf (denied)",),
+        ),
+    ],
+)
 def test_unknown_names_the_file_and_a_way_out(node, seen, status, words):
     assert with_firewall(node, seen) == (["unknown"], [])
-    (verdict,) = [one for one in node.judge(faults=frozenset(("KM527",))).verdicts if one.host == "w1"]
+    (verdict,) = [
+        one for one in node.judge(faults=frozenset(("KM527",))).verdicts if one.host == "w1"
+    ]
     assert [(one.collector, one.status) for one in verdict.missing] == [("boot", status)]
     assert [word for word in words if word not in verdict.note] == []
 
 
-@pytest.mark.parametrize(("seen", "verdict", "said"), [
-    ({}, "clear", ""), (None, "not judged", ""),
-    (red_hat(active=False, enabled=False), "clear", ""), (red_hat('<port port="10250" protocol="tcp"/>'), "clear", ""),
-    (red_hat(), "present", "is on at w1, and comes back with each boot"), (red_hat(enabled=False), "present", "is on at w1, though no boot brings it"),
-    (red_hat(active=False), "present", "is off at w1, and comes back with the next boot"), (red_hat(active=None, enabled=False), "unknown", ""),
-    (red_hat(active=None), "present", "may be on at w1, and comes back with each boot"), (red_hat(**{ZONES + "public.xml": None}), "unknown", ""),
-    (ubuntu(), "present", "ufw is on at w1"), (ubuntu(**{"/etc/ufw/ufw.conf": UFW_CONF.replace("=yes", "=no")}), "clear", ""),
-    (ubuntu(**{"/etc/ufw/ufw.conf": None}), "unknown", ""), (ubuntu(active=False), "present", "may be on at w1"),
-    (ubuntu(enabled=False, active=False), "unknown", ""),  # ufw enable loads its rules without its service (seen on Debian 12)
-    (ubuntu(enabled=False, active=False, **{"/etc/ufw/user.rules": USER.format("### tuple ### allow any 10250 0.0.0.0/0 any 0.0.0.0/0 in")}), "clear", ""),
-    ({"firewalld": {**red_hat(active=False)["firewalld"], "masked": True}}, "clear", ""),
-    ({"firewalld": "text", "ufw": {"files": 7}, "nft": {}}, "unknown", "")])
+@pytest.mark.parametrize(
+    ("seen", "verdict", "said"),
+    [
+        ({}, "clear", ""),
+        (None, "not judged", ""),
+        (red_hat(active=False, enabled=False), "clear", ""),
+        (red_hat('<port port="10250" protocol="tcp"/>'), "clear", ""),
+        (red_hat(), "present", "is on at w1, and comes back with each boot"),
+        (red_hat(enabled=False), "present", "is on at w1, though no boot brings it"),
+        (red_hat(active=False), "present", "is off at w1, and comes back with the next boot"),
+        (red_hat(active=None, enabled=False), "unknown", ""),
+        (red_hat(active=None), "present", "may be on at w1, and comes back with each boot"),
+        (red_hat(**{ZONES + "public.xml": None}), "unknown", ""),
+        (ubuntu(), "present", "ufw is on at w1"),
+        (ubuntu(**{"/etc/ufw/ufw.conf": UFW_CONF.replace("=yes", "=no")}), "clear", ""),
+        (ubuntu(**{"/etc/ufw/ufw.conf": None}), "unknown", ""),
+        (ubuntu(active=False), "present", "may be on at w1"),
+        # ufw enable loads its rules without its service (seen on Debian 12)
+        (ubuntu(enabled=False, active=False), "unknown", ""),
+        (
+            ubuntu(
+                enabled=False,
+                active=False,
+                **{
+                    "/etc/ufw/user.rules": USER.format(
+                        "### tuple ### allow any 10250 0.0.0.0/0 any 0.0.0.0/0 in"
+                    )
+                },
+            ),
+            "clear",
+            "",
+        ),
+        ({"firewalld": {**red_hat(active=False)["firewalld"], "masked": True}}, "clear", ""),
+        ({"firewalld": "text", "ufw": {"files": 7}, "nft": {}}, "unknown", ""),
+    ],
+)
 def test_what_is_said_of_it(node, seen, verdict, said):
     verdicts, found = with_firewall(node, seen)
     if seen is None:
         del node.data("w1", "boot")["firewall"]
         verdicts, found = judged(node, "KM527")
-    assert verdicts == [verdict] and len(found) == (verdict == "present")
+    assert verdicts == [verdict]
+    assert len(found) == (verdict == "present")
     for one in found:
-        assert said in one.summary and "10250/tcp (the kubelet)" in one.summary and (one.severity, one.risk) == ("warning", 0)
-        assert one.evidence[0].object == f"{one.component}.service" and "10250/tcp" in one.remedy
+        assert said in one.summary
+        assert "10250/tcp (the kubelet)" in one.summary
+        assert (one.severity, one.risk) == ("warning", 0)
+        assert one.evidence[0].object == f"{one.component}.service"
+        assert "10250/tcp" in one.remedy
 
 
 def test_of_a_control_plane_node_the_api_and_etcd_too(world):
     world.data("m1", "kubelet")["argv"] = ["kubelet", "--port=10350"]
-    etcd = next(one for one in world.data("m1", "instances")["processes"] if one["component"] == "etcd")
+    etcd = next(
+        one for one in world.data("m1", "instances")["processes"] if one["component"] == "etcd"
+    )
     etcd["argv"].append("--listen-peer-urls=https://10.0.0.1:2390")
     summary = with_firewall(world, red_hat(), "m1")[1][0].summary
-    assert "6443/tcp (the API server)" in summary and "10350/tcp (the kubelet)" in summary and "2390/tcp (etcd's other members)" in summary
+    assert "6443/tcp (the API server)" in summary
+    assert "10350/tcp (the kubelet)" in summary
+    assert "2390/tcp (etcd's other members)" in summary
     opened = "".join(f'<port port="{port}" protocol="tcp"/>' for port in (10350, 6443, 2390))
     assert with_firewall(world, red_hat(opened), "m1") == (["clear"], [])
     world.documents["m1"]["collectors"]["instances"] = {"status": "timeout", "data": None}
     assert with_firewall(world, red_hat(opened), "m1") == (["unknown"], [])
-    assert with_firewall(world, {}, "m1") == (["clear"], [])  # without a firewall nothing else matters
+    # without a firewall nothing else matters
+    assert with_firewall(world, {}, "m1") == (["clear"], [])
 
 
 OPENED = red_hat('<port port="10250" protocol="tcp"/><port port="6443" protocol="tcp"/>')
 
 
-@pytest.mark.parametrize(("words", "members", "verdict"), [
-    (["--listen-peer-urls=https://10.0.0.1:2380"], 3, "present"), (["--listen-peer-urls=https://10.0.0.1:2380"], None, "unknown"),
-    (["--listen-peer-urls=https://10.0.0.1:2380", "--initial-cluster=m1=https://10.0.0.1:2380"], 3, "present"),
-    (["--listen-peer-urls=https://10.0.0.1:2380", "--initial-cluster=m1=https://10.0.0.1:2380,m2=https://10.0.0.2:2380"], 1, "clear"),
-    (["--listen-peer-urls=https://127.0.0.1:2380,http://localhost:2380,https://[::1]:2380"], 3, "clear"),
-    (["--listen-peer-urls=https://127.0.0.1:2380"], None, "clear"), ([], 3, "unknown"), ([], 1, "clear"),
-    (["--listen-peer-urls=https://10.0.0.1:6443"], 3, "clear"), (["--listen-peer-urls=https://10.0.0.1:port"], 3, "unknown"),
-    (["--listen-peer-urls=https://10.0.0.1:2380", "--name=events"], 3, "unknown"), (["--listen-peer-urls=https://10.0.0.1:2380", "--name=m1"], 3, "present")])
+@pytest.mark.parametrize(
+    ("words", "members", "verdict"),
+    [
+        (["--listen-peer-urls=https://10.0.0.1:2380"], 3, "present"),
+        (["--listen-peer-urls=https://10.0.0.1:2380"], None, "unknown"),
+        (
+            [
+                "--listen-peer-urls=https://10.0.0.1:2380",
+                "--initial-cluster=m1=https://10.0.0.1:2380",
+            ],
+            3,
+            "present",
+        ),
+        (
+            [
+                "--listen-peer-urls=https://10.0.0.1:2380",
+                "--initial-cluster=m1=https://10.0.0.1:2380,m2=https://10.0.0.2:2380",
+            ],
+            1,
+            "clear",
+        ),
+        (
+            ["--listen-peer-urls=https://127.0.0.1:2380,http://localhost:2380,https://[::1]:2380"],
+            3,
+            "clear",
+        ),
+        (["--listen-peer-urls=https://127.0.0.1:2380"], None, "clear"),
+        ([], 3, "unknown"),
+        ([], 1, "clear"),
+        (["--listen-peer-urls=https://10.0.0.1:6443"], 3, "clear"),
+        (["--listen-peer-urls=https://10.0.0.1:port"], 3, "unknown"),
+        (["--listen-peer-urls=https://10.0.0.1:2380", "--name=events"], 3, "unknown"),
+        (["--listen-peer-urls=https://10.0.0.1:2380", "--name=m1"], 3, "present"),
+    ],
+)
 def test_etcd_s_port_by_the_members_that_it_counts(world, words, members, verdict):
-    next(one for one in world.data("m1", "instances")["processes"] if one["component"] == "etcd")["argv"] += words
+    next(one for one in world.data("m1", "instances")["processes"] if one["component"] == "etcd")[
+        "argv"
+    ] += words
     if members is None:
         world.documents["m1"]["collectors"]["etcd"] = {"status": "error", "data": None}
     else:
@@ -248,7 +594,11 @@ def test_etcd_s_port_by_the_members_that_it_counts(world, words, members, verdic
 
 
 def test_what_listens_on_loopback_needs_no_port(world):
-    api = next(one for one in world.data("m1", "instances")["processes"] if one["component"] == "kube-apiserver")
+    api = next(
+        one
+        for one in world.data("m1", "instances")["processes"]
+        if one["component"] == "kube-apiserver"
+    )
     del world.data("m1", "etcd")["members"][1:]
     world.data("m1", "kubelet")["argv"] = ["kubelet", "--address=127.0.0.1"]
     assert "10250" not in with_firewall(world, red_hat(), "m1")[1][0].summary
@@ -257,94 +607,202 @@ def test_what_listens_on_loopback_needs_no_port(world):
 
 
 def test_a_kubelet_s_configuration_that_cannot_be_read_may_name_another_port(node):
-    node.data("w1", "kubelet").update(argv=["kubelet", "--config=/var/lib/kubelet/config.yaml"],
-                                      config={"path": "/var/lib/kubelet/config.yaml", "text": None, "error": "denied", "kind": "file"})
+    node.data("w1", "kubelet").update(
+        argv=["kubelet", "--config=/var/lib/kubelet/config.yaml"],
+        config={
+            "path": "/var/lib/kubelet/config.yaml",
+            "text": None,
+            "error": "denied",
+            "kind": "file",
+        },
+    )
     assert with_firewall(node, red_hat()) == (["unknown"], [])
-    (verdict,) = [one for one in node.judge(faults=frozenset(("KM527",))).verdicts if one.host == "w1"]
-    assert [(one.collector, one.status) for one in verdict.missing] == [("kubelet", "denied")] and "/var/lib/kubelet/config.yaml" in verdict.note
+    (verdict,) = [
+        one for one in node.judge(faults=frozenset(("KM527",))).verdicts if one.host == "w1"
+    ]
+    assert [(one.collector, one.status) for one in verdict.missing] == [("kubelet", "denied")]
+    assert "/var/lib/kubelet/config.yaml" in verdict.note
 
 
 @given(st.text(max_size=400), st.integers(0, 70000))
 def test_whatever_the_files_hold_nothing_breaks(text, port):
-    for seen in (red_hat(text), red_hat(**{ZONES + "public.xml": text}), ubuntu(text), ubuntu(**{"/etc/ufw/ufw.conf": text, "/etc/default/ufw": text})):
+    for seen in (
+        red_hat(text),
+        red_hat(**{ZONES + "public.xml": text}),
+        ubuntu(text),
+        ubuntu(**{"/etc/ufw/ufw.conf": text, "/etc/default/ufw": text}),
+    ):
         for wall in firewall.walls(seen):
             assert wall.lets_in(port) in (True, False, None)
 
 
-@pytest.mark.parametrize(("argv", "verdict", "words"), [
-    (["/usr/local/bin/k3s", "server"], "unknown", ("it is part of k3s", "6443/tcp on servers", "ss -tlnp")),
-    (["/snap/microk8s/current/kubelite"], "unknown", ("it is part of kubelite",)),
-    (["kubelet", "--kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig"], "present", ("10250/tcp (the kubelet)", "9345/tcp on servers"))])
+@pytest.mark.parametrize(
+    ("argv", "verdict", "words"),
+    [
+        (
+            ["/usr/local/bin/k3s", "server"],
+            "unknown",
+            ("it is part of k3s", "6443/tcp on servers", "ss -tlnp"),
+        ),
+        (["/snap/microk8s/current/kubelite"], "unknown", ("it is part of kubelite",)),
+        (
+            ["kubelet", "--kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig"],
+            "present",
+            ("10250/tcp (the kubelet)", "9345/tcp on servers"),
+        ),
+    ],
+)
 def test_a_kubelet_of_rancher(node, argv, verdict, words):
     node.data("w1", "kubelet").update(argv=argv, process=None)
     verdicts, found = with_firewall(node, red_hat())
     (told,) = [one for one in node.judge(faults=frozenset(("KM527",))).verdicts if one.host == "w1"]
     said = " ".join([told.note, *(f"{one.summary} {one.remedy}" for one in found)])
-    assert verdicts == [verdict] and [word for word in words if word not in said] == [] and "as root" not in said
+    assert verdicts == [verdict]
+    assert [word for word in words if word not in said] == []
+    assert "as root" not in said
 
 
 def test_services_that_include_each_other_end():
-    loop = {SERVICES + f"kube-{one}.xml": f'<service><include service="kube-{two}"/></service>' for one, two in ("ab", "ba")}
+    loop = {
+        SERVICES + f"kube-{one}.xml": f'<service><include service="kube-{two}"/></service>'
+        for one, two in ("ab", "ba")
+    }
     assert lets_in(red_hat('  <service name="kube-a"/>\n', **loop)) is False
 
 
 # KM528
 
-AVC = ('type=AVC msg=audit(1700000000.364:4154): avc:  denied  {{ read }} for  pid=2017 comm="{0}" name="pki" dev="dm-0" ino=1 '
-       'scontext=system_u:system_r:{1}:s0{2} tcontext=unconfined_u:object_r:user_home_t:s0 tclass=dir permissive=0')
+AVC = (
+    'type=AVC msg=audit(1700000000.364:4154): avc:  denied  {{ read }} for  pid=2017 comm="{0}"'
+    ' name="pki" dev="dm-0" ino=1 scontext=system_u:system_r:{1}:s0{2}'
+    " tcontext=unconfined_u:object_r:user_home_t:s0 tclass=dir permissive=0"
+)
 
 
 def denied(*lines, **more):
-    return {"count": len(lines), "lines": list(lines), "cut": False, "since": True, "path": "/var/log/audit/audit.log", "error": None, **more}
+    return {
+        "count": len(lines),
+        "lines": list(lines),
+        "cut": False,
+        "since": True,
+        "path": "/var/log/audit/audit.log",
+        "error": None,
+        **more,
+    }
 
 
-@pytest.mark.parametrize(("enforce", "told", "verdict"), [
-    (None, None, "not_applicable"), ("0", None, "clear"), ("1", None, "not judged"), ("1", denied(), "clear"), ("1", denied(error="missing"), "unknown"),
-    ("1", denied(cut=True), "unknown"), ("1", denied(AVC.format("kubelet", "kubelet_t", "")), "present"),
-    ("1", denied(AVC.format("containerd-shim", "unconfined_service_t", ""), cut=True), "present"),
-    ("1", denied(AVC.format("nginx", "container_t", ":c1,c2")), "clear"),
-    ("1", denied(AVC.format("calico-node", "container_t", ":c1,c2")), "clear"), ("1", denied(AVC.format("kubelet", "user_t", "")), "clear"),
-    ("1", denied(AVC.format("iptables", "fail2ban_t", "")), "clear"), ("1", denied(AVC.format("runc", "container_init_t", "")), "clear"),
-    ("1", denied(AVC.format("kube-proxy", "spc_t", "")), "clear"), ("1", denied(AVC.format("exe", "container_runtime_t", "")), "present"),
-    ("1", denied(AVC.format("kubelet", "init_t", "")), "present"), ("1", denied(AVC.format("httpd", "init_t", "")), "clear"),
-    # As systemd's child is called before it executes (cri-o/cri-o#528, confidential-containers/operator#115).
-    ("1", denied(AVC.format("(kubelet)", "init_t", "").replace('"pki"', '"kubelet"')), "present"),
-    ("1", denied(AVC.format("(ntainerd)", "init_t", "").replace('"pki"', '"containerd"')), "present"),
-    ("1", denied(AVC.format("(httpd)", "init_t", "").replace('"pki"', '"httpd"')), "clear"),
-    ("1", denied(AVC.format("httpd", "init_t", "").replace('"pki"', '"kubelet"')), "clear"),
-    ("1", denied(AVC.format("etcd", "rke2_service_db_t", ":c1,c2")), "present"), ("1", denied(AVC.format("podman", "container_engine_t", ":c1,c2")), "clear"),
-    ("1", denied(since=False), "unknown"), ("1", denied(error="denied"), "unknown"), ("1", denied(count=40), "unknown"),
-    ("1", denied(AVC.format("sshd", "sshd_t", "")), "clear"),
-    ("1", denied(7, None, "no line"), "clear")])
+@pytest.mark.parametrize(
+    ("enforce", "told", "verdict"),
+    [
+        (None, None, "not_applicable"),
+        ("0", None, "clear"),
+        ("1", None, "not judged"),
+        ("1", denied(), "clear"),
+        ("1", denied(error="missing"), "unknown"),
+        ("1", denied(cut=True), "unknown"),
+        ("1", denied(AVC.format("kubelet", "kubelet_t", "")), "present"),
+        (
+            "1",
+            denied(AVC.format("containerd-shim", "unconfined_service_t", ""), cut=True),
+            "present",
+        ),
+        ("1", denied(AVC.format("nginx", "container_t", ":c1,c2")), "clear"),
+        ("1", denied(AVC.format("calico-node", "container_t", ":c1,c2")), "clear"),
+        ("1", denied(AVC.format("kubelet", "user_t", "")), "clear"),
+        ("1", denied(AVC.format("iptables", "fail2ban_t", "")), "clear"),
+        ("1", denied(AVC.format("runc", "container_init_t", "")), "clear"),
+        ("1", denied(AVC.format("kube-proxy", "spc_t", "")), "clear"),
+        ("1", denied(AVC.format("exe", "container_runtime_t", "")), "present"),
+        ("1", denied(AVC.format("kubelet", "init_t", "")), "present"),
+        ("1", denied(AVC.format("httpd", "init_t", "")), "clear"),
+        # As systemd's child is called before it executes (cri-o/cri-o#528,
+        # confidential-containers/operator#115).
+        (
+            "1",
+            denied(AVC.format("(kubelet)", "init_t", "").replace('"pki"', '"kubelet"')),
+            "present",
+        ),
+        (
+            "1",
+            denied(AVC.format("(ntainerd)", "init_t", "").replace('"pki"', '"containerd"')),
+            "present",
+        ),
+        ("1", denied(AVC.format("(httpd)", "init_t", "").replace('"pki"', '"httpd"')), "clear"),
+        ("1", denied(AVC.format("httpd", "init_t", "").replace('"pki"', '"kubelet"')), "clear"),
+        ("1", denied(AVC.format("etcd", "rke2_service_db_t", ":c1,c2")), "present"),
+        ("1", denied(AVC.format("podman", "container_engine_t", ":c1,c2")), "clear"),
+        ("1", denied(since=False), "unknown"),
+        ("1", denied(error="denied"), "unknown"),
+        ("1", denied(count=40), "unknown"),
+        ("1", denied(AVC.format("sshd", "sshd_t", "")), "clear"),
+        ("1", denied(7, None, "no line"), "clear"),
+    ],
+)
 def test_what_selinux_denied(node, enforce, told, verdict):
-    node.data("w1", "boot").update(selinux={"enforce": enforce, "config": "enforcing"}, denials=told)
+    node.data("w1", "boot").update(
+        selinux={"enforce": enforce, "config": "enforcing"}, denials=told
+    )
     verdicts, found = judged(node, "KM528")
-    assert verdicts == [verdict] and len(found) == (verdict == "present")
+    assert verdicts == [verdict]
+    assert len(found) == (verdict == "present")
     for one in found:
-        assert "since the boot" in one.summary and "container-selinux" in one.remedy and one.evidence[0].path == "/var/log/audit/audit.log"
+        assert "since the boot" in one.summary
+        assert "container-selinux" in one.remedy
+        assert one.evidence[0].path == "/var/log/audit/audit.log"
 
 
-@pytest.mark.parametrize(("told", "status", "words"), [
-    (denied(error="denied", path="/var/log/audit/audit.log.1"), "denied", ("/var/log/audit/audit.log.1", "as root")),
-    (denied(error="missing"), "error", ("/var/log/audit/audit.log: missing", "journalctl -k")), (denied(cut=True), "error", ("ausearch",)),
-    (denied(since=False), "error", ("/var/log/audit/audit.log has no entry since the boot", "systemctl status auditd"))])
+@pytest.mark.parametrize(
+    ("told", "status", "words"),
+    [
+        (
+            denied(error="denied", path="/var/log/audit/audit.log.1"),
+            "denied",
+            ("/var/log/audit/audit.log.1", "as root"),
+        ),
+        (denied(error="missing"), "error", ("/var/log/audit/audit.log: missing", "journalctl -k")),
+        (denied(cut=True), "error", ("ausearch",)),
+        (
+            denied(since=False),
+            "error",
+            ("/var/log/audit/audit.log has no entry since the boot", "systemctl status auditd"),
+        ),
+    ],
+)
 def test_why_it_is_not_known_what_selinux_denied(node, told, status, words):
     node.data("w1", "boot").update(selinux={"enforce": "1", "config": "enforcing"}, denials=told)
-    (verdict,) = [one for one in node.judge(faults=frozenset(("KM528",))).verdicts if one.host == "w1"]
-    assert [(one.collector, one.status) for one in verdict.missing] == [("boot", status)] and [word for word in words if word not in verdict.note] == []
+    (verdict,) = [
+        one for one in node.judge(faults=frozenset(("KM528",))).verdicts if one.host == "w1"
+    ]
+    assert [(one.collector, one.status) for one in verdict.missing] == [("boot", status)]
+    assert [word for word in words if word not in verdict.note] == []
 
 
 def test_of_a_container_nothing_is_said(node):
-    node.data("w1", "boot").update(selinux={"enforce": "1", "config": None}, denials=denied(AVC.format("kubelet", "kubelet_t", "")), container=True)
+    node.data("w1", "boot").update(
+        selinux={"enforce": "1", "config": None},
+        denials=denied(AVC.format("kubelet", "kubelet_t", "")),
+        container=True,
+    )
     assert judged(node, "KM528") == (["not_applicable"], [])
 
 
 FIXTURES = Path(__file__).resolve().parents[5] / "fixtures" / "firewall"
 
 
-@pytest.mark.parametrize(("name", "opened", "shut"), [("firewalld", (6443,), (10250, 2380)), ("ufw", (22, 6443, 10250), (80, 2380))])
+@pytest.mark.parametrize(
+    ("name", "opened", "shut"),
+    [("firewalld", (6443,), (10250, 2380)), ("ufw", (22, 6443, 10250), (80, 2380))],
+)
 def test_what_debian_12_gave(name, opened, shut):
-    """As the collector read it on Debian 12, told before: firewall-cmd --permanent --add-port=6443/tcp; ufw allow 22/tcp, 6443, 10250 from a net."""
-    (wall,) = firewall.walls(json.loads((FIXTURES / f"debian-12-{name}.json").read_text(encoding="utf-8")))
+    """As the collector read it on Debian 12, told before.
+
+    Firewall-cmd --permanent --add-port=6443/tcp; ufw allow 22/tcp, 6443, 10250 from a net.
+    """
+    (wall,) = firewall.walls(
+        json.loads((FIXTURES / f"debian-12-{name}.json").read_text(encoding="utf-8"))
+    )
     assert (wall.name, wall.active, wall.comes) == (name, True, True)
-    assert {port: wall.lets_in(port) for port in (*opened, *shut)} == {**dict.fromkeys(opened, True), **dict.fromkeys(shut, False)}
+    assert {port: wall.lets_in(port) for port in (*opened, *shut)} == {
+        **dict.fromkeys(opened, True),
+        **dict.fromkeys(shut, False),
+    }

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.unit.plugins.plugin_utils.faults.node.test_api_node import node, silent
 
 LONG_AGO = 1799990000.0  # hours before the API was asked, 2027-01-15T08:00:00Z
@@ -15,47 +16,87 @@ SERVER = "https://10.0.0.9:6443"
 def judged(world, way=None, started=LONG_AGO, ready="Unknown", **condition):
     silent(world, "w1", ready)
     node(world, "w1")["conditions"][0].update(condition)
-    world.data("w1", "kubelet")["process"] = None if started is None else {"pid": 1, "argv": ["kubelet"], "started_at": started}
-    world.documents["w1"]["collectors"]["api_way"] = {"status": "ok", "data": way} if way else {"status": "absent", "data": None}
+    world.data("w1", "kubelet")["process"] = (
+        None if started is None else {"pid": 1, "argv": ["kubelet"], "started_at": started}
+    )
+    world.documents["w1"]["collectors"]["api_way"] = (
+        {"status": "ok", "data": way} if way else {"status": "absent", "data": None}
+    )
     result = world.judge(faults={"KM525"})
     return [item.verdict for item in result.verdicts] or ["not judged"], list(result.findings)
 
 
-@pytest.mark.parametrize(("failed", "error", "words"), [
-    ("name", "Name or service not known", "does not find the server"), ("connection", "timed out", "gets no connection"),
-    ("certificate", "certificate has expired", "cannot trust"), (None, None, "answers there")])
+@pytest.mark.parametrize(
+    ("failed", "error", "words"),
+    [
+        ("name", "Name or service not known", "does not find the server"),
+        ("connection", "timed out", "gets no connection"),
+        ("certificate", "certificate has expired", "cannot trust"),
+        (None, None, "answers there"),
+    ],
+)
 def test_each_part_of_the_way(world, failed, error, words):
-    verdicts, (found,) = judged(world, {"server": SERVER, "address": None, "failed": failed, "error": error})
-    assert verdicts == ["present"] and words in found.summary and "w1 runs" in found.summary and "2027-01-15T07:55:00Z" in found.summary
+    verdicts, (found,) = judged(
+        world, {"server": SERVER, "address": None, "failed": failed, "error": error}
+    )
+    assert verdicts == ["present"]
+    assert words in found.summary
+    assert "w1 runs" in found.summary
+    assert "2027-01-15T07:55:00Z" in found.summary
     assert (found.host, found.node, found.component, found.risk) == ("w1", "w1", "kubelet", 0)
-    assert found.evidence[-1].object == SERVER and (error or "are well") in found.evidence[-1].text
+    assert found.evidence[-1].object == SERVER
+    assert (error or "are well") in found.evidence[-1].text
 
 
 def test_a_way_that_nobody_looked_at(world):
     verdicts, (found,) = judged(world)
-    assert verdicts == ["present"] and "was not looked at" in found.summary
+    assert verdicts == ["present"]
+    assert "was not looked at" in found.summary
 
 
 def test_a_name_whose_lookup_never_ends(world):
     judged(world)
     world.documents["w1"]["collectors"]["api_way"] = {"status": "timeout", "data": None}
     (found,) = world.judge(faults={"KM525"}).findings
-    assert "no way" in found.summary and "resolver" in found.remedy
+    assert "no way" in found.summary
+    assert "resolver" in found.remedy
 
 
-@pytest.mark.parametrize(("started", "verdict"), [(None, "clear"), (1799999970.0, "unknown"), (1800000030.0, "unknown"), (1799999930.0, "present")])
+@pytest.mark.parametrize(
+    ("started", "verdict"),
+    [
+        (None, "clear"),
+        (1799999970.0, "unknown"),
+        (1800000030.0, "unknown"),
+        (1799999930.0, "present"),
+    ],
+)
 def test_a_kubelet_that_is_down_is_others_and_a_young_one_has_time(world, started, verdict):
     assert judged(world, started=started)[0] == [verdict]
 
 
-@pytest.mark.parametrize(("reason", "message", "verdict"), [
-    ("KubeletNotReady", "PLEG is not healthy: pleg was last seen active 3m0s ago", "clear"),
-    ("KubeletNotReady", "container runtime is down", "clear"),
-    ("KubeletNotReady", "runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized", "clear"),
-    ("KubeletNotReady", "error updating node status", "present"), ("KubeletNotReady", "", "present"), ("KubeletNotReady", None, "not judged")])
+@pytest.mark.parametrize(
+    ("reason", "message", "verdict"),
+    [
+        ("KubeletNotReady", "PLEG is not healthy: pleg was last seen active 3m0s ago", "clear"),
+        ("KubeletNotReady", "container runtime is down", "clear"),
+        (
+            "KubeletNotReady",
+            (
+                "runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
+                " message:cni plugin not initialized"
+            ),
+            "clear",
+        ),
+        ("KubeletNotReady", "error updating node status", "present"),
+        ("KubeletNotReady", "", "present"),
+        ("KubeletNotReady", None, "not judged"),
+    ],
+)
 def test_what_a_kubelet_says_of_itself(world, reason, message, verdict):
     verdicts, findings = judged(world, ready="False", reason=reason, message=message)
-    assert verdicts == [verdict] and all((message or reason) in item.summary for item in findings)
+    assert verdicts == [verdict]
+    assert all((message or reason) in item.summary for item in findings)
 
 
 def test_a_host_that_is_silent_is_down(world):
@@ -69,9 +110,14 @@ def test_a_whole_group_is_told_once(world):
     for name in ("m1", "m2", "m3"):
         silent(world, name)
         node(world, name)["control_plane"] = False
-        world.data(name, "kubelet")["process"] = {"pid": 1, "argv": ["kubelet"], "started_at": LONG_AGO}
+        world.data(name, "kubelet")["process"] = {
+            "pid": 1,
+            "argv": ["kubelet"],
+            "started_at": LONG_AGO,
+        }
     verdicts, findings = judged(world)
-    assert verdicts == ["clear"] and findings == []
+    assert verdicts == ["clear"]
+    assert findings == []
 
 
 def test_a_host_that_was_renamed_is_told_by_its_own_fault(world):

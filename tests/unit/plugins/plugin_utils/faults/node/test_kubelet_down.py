@@ -8,20 +8,56 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import symptoms
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import kubelet_exit_advice as kubelet_cures, kubelet_down as node_kubelet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.support.fake_kubelet_messages import AGAIN, CASES, FAILED, HARMLESS, PID, ended, entry, failed, fatal, systemd
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
+    kubelet_down as node_kubelet,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
+    kubelet_exit_advice as kubelet_cures,
+)
+from tests.unit.support.fake_kubelet_messages import (
+    AGAIN,
+    CASES,
+    FAILED,
+    HARMLESS,
+    PID,
+    ended,
+    entry,
+    failed,
+    fatal,
+    systemd,
+)
 from tests.unit.support.fake_limits import Node, holder
 
-PROFILE = settings(deadline=None, database=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck))
+PROFILE = settings(
+    deadline=None,
+    database=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=list(HealthCheck),
+)
 OWN = ("KM505", "KM506", "KM507", "KM510", "KM515", "KM516", "KM517")
 CODES = frozenset(("KM502", "KM503", *OWN))
 CLOCK = 1795372289.0  # 18:31:29 of the lines
 LOOPS = {**FAILED, "unit_file_state": "enabled", "n_restarts": 12}
-STOPPED = {**FAILED, "unit_file_state": "enabled", "active_state": "inactive", "sub_state": "dead", "result": "success", "n_restarts": 0}
-RUNS = {**LOOPS, "active_state": "active", "sub_state": "running", "result": "success", "exec_main_status": 0}
+STOPPED = {
+    **FAILED,
+    "unit_file_state": "enabled",
+    "active_state": "inactive",
+    "sub_state": "dead",
+    "result": "success",
+    "n_restarts": 0,
+}
+RUNS = {
+    **LOOPS,
+    "active_state": "active",
+    "sub_state": "running",
+    "result": "success",
+    "exec_main_status": 0,
+}
 
 
 def judged(world, unit, lines=(), status="ok", process=None, **kubelet):
@@ -31,7 +67,9 @@ def judged(world, unit, lines=(), status="ok", process=None, **kubelet):
     world.documents["w1"]["collectors"]["kubelet_end"] = {"status": status, "data": told}
     world.data("w1", "system")["clock"] = CLOCK + 5
     result = world.judge(faults=CODES)
-    return {item.code: item for item in result.verdicts if item.host == "w1"}, [item for item in result.findings if item.host == "w1"]
+    return {item.code: item for item in result.verdicts if item.host == "w1"}, [
+        item for item in result.findings if item.host == "w1"
+    ]
 
 
 def said(verdicts):
@@ -50,139 +88,282 @@ def test_a_kubelet_that_runs(world):
     assert said(judged(world, RUNS, status="not_asked")[0]) == CLEAR
 
 
-@pytest.mark.parametrize(("line", "status", "cause", "what"), CASES, ids=lambda value: value[-50:] if isinstance(value, str) else str(value))
+@pytest.mark.parametrize(
+    ("line", "status", "cause", "what"),
+    CASES,
+    ids=lambda value: value[-50:] if isinstance(value, str) else str(value),
+)
 def test_each_cause_is_one_fault(world, line, status, cause, what):
     verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": status}, dead(line, status))
     code = node_kubelet.CODES.get(cause, "KM502")
     others = "unknown" if cause == "unknown" else "clear"
-    assert said(verdicts) == {**dict.fromkeys(OWN, others), "KM503": "clear", "KM502": "not_applicable", code: "present"}
-    assert (found.code, found.component, found.severity, found.risk) == (code, "kubelet", "critical", 0)
-    assert all(part in found.summary for part in re.split(": |, ", what)) and found.remedy.endswith(("at once", "kubelet.service"))
-    assert [proof.kind for proof in found.evidence][-2:] == ["unit", "log"] and " ".join(line.split())[:300] in found.evidence[-1].text
+    assert said(verdicts) == {
+        **dict.fromkeys(OWN, others),
+        "KM503": "clear",
+        "KM502": "not_applicable",
+        code: "present",
+    }
+    assert (found.code, found.component, found.severity, found.risk) == (
+        code,
+        "kubelet",
+        "critical",
+        0,
+    )
+    assert all(part in found.summary for part in re.split(": |, ", what))
+    assert found.remedy.endswith(("at once", "kubelet.service"))
+    assert [proof.kind for proof in found.evidence][-2:] == ["unit", "log"]
+    assert " ".join(line.split())[:300] in found.evidence[-1].text
 
 
-@pytest.mark.parametrize(("cause", "code"), [("swap", "KM504"), ("cpu_manager_state", "KM301"), ("memory_manager_state", "KM310"), ("inotify", "KM401"),
-                                             ("limits", "KM409")])
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        ("swap", "KM504"),
+        ("cpu_manager_state", "KM301"),
+        ("memory_manager_state", "KM310"),
+        ("inotify", "KM401"),
+        ("limits", "KM409"),
+    ],
+)
 def test_a_cause_that_another_fault_owns_is_named_with_its_code(cause, code):
     assert code in kubelet_cures.words(cause, "x")
 
 
 def test_whatever_fault_a_kubelets_death_names_is_a_cause_of_the_symptom():
     causes = sorted({case[2] for case in CASES} | {"limits", "oom_kill", "executable", "node_name"})
-    told = " ".join(kubelet_cures.words(cause, what) for cause in causes for what in ("x", kubelet_cures.WATCHES))
-    assert "KM403" in told and set(re.findall("KM[0-9]{3}", told)) <= set(symptoms.SYMPTOMS["node_unreachable"].causes)
+    told = " ".join(
+        kubelet_cures.words(cause, what)
+        for cause in causes
+        for what in ("x", kubelet_cures.WATCHES)
+    )
+    assert "KM403" in told
+    assert set(re.findall("KM[0-9]{3}", told)) <= set(symptoms.SYMPTOMS["node_unreachable"].causes)
 
 
-SWAPPED = failed("failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false")
+SWAPPED = failed(
+    "failed to run Kubelet: running with swap on is not supported, please disable swap or set"
+    " --fail-swap-on flag to false"
+)
 NO_INSTANCE = failed("failed to run Kubelet: error creating fsnotify watcher: too many open files")
 
 
-@pytest.mark.parametrize(("swaps", "because"), [("/dev/sda2 partition 4194300 0 -2\n", ("KM504",)), ("", ())])
+@pytest.mark.parametrize(
+    ("swaps", "because"), [("/dev/sda2 partition 4194300 0 -2\n", ("KM504",)), ("", ())]
+)
 def test_a_death_of_swap_is_explained_by_the_swap_that_is_on(world, swaps, because):
     world.data("w1", "swap")["swaps"] += swaps
-    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(SWAPPED, 1))
+    _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(SWAPPED, 1))
     assert (found.code, found.because) == ("KM502", because)
 
 
-@pytest.mark.parametrize(("holders", "because"), [((), ("KM402",)), ((holder(7, "leaky", 100),), ("KM401",)), (None, ())])
+@pytest.mark.parametrize(
+    ("holders", "because"), [((), ("KM402",)), ((holder(7, "leaky", 100),), ("KM401",)), (None, ())]
+)
 def test_a_death_of_inotify_is_explained_by_who_used_it_up(world, holders, because):
     node = Node(world)
     if holders is not None:
         node.used_up(*holders)
-    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(NO_INSTANCE, 1))
+    _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(NO_INSTANCE, 1))
     assert (found.code, found.because) == ("KM502", because)
 
 
 def test_a_death_that_is_not_certain_is_explained_by_nothing(world):
     world.data("w1", "swap")["swaps"] += "/dev/sda2 partition 4194300 0 -2\n"
-    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 2}, dead(SWAPPED, 1))
+    _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 2}, dead(SWAPPED, 1))
     assert (found.code, found.because) == ("KM502", ())
 
 
 def test_watches_are_another_fault_than_instances(world):
-    line = fatal("Failed to start cAdvisor inotify_add_watch /sys/fs/cgroup/x: no space left on device")
-    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 255}, dead(line, 255))
-    assert "KM403" in found.summary and "KM401" not in found.summary
+    line = fatal(
+        "Failed to start cAdvisor inotify_add_watch /sys/fs/cgroup/x: no space left on device"
+    )
+    _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 255}, dead(line, 255))
+    assert "KM403" in found.summary
+    assert "KM401" not in found.summary
 
 
-@pytest.mark.parametrize(("unit", "words", "remedy"), [
-    (STOPPED, "it is enabled and ended well: somebody stopped it, or what it requires was stopped, since 2026-11-22T18:31:29+0000",
-     "systemctl start kubelet.service brings it back"),
-    ({**STOPPED, "unit_file_state": "disabled"}, "it is disabled: nobody has started it since the boot, or somebody stopped it", "find out who stopped it")])
+@pytest.mark.parametrize(
+    ("unit", "words", "remedy"),
+    [
+        (
+            STOPPED,
+            (
+                "it is enabled and ended well: somebody stopped it, or what it requires was"
+                " stopped, since 2026-11-22T18:31:29+0000"
+            ),
+            "systemctl start kubelet.service brings it back",
+        ),
+        (
+            {**STOPPED, "unit_file_state": "disabled"},
+            "it is disabled: nobody has started it since the boot, or somebody stopped it",
+            "find out who stopped it",
+        ),
+    ],
+)
 def test_one_that_was_stopped_died_of_nothing(world, unit, words, remedy):
-    verdicts, (found,) = judged(world, unit, [*dead(fatal("unknown flag: --old"), 255), systemd("Stopped kubelet.service - kubelet.")])
-    assert said(verdicts) == {**CLEAR, "KM502": "present"} and words in found.summary and remedy in found.remedy and "--old" not in found.summary
-    assert found.evidence[-1].text.startswith("the last line of its journal: ") and found.evidence[-1].text.endswith("Stopped kubelet.service - kubelet.")
+    verdicts, (found,) = judged(
+        world,
+        unit,
+        [*dead(fatal("unknown flag: --old"), 255), systemd("Stopped kubelet.service - kubelet.")],
+    )
+    assert said(verdicts) == {**CLEAR, "KM502": "present"}
+    assert words in found.summary
+    assert remedy in found.remedy
+    assert "--old" not in found.summary
+    assert found.evidence[-1].text.startswith("the last line of its journal: ")
+    assert found.evidence[-1].text.endswith("Stopped kubelet.service - kubelet.")
     assert said(judged(world, unit, status="error")[0]) == {**CLEAR, "KM502": "present"}
 
 
 def test_one_that_systemd_gave_up(world):
-    unit = {**LOOPS, "active_state": "failed", "sub_state": "failed", "result": "start-limit-hit", "exec_main_status": 1}
+    unit = {
+        **LOOPS,
+        "active_state": "failed",
+        "sub_state": "failed",
+        "result": "start-limit-hit",
+        "exec_main_status": 1,
+    }
     verdicts, (found,) = judged(world, unit, dead(failed("unknown flag: --x"), 1))
     assert said(verdicts) == {**CLEAR, "KM502": "not_applicable", "KM505": "present"}
-    assert found.remedy.endswith("systemctl reset-failed kubelet.service and systemctl start kubelet.service")
-    dummy, (found,) = judged(world, unit, dead(failed("something new"), 1))
+    assert found.remedy.endswith(
+        "systemctl reset-failed kubelet.service and systemctl start kubelet.service"
+    )
+    _dummy, (found,) = judged(world, unit, dead(failed("something new"), 1))
     assert (found.code, "does not start it any more" in found.summary) == ("KM502", True)
 
 
 @pytest.mark.parametrize("status", ["error", "timeout", "denied", "not_asked"])
 def test_without_its_journal_the_cause_is_unknown(world, status):
     verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, status=status)
-    assert found.code == "KM502" and "12 restarts so far" in found.summary and said(verdicts)["KM502"] == "present"
-    assert {said(verdicts).get(code, "not judged") for code in OWN} == {"not judged" if status == "not_asked" else "unknown"}
+    assert found.code == "KM502"
+    assert "12 restarts so far" in found.summary
+    assert said(verdicts)["KM502"] == "present"
+    assert {said(verdicts).get(code, "not judged") for code in OWN} == {
+        "not judged" if status == "not_asked" else "unknown"
+    }
 
 
 def test_an_empty_journal_says_nothing(world):
     verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1})
-    assert found.code == "KM502" and {verdicts[code].verdict for code in OWN} == {"unknown"}
+    assert found.code == "KM502"
+    assert {verdicts[code].verdict for code in OWN} == {"unknown"}
 
 
 def test_words_that_are_not_certain_prove_no_cause(world):
-    verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(entry("Error: unknown flag: --fake"), 2))
-    assert found.code == "KM502" and "may mean" in found.summary and {verdicts[code].verdict for code in OWN} == {"unknown"}
+    verdicts, (found,) = judged(
+        world, {**LOOPS, "exec_main_status": 1}, dead(entry("Error: unknown flag: --fake"), 2)
+    )
+    assert found.code == "KM502"
+    assert "may mean" in found.summary
+    assert {verdicts[code].verdict for code in OWN} == {"unknown"}
 
 
-# -- between two ends -------------------------------------------------------------------------------------------------------------------------------
+# -- between two ends
+# -------------------------------------------------------------------------------------------------------------------------------
+
 
 def at(lines, seconds):
     """The same lines, that many seconds earlier, of another process."""
-    return [line.replace("18:31:29+0000", f"18:{31 - (seconds + 30) // 60:02d}:{(29 - seconds) % 60:02d}+0000").replace(str(PID), str(7000 + seconds))
-            for line in lines]
+    return [
+        line.replace(
+            "18:31:29+0000", f"18:{31 - (seconds + 30) // 60:02d}:{(29 - seconds) % 60:02d}+0000"
+        ).replace(str(PID), str(7000 + seconds))
+        for line in lines
+    ]
 
 
 ONCE = [HARMLESS, failed("unknown flag: --x"), *ended(1)]
 
 
-@pytest.mark.parametrize("unit", [RUNS, {**RUNS, "active_state": "activating", "sub_state": "start"}, {**LOOPS, "exec_main_status": 1}])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        RUNS,
+        {**RUNS, "active_state": "activating", "sub_state": "start"},
+        {**LOOPS, "exec_main_status": 1},
+    ],
+)
 def test_whenever_one_looks_a_loop_is_a_loop(world, unit):
-    lines = [*at(AGAIN, 24), *at(ONCE, 24), *at(AGAIN, 12), *at(ONCE, 12), *at(AGAIN, 2), *at([HARMLESS], 2)]
+    lines = [
+        *at(AGAIN, 24),
+        *at(ONCE, 24),
+        *at(AGAIN, 12),
+        *at(ONCE, 12),
+        *at(AGAIN, 2),
+        *at([HARMLESS], 2),
+    ]
     verdicts, (found,) = judged(world, unit, lines, process={"pid": 9})
-    assert said(verdicts) == {**CLEAR, "KM502": "not_applicable", "KM505": "present"} and "--x" in found.summary
+    assert said(verdicts) == {**CLEAR, "KM502": "not_applicable", "KM505": "present"}
+    assert "--x" in found.summary
 
 
 def test_two_ends_that_differ_are_not_certain(world):
     other = [line.replace("--x", "--y") for line in ONCE]
-    lines = [*at(AGAIN, 24), *at(ONCE, 24), *at(AGAIN, 12), *at(other, 12), *at(AGAIN, 2), *at([HARMLESS], 2)]
+    lines = [
+        *at(AGAIN, 24),
+        *at(ONCE, 24),
+        *at(AGAIN, 12),
+        *at(other, 12),
+        *at(AGAIN, 2),
+        *at([HARMLESS], 2),
+    ]
     verdicts, (found,) = judged(world, RUNS, lines)
-    assert found.code == "KM502" and {verdicts[code].verdict for code in OWN} == {"unknown"}
+    assert found.code == "KM502"
+    assert {verdicts[code].verdict for code in OWN} == {"unknown"}
 
 
-@pytest.mark.parametrize(("lines", "why"), [
-    ([*at(ONCE, 12), *AGAIN, HARMLESS], "one end only"),
-    ([*at(ONCE, 24), *at(AGAIN, 12), *at(ONCE, 12), systemd("Started kubelet.service - kubelet."), HARMLESS], "somebody started it"),
-    ([*at(ONCE, 114), *at(AGAIN, 104), *at(ONCE, 100), *at(AGAIN, 90), HARMLESS], "it lives longer than those before it"),
-    ([], "nothing is told")])
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ([*at(ONCE, 12), *AGAIN, HARMLESS], "one end only"),
+        (
+            [
+                *at(ONCE, 24),
+                *at(AGAIN, 12),
+                *at(ONCE, 12),
+                systemd("Started kubelet.service - kubelet."),
+                HARMLESS,
+            ],
+            "somebody started it",
+        ),
+        (
+            [*at(ONCE, 114), *at(AGAIN, 104), *at(ONCE, 100), *at(AGAIN, 90), HARMLESS],
+            "it lives longer than those before it",
+        ),
+        ([], "nothing is told"),
+    ],
+)
 def test_one_that_came_back_runs(world, lines, why):
     assert said(judged(world, RUNS, lines)[0]) == CLEAR, why
 
 
-LOOP = [*at(AGAIN, 24), *at(ONCE, 24), *at(AGAIN, 12), *at(ONCE, 12), *at(AGAIN, 2), *at([HARMLESS], 2)]
+LOOP = [
+    *at(AGAIN, 24),
+    *at(ONCE, 24),
+    *at(AGAIN, 12),
+    *at(ONCE, 12),
+    *at(AGAIN, 2),
+    *at([HARMLESS], 2),
+]
 
 
-@pytest.mark.parametrize(("clock", "loops"), [(5, True), (20, True), (40, False), (-40, False), (None, False), ("soon", False), (True, False)])
+@pytest.mark.parametrize(
+    ("clock", "loops"),
+    [
+        (5, True),
+        (20, True),
+        (40, False),
+        (-40, False),
+        (None, False),
+        ("soon", False),
+        (True, False),
+    ],
+)
 def test_a_loop_is_one_for_as_long_as_its_processes_lived(world, clock, loops):
     judged(world, RUNS, LOOP)
-    world.data("w1", "system")["clock"] = clock if clock is None or isinstance(clock, (str, bool)) else CLOCK - 12 + clock
+    world.data("w1", "system")["clock"] = (
+        clock if clock is None or isinstance(clock, (str, bool)) else CLOCK - 12 + clock
+    )
     found = [item.code for item in world.judge(faults=CODES).findings if item.host == "w1"]
     assert found == (["KM505"] if loops else [])
 
@@ -191,113 +372,227 @@ def test_a_kubelet_that_systemd_has_not_started_again_is_in_no_loop(world):
     """The lines are those of another time, before its unit was loaded anew."""
     assert said(judged(world, {**RUNS, "n_restarts": 0}, LOOP)[0]) == CLEAR
     stopping = judged(world, {**RUNS, "active_state": "deactivating", "sub_state": "stop"}, LOOP)
-    assert said(stopping[0])["KM502"] == "unknown" and not stopping[1]
+    assert said(stopping[0])["KM502"] == "unknown"
+    assert not stopping[1]
 
 
 def test_one_that_its_unit_runs_is_not_said_to_run_beside_it(world):
-    verdicts, found = judged(world, {**RUNS, "n_restarts": 0}, process={"pid": 9}, argv_source="process")
-    assert said(verdicts) == CLEAR and verdicts["KM502"].note == "" and not found
+    verdicts, found = judged(
+        world, {**RUNS, "n_restarts": 0}, process={"pid": 9}, argv_source="process"
+    )
+    assert said(verdicts) == CLEAR
+    assert verdicts["KM502"].note == ""
+    assert not found
 
 
 def test_a_process_of_a_moment_does_not_end_a_loop(world):
-    verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, LOOP, process={"pid": 9}, argv_source="process")
-    assert found.code == "KM505" and verdicts["KM502"].note != "it runs, but not its unit"
+    verdicts, (found,) = judged(
+        world, {**LOOPS, "exec_main_status": 1}, LOOP, process={"pid": 9}, argv_source="process"
+    )
+    assert found.code == "KM505"
+    assert verdicts["KM502"].note != "it runs, but not its unit"
 
 
 def test_one_that_is_masked_while_systemd_starts_it_again_is_fenced(world):
-    verdicts, found = judged(world, {**LOOPS, "exec_main_status": 1, "unit_file_state": "masked"}, dead(failed("unknown flag: --x"), 1))
-    assert "KM505" not in [one.code for one in found] and verdicts["KM502"].verdict == "not_applicable"
+    verdicts, found = judged(
+        world,
+        {**LOOPS, "exec_main_status": 1, "unit_file_state": "masked"},
+        dead(failed("unknown flag: --x"), 1),
+    )
+    assert "KM505" not in [one.code for one in found]
+    assert verdicts["KM502"].verdict == "not_applicable"
 
 
-@pytest.mark.parametrize(("unit", "verdict"), [
-    ({**RUNS, "active_state": "activating", "sub_state": "start"}, "unknown"), ({**RUNS, "active_state": "deactivating", "sub_state": "stop"}, "unknown"),
-    ({**RUNS, "active_state": "", "sub_state": ""}, "unknown"), ({}, "unknown")])
+@pytest.mark.parametrize(
+    ("unit", "verdict"),
+    [
+        ({**RUNS, "active_state": "activating", "sub_state": "start"}, "unknown"),
+        ({**RUNS, "active_state": "deactivating", "sub_state": "stop"}, "unknown"),
+        ({**RUNS, "active_state": "", "sub_state": ""}, "unknown"),
+        ({}, "unknown"),
+    ],
+)
 def test_a_state_in_between_is_unknown(world, unit, verdict):
     verdicts, found = judged(world, unit)
-    assert {verdicts[code].verdict for code in ("KM502", *OWN)} == {verdict} and not found
+    assert {verdicts[code].verdict for code in ("KM502", *OWN)} == {verdict}
+    assert not found
 
 
 def test_one_that_is_masked_is_km503_only(world):
     unit = {**STOPPED, "load_state": "masked", "unit_file_state": "masked"}
     verdicts, (found,) = judged(world, unit)
-    assert found.code == "KM503" and {verdicts[code].verdict for code in ("KM502", *OWN)} == {"not_applicable"}
+    assert found.code == "KM503"
+    assert {verdicts[code].verdict for code in ("KM502", *OWN)} == {"not_applicable"}
 
 
 def test_a_kubelet_that_somebody_started_without_its_unit_runs(world):
     verdicts, found = judged(world, STOPPED, process={"pid": 7}, argv_source="process")
-    assert said(verdicts) == CLEAR and not found and verdicts["KM502"].note == "it runs, but not its unit"
+    assert said(verdicts) == CLEAR
+    assert not found
+    assert verdicts["KM502"].note == "it runs, but not its unit"
 
 
-# -- where it is ------------------------------------------------------------------------------------------------------------------------------------
+# -- where it is
+# ------------------------------------------------------------------------------------------------------------------------------------
+
 
 def file(path, text, **more):
     return {"path": path, "kind": "file", "size": len(text), "text": text, **more}
 
 
 def test_the_line_that_gives_the_flag(world):
-    env = file("/var/lib/kubelet/kubeadm-flags.env", '# --x\nKUBELET_KUBEADM_ARGS="--node-ip=10.0.0.1 --x=1"\n')
-    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1, "environment_files": [env]}, dead(failed("unknown flag: --x"), 1))
-    assert (found.evidence[0].path, found.evidence[0].line) == (env["path"], 2) and f"take --x out of {env['path']}" in found.remedy
+    env = file(
+        "/var/lib/kubelet/kubeadm-flags.env",
+        '# --x\nKUBELET_KUBEADM_ARGS="--node-ip=10.0.0.1 --x=1"\n',
+    )
+    _dummy, (found,) = judged(
+        world,
+        {**LOOPS, "exec_main_status": 1, "environment_files": [env]},
+        dead(failed("unknown flag: --x"), 1),
+    )
+    assert (found.evidence[0].path, found.evidence[0].line) == (
+        env["path"],
+        2,
+    )
+    assert f"take --x out of {env['path']}" in found.remedy
 
 
 def test_the_file_that_has_the_gate(world):
     config = file("/var/lib/kubelet/config.yaml", "featureGates:\n  Nope: true\n")
-    line = entry("panic: failed to merge global and in-flight KubeletConfiguration while setting defaults, error: unrecognized feature gate: Nope")
-    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 2}, dead(line, 2), config=config)
-    assert (found.evidence[0].path, found.evidence[0].line, found.code) == (config["path"], 2, "KM505") and config["path"] in found.remedy
+    line = entry(
+        "panic: failed to merge global and in-flight KubeletConfiguration while setting defaults,"
+        " error: unrecognized feature gate: Nope"
+    )
+    _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 2}, dead(line, 2), config=config)
+    assert (found.evidence[0].path, found.evidence[0].line, found.code) == (
+        config["path"],
+        2,
+        "KM505",
+    )
+    assert config["path"] in found.remedy
 
 
 def test_the_line_of_the_configuration(world):
-    line = fatal("failed to load Kubelet config file /etc/k.yaml, error failed to decode: yaml: line 3: mapping values are not allowed in this context")
-    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 255}, dead(line, 255))
-    assert (found.evidence[0].path, found.evidence[0].line) == ("/etc/k.yaml", 3) and "mend /etc/k.yaml" in found.remedy
+    line = fatal(
+        "failed to load Kubelet config file /etc/k.yaml, error failed to decode: yaml: line 3:"
+        " mapping values are not allowed in this context"
+    )
+    _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 255}, dead(line, 255))
+    assert (found.evidence[0].path, found.evidence[0].line) == (
+        "/etc/k.yaml",
+        3,
+    )
+    assert "mend /etc/k.yaml" in found.remedy
 
 
-BOOTSTRAP = failed("failed to run Kubelet: unable to load bootstrap kubeconfig: stat /etc/kubernetes/bootstrap-kubelet.conf: no such file or directory")
+BOOTSTRAP = failed(
+    "failed to run Kubelet: unable to load bootstrap kubeconfig: stat"
+    " /etc/kubernetes/bootstrap-kubelet.conf: no such file or directory"
+)
 
 
-@pytest.mark.parametrize(("kubelet", "code", "path"), [
-    ({}, "KM507", None),
-    ({"kubeconfig": file("/etc/kubernetes/kubelet.conf", "")}, "KM510", "/etc/kubernetes/kubelet.conf"),
-    ({"client_certificate": {"path": "/var/lib/kubelet/pki/kubelet-client-current.pem", "pem": None, "error": "it is empty"}}, "KM510",
-     "/var/lib/kubelet/pki/kubelet-client-current.pem"),
-    ({"client_certificate": {"path": "/x.pem", "pem": None, "error": "missing"}}, "KM507", None),
-    ({"config_dropins": [file("/etc/d/1.conf", "")]}, "KM507", None)])
+@pytest.mark.parametrize(
+    ("kubelet", "code", "path"),
+    [
+        ({}, "KM507", None),
+        (
+            {"kubeconfig": file("/etc/kubernetes/kubelet.conf", "")},
+            "KM510",
+            "/etc/kubernetes/kubelet.conf",
+        ),
+        (
+            {
+                "client_certificate": {
+                    "path": "/var/lib/kubelet/pki/kubelet-client-current.pem",
+                    "pem": None,
+                    "error": "it is empty",
+                }
+            },
+            "KM510",
+            "/var/lib/kubelet/pki/kubelet-client-current.pem",
+        ),
+        (
+            {"client_certificate": {"path": "/x.pem", "pem": None, "error": "missing"}},
+            "KM507",
+            None,
+        ),
+        ({"config_dropins": [file("/etc/d/1.conf", "")]}, "KM507", None),
+    ],
+)
 def test_credentials_that_a_power_cut_emptied(world, kubelet, code, path):
-    verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(BOOTSTRAP, 1), **kubelet)
-    assert said(verdicts) == {**CLEAR, "KM502": "not_applicable", code: "present"} and found.code == code
+    verdicts, (found,) = judged(
+        world, {**LOOPS, "exec_main_status": 1}, dead(BOOTSTRAP, 1), **kubelet
+    )
+    assert said(verdicts) == {**CLEAR, "KM502": "not_applicable", code: "present"}
+    assert found.code == code
     assert "kubeadm kubeconfig user --org system:nodes --client-name system:node:w1" in found.remedy
-    assert path is None or (path in found.summary and (found.evidence[0].path, found.evidence[0].text) == (path, "0 bytes"))
+    assert path is None or (
+        path in found.summary
+        and (found.evidence[0].path, found.evidence[0].text) == (path, "0 bytes")
+    )
 
 
-@pytest.mark.parametrize(("path", "words"), [
-    ("/var/lib/kubelet/config.yaml", "kubeadm upgrade node phase kubelet-config"), ("/var/lib/kubelet/pod_status_manager_state", "drain the node, and move"),
-    ("/var/lib/kubelet/pki/kubelet-server-current.pem", "makes another"), ("/etc/kubernetes/pki/ca.crt", "from a node of the same cluster"),
-    ("/etc/kubernetes/kubelet.conf", "system:node:w1"), ("/etc/kubernetes/kubelet-config.yaml", "kubespray's cluster.yml with --tags node and --limit")])
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/var/lib/kubelet/config.yaml", "kubeadm upgrade node phase kubelet-config"),
+        ("/var/lib/kubelet/pod_status_manager_state", "drain the node, and move"),
+        ("/var/lib/kubelet/pki/kubelet-server-current.pem", "makes another"),
+        ("/etc/kubernetes/pki/ca.crt", "from a node of the same cluster"),
+        ("/etc/kubernetes/kubelet.conf", "system:node:w1"),
+        (
+            "/etc/kubernetes/kubelet-config.yaml",
+            "kubespray's cluster.yml with --tags node and --limit",
+        ),
+    ],
+)
 def test_each_file_has_its_own_way_back(path, words):
     assert words in kubelet_cures.emptied(path, "w1")
 
 
 def test_a_configuration_of_kubespray_is_not_written_by_kubeadm(world):
-    line = failed("failed to load kubelet config file, path: /etc/kubernetes/kubelet-config.yaml, error: strict decoding error: x")
-    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))
-    assert found.code == "KM506" and "mend /etc/kubernetes/kubelet-config.yaml; kubespray's cluster.yml" in found.remedy and "kubeadm" not in found.remedy
+    line = failed(
+        "failed to load kubelet config file, path: /etc/kubernetes/kubelet-config.yaml, error:"
+        " strict decoding error: x"
+    )
+    _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))
+    assert found.code == "KM506"
+    assert "mend /etc/kubernetes/kubelet-config.yaml; kubespray's cluster.yml" in found.remedy
+    assert "kubeadm" not in found.remedy
 
 
 def test_the_values_that_protect_kernel_defaults_wants():
-    assert "vm.overcommit_memory=1 kernel.panic=10 " in kubelet_cures.cure("kernel_defaults", "vm/overcommit_memory, kernel/panic", "w1", "")
+    assert "vm.overcommit_memory=1 kernel.panic=10 " in kubelet_cures.cure(
+        "kernel_defaults", "vm/overcommit_memory, kernel/panic", "w1", ""
+    )
 
 
 def test_every_cause_has_a_name():
     for cause in {case[2] for case in CASES} | {"limits", "oom_kill", "executable", "node_name"}:
         for what in ("", "x"):
-            assert kubelet_cures.words(cause, what) not in ("", cause) and "{" not in kubelet_cures.words(cause, what)
+            assert kubelet_cures.words(cause, what) not in (
+                "",
+                cause,
+            )
+            assert "{" not in kubelet_cures.words(cause, what)
 
 
-# -- whatever a node sends --------------------------------------------------------------------------------------------------------------------------
+# -- whatever a node sends
+# --------------------------------------------------------------------------------------------------------------------------
 
-ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12) | st.lists(st.text(max_size=4), max_size=3) | st.dictionaries(
-    st.sampled_from(["path", "text", "size", "kind", "error"]), st.none() | st.integers() | st.text(max_size=6), max_size=3)
+ANY = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=12)
+    | st.lists(st.text(max_size=4), max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["path", "text", "size", "kind", "error"]),
+        st.none() | st.integers() | st.text(max_size=6),
+        max_size=3,
+    )
+)
 
 
 @PROFILE
@@ -306,11 +601,31 @@ def test_nothing_makes_it_raise(data):
     from tests.unit.plugins.plugin_utils.conftest import World
 
     world = World(masters=1)
-    unit = data.draw(st.dictionaries(st.sampled_from([*LOOPS, "environment_files"]), ANY | st.sampled_from(["active", "failed", "activating", "exit-code"])))
-    kubelet = data.draw(st.dictionaries(st.sampled_from(["config", "config_dropins", "client_certificate", "argv_source", "process"]), ANY))
+    unit = data.draw(
+        st.dictionaries(
+            st.sampled_from([*LOOPS, "environment_files"]),
+            ANY | st.sampled_from(["active", "failed", "activating", "exit-code"]),
+        )
+    )
+    kubelet = data.draw(
+        st.dictionaries(
+            st.sampled_from(
+                ["config", "config_dropins", "client_certificate", "argv_source", "process"]
+            ),
+            ANY,
+        )
+    )
     world.data("w1", "kubelet").update(kubelet, unit={**LOOPS, **unit})
-    lines = data.draw(ANY | st.lists(st.sampled_from([*AGAIN, *dead(BOOTSTRAP, 1), *dead(failed("unknown flag: --x"), 1)]) | ANY, max_size=8))
+    lines = data.draw(
+        ANY
+        | st.lists(
+            st.sampled_from([*AGAIN, *dead(BOOTSTRAP, 1), *dead(failed("unknown flag: --x"), 1)])
+            | ANY,
+            max_size=8,
+        )
+    )
     world.documents["w1"]["collectors"]["kubelet_end"] = {"status": "ok", "data": {"lines": lines}}
     world.data("w1", "system")["clock"] = data.draw(ANY)
     for item in world.judge(faults=CODES).findings:
-        assert item.summary.isprintable() and item.remedy.isprintable()
+        assert item.summary.isprintable()
+        assert item.remedy.isprintable()

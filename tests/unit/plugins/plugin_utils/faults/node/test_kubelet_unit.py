@@ -12,53 +12,132 @@ CODES = frozenset(("KM501", "KM503"))
 
 def judged(world, unit=None, **changes):
     kubelet = world.data("w1", "kubelet")
-    kubelet["unit"] = {**kubelet["unit"], "sub_state": "running", **changes} if unit is None else unit
+    kubelet["unit"] = (
+        {**kubelet["unit"], "sub_state": "running", **changes} if unit is None else unit
+    )
     result = world.judge(faults=CODES)
-    return {item.code: item.verdict for item in result.verdicts if item.host == "w1"}, [item for item in result.findings if item.host == "w1"]
+    return {item.code: item.verdict for item in result.verdicts if item.host == "w1"}, [
+        item for item in result.findings if item.host == "w1"
+    ]
 
 
 def test_a_kubelet_that_is_enabled_is_well(world):
     assert judged(world) == ({"KM501": "clear", "KM503": "clear"}, [])
 
 
-@pytest.mark.parametrize(("active", "state", "severity", "doing", "remedy"), [
-    ("active", "disabled", "warning", "runs, and will not after the next boot: it is disabled", "systemctl enable --no-reload kubelet.service"),
-    ("inactive", "disabled", "critical", "is not running, and will not be after the next boot: it is disabled",
-     "systemctl enable --no-reload kubelet.service, and systemctl start kubelet.service"),
-    ("active", "enabled-runtime", "warning", "runs, and will not after the next boot: it is enabled under /run only, which the next boot does not have",
-     "systemctl enable --no-reload kubelet.service"),
-    ("active", "linked", "warning", "runs, and will not after the next boot: its file is linked into systemd's folders, but it is not enabled",
-     "systemctl enable --no-reload kubelet.service")])
-def test_a_kubelet_that_the_next_boot_does_not_bring_back(world, active, state, severity, doing, remedy):
+@pytest.mark.parametrize(
+    ("active", "state", "severity", "doing", "remedy"),
+    [
+        (
+            "active",
+            "disabled",
+            "warning",
+            "runs, and will not after the next boot: it is disabled",
+            "systemctl enable --no-reload kubelet.service",
+        ),
+        (
+            "inactive",
+            "disabled",
+            "critical",
+            "is not running, and will not be after the next boot: it is disabled",
+            "systemctl enable --no-reload kubelet.service, and systemctl start kubelet.service",
+        ),
+        (
+            "active",
+            "enabled-runtime",
+            "warning",
+            (
+                "runs, and will not after the next boot: it is enabled under /run only, which the"
+                " next boot does not have"
+            ),
+            "systemctl enable --no-reload kubelet.service",
+        ),
+        (
+            "active",
+            "linked",
+            "warning",
+            (
+                "runs, and will not after the next boot: its file is linked into systemd's folders,"
+                " but it is not enabled"
+            ),
+            "systemctl enable --no-reload kubelet.service",
+        ),
+    ],
+)
+def test_a_kubelet_that_the_next_boot_does_not_bring_back(
+    world, active, state, severity, doing, remedy
+):
     verdicts, (found,) = judged(world, active_state=active, unit_file_state=state)
-    assert verdicts == {"KM501": "present", "KM503": "clear"} and (found.code, found.severity, found.remedy) == ("KM501", severity, remedy)
-    assert found.summary == f"the kubelet of w1 {doing}" and found.evidence[0].object == "kubelet.service" and state in found.evidence[0].text
+    assert verdicts == {"KM501": "present", "KM503": "clear"}
+    assert (
+        found.code,
+        found.severity,
+        found.remedy,
+    ) == ("KM501", severity, remedy)
+    assert found.summary == f"the kubelet of w1 {doing}"
+    assert found.evidence[0].object == "kubelet.service"
+    assert state in found.evidence[0].text
 
 
 @pytest.mark.parametrize("state", ["static", "indirect", "generated", "", None, 7])
 def test_where_another_unit_decides_nobody_knows(world, state):
     verdicts, found = judged(world, unit_file_state=state)
-    assert verdicts == {"KM501": "unknown", "KM503": "clear"} and not found
+    assert verdicts == {"KM501": "unknown", "KM503": "clear"}
+    assert not found
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"unit_file_state": "masked", "load_state": "masked", "active_state": "inactive"}, "is masked: somebody took the node out on purpose"),
-    ({"unit_file_state": "masked", "load_state": "masked"}, "is masked: somebody took the node out on purpose; its process runs on until it ends"),
-    ({"unit_file_state": "masked-runtime", "load_state": "masked", "active_state": "inactive"}, "is masked until the next boot")])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"unit_file_state": "masked", "load_state": "masked", "active_state": "inactive"},
+            "is masked: somebody took the node out on purpose",
+        ),
+        (
+            {"unit_file_state": "masked", "load_state": "masked"},
+            "is masked: somebody took the node out on purpose; its process runs on until it ends",
+        ),
+        (
+            {
+                "unit_file_state": "masked-runtime",
+                "load_state": "masked",
+                "active_state": "inactive",
+            },
+            "is masked until the next boot",
+        ),
+    ],
+)
 def test_one_that_is_masked_is_not_merely_disabled(world, changes, said):
     verdicts, (found,) = judged(world, **changes)
-    assert verdicts == {"KM501": "not_applicable", "KM503": "present"} and found.code == "KM503" and said in found.summary and "fenced" in found.remedy
+    assert verdicts == {"KM501": "not_applicable", "KM503": "present"}
+    assert found.code == "KM503"
+    assert said in found.summary
+    assert "fenced" in found.remedy
 
 
-@pytest.mark.parametrize(("status", "data", "verdict"), [
-    ("absent", None, "not_applicable"), ("denied", None, "unknown"), ("error", None, "unknown"), ("ok", {"unit": None}, "not_applicable"),
-    ("ok", {"unit": ["disabled"]}, "not_applicable"), ("ok", {"unit": {}}, "unknown")])
+@pytest.mark.parametrize(
+    ("status", "data", "verdict"),
+    [
+        ("absent", None, "not_applicable"),
+        ("denied", None, "unknown"),
+        ("error", None, "unknown"),
+        ("ok", {"unit": None}, "not_applicable"),
+        ("ok", {"unit": ["disabled"]}, "not_applicable"),
+        ("ok", {"unit": {}}, "unknown"),
+    ],
+)
 def test_evidence_that_lacks_the_unit(world, status, data, verdict):
     world.documents["w1"]["collectors"]["kubelet"] = {"status": status, "data": data}
     result = world.judge(faults=CODES)
-    assert {item.verdict for item in result.verdicts if item.host == "w1" and item.code == "KM501"} == {verdict} and not result.findings
+    assert {
+        item.verdict for item in result.verdicts if item.host == "w1" and item.code == "KM501"
+    } == {verdict}
+    assert not result.findings
 
 
 def test_a_name_of_a_unit_that_is_hostile_is_not_printed(world):
-    dummy, (found,) = judged(world, name="kubelet.service; reboot\x1b[31m", unit_file_state="disabled")
-    assert "reboot" not in found.remedy and found.remedy.endswith("UNIT")
+    _dummy, (found,) = judged(
+        world, name="kubelet.service; reboot\x1b[31m", unit_file_state="disabled"
+    )
+    assert "reboot" not in found.remedy
+    assert found.remedy.endswith("UNIT")

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import pytest
 
-CONTAINERD = ("container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not "
-              "initialized")
-DOCKER = ("runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:docker: network plugin is not ready: cni config uninitialized")
-CRIO = ("container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: No CNI configuration file "
-        "in /etc/kubernetes/cni/net.d/. Has your network provider started?")
+CONTAINERD = (
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
+    " message:Network plugin returns error: cni plugin not initialized"
+)
+DOCKER = (
+    "runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:docker:"
+    " network plugin is not ready: cni config uninitialized"
+)
+CRIO = (
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
+    " message:Network plugin returns error: No CNI configuration file in"
+    " /etc/kubernetes/cni/net.d/. Has your network provider started?"
+)
 SINCE = "2027-01-15T07:55:00Z"
 
 
@@ -26,11 +34,17 @@ def node(world, name="w1"):
 
 def ready(world, status, message=None):
     one = {"type": "Ready", "status": status, "reason": "KubeletNotReady", "since": SINCE}
-    node(world).update(ready=status, conditions=[one if message is None else {**one, "message": message}])
+    node(world).update(
+        ready=status, conditions=[one if message is None else {**one, "message": message}]
+    )
 
 
 def networks(world, host="w1", *names, error=None, folder="/etc/cni/net.d", size=300):
-    world.data(host, "kubelet")["cni"] = {"folder": folder, "files": [{"name": name, "size": size} for name in names], "error": error}
+    world.data(host, "kubelet")["cni"] = {
+        "folder": folder,
+        "files": [{"name": name, "size": size} for name in names],
+        "error": error,
+    }
 
 
 @pytest.mark.parametrize("code", ["KM519", "KM523"])
@@ -40,42 +54,81 @@ def test_nothing_to_say(world, code):
     assert judged(world, code) == (["unknown"], [])
     world.api = None
     for document in world.documents.values():
-        document.update(cluster_key=None, node=None, collectors={"kubelet": {"status": "absent", "data": None}})
+        document.update(
+            cluster_key=None, node=None, collectors={"kubelet": {"status": "absent", "data": None}}
+        )
     assert set(judged(world, code)[0]) <= {"not_applicable"}
 
 
-@pytest.mark.parametrize(("status", "message", "verdict"), [
-    ("False", CONTAINERD, "present"), ("False", DOCKER, "present"), ("False", CRIO, "present"), ("False", f"[PLEG is not healthy, {CONTAINERD}]", "present"),
-    ("False", "PLEG is not healthy: pleg was last seen active 3m ago", "clear"), ("False", "", "clear"), ("False", None, "not judged"),
-    ("True", CONTAINERD, "clear"), ("Unknown", "Kubelet stopped posting node status.", "clear"), ("Unknown", None, "clear")])
+@pytest.mark.parametrize(
+    ("status", "message", "verdict"),
+    [
+        ("False", CONTAINERD, "present"),
+        ("False", DOCKER, "present"),
+        ("False", CRIO, "present"),
+        ("False", f"[PLEG is not healthy, {CONTAINERD}]", "present"),
+        ("False", "PLEG is not healthy: pleg was last seen active 3m ago", "clear"),
+        ("False", "", "clear"),
+        ("False", None, "not judged"),
+        ("True", CONTAINERD, "clear"),
+        ("Unknown", "Kubelet stopped posting node status.", "clear"),
+        ("Unknown", None, "clear"),
+    ],
+)
 def test_what_a_kubelet_posts(world, status, message, verdict):
     ready(world, status, message)
     verdicts, found = judged(world, "KM519")
-    assert verdicts == [verdict] and len(found) == (verdict == "present")
+    assert verdicts == [verdict]
+    assert len(found) == (verdict == "present")
     for one in found:
         assert (one.host, one.node, one.severity, one.risk) == ("w1", "w1", "critical", 0)
-        assert one.summary.startswith(f"w1 is NotReady since {SINCE} because it has no network for pods") and message[:60] in one.evidence[0].text
+        assert one.summary.startswith(
+            f"w1 is NotReady since {SINCE} because it has no network for pods"
+        )
+        assert message[:60] in one.evidence[0].text
         assert "--field-selector spec.nodeName=w1" in one.remedy
 
 
-@pytest.mark.parametrize(("given", "words", "advice"), [
-    ({}, "is empty (/etc/cni/net.d)", "was a network plugin ever installed?"),
-    ({"error": "missing"}, "is not there (/etc/cni/net.d)", "was a network plugin ever installed?"),
-    ({"error": "denied"}, "(/etc/cni/net.d) could not be listed: denied", "network plugin's pod"),
-    ({"folder": "/opt/cni/conf"}, "is empty (/opt/cni/conf)", ""),
-    ({"names": ["10-calico.conflist"]}, "holds 10-calico.conflist (/etc/cni/net.d)", "calico-node (Calico)"),
-    ({"names": ["10-calico.conflist"]}, "holds 10-calico.conflist", "see the runtime's log"),
-    ({"names": ["05-cilium.conflist"], "size": 0}, "has only empty files: 05-cilium.conflist (/etc/cni/net.d)", "cilium (Cilium)"),
-    ({"names": ["87-podman.conflist"]}, "holds 87-podman.conflist", "see the runtime's log"),
-    (None, "is not known here", "network plugin's pod")])
+@pytest.mark.parametrize(
+    ("given", "words", "advice"),
+    [
+        ({}, "is empty (/etc/cni/net.d)", "was a network plugin ever installed?"),
+        (
+            {"error": "missing"},
+            "is not there (/etc/cni/net.d)",
+            "was a network plugin ever installed?",
+        ),
+        (
+            {"error": "denied"},
+            "(/etc/cni/net.d) could not be listed: denied",
+            "network plugin's pod",
+        ),
+        ({"folder": "/opt/cni/conf"}, "is empty (/opt/cni/conf)", ""),
+        (
+            {"names": ["10-calico.conflist"]},
+            "holds 10-calico.conflist (/etc/cni/net.d)",
+            "calico-node (Calico)",
+        ),
+        ({"names": ["10-calico.conflist"]}, "holds 10-calico.conflist", "see the runtime's log"),
+        (
+            {"names": ["05-cilium.conflist"], "size": 0},
+            "has only empty files: 05-cilium.conflist (/etc/cni/net.d)",
+            "cilium (Cilium)",
+        ),
+        ({"names": ["87-podman.conflist"]}, "holds 87-podman.conflist", "see the runtime's log"),
+        (None, "is not known here", "network plugin's pod"),
+    ],
+)
 def test_what_its_folder_holds(world, given, words, advice):
     ready(world, "False", CONTAINERD)
     if given is not None:
         networks(world, "w1", *given.pop("names", ()), **given)
     if "ever installed" in advice:
         networks(world, "m1")
-    dummy, (found,) = judged(world, "KM519")
-    assert found.summary.endswith(f"its folder of CNI configuration {words}") or words in found.summary
+    _dummy, (found,) = judged(world, "KM519")
+    assert (
+        found.summary.endswith(f"its folder of CNI configuration {words}") or words in found.summary
+    )
     assert advice in found.remedy
 
 
@@ -84,9 +137,10 @@ def test_other_hosts_tell_which_plugin_it_is(world):
     networks(world)
     networks(world, "m2", "10-flannel.conflist")
     dummy, (found,) = judged(world, "KM519")
-    assert "the pod of kube-flannel-ds (Flannel)" in found.remedy and "ever installed" not in found.remedy
+    assert "the pod of kube-flannel-ds (Flannel)" in found.remedy
+    assert "ever installed" not in found.remedy
     networks(world, "m2", "10-own.conflist")
-    dummy, (found,) = judged(world, "KM519")
+    _dummy, (found,) = judged(world, "KM519")
     assert found.remedy.endswith("; others have 10-own.conflist (m2)")
 
 
@@ -100,21 +154,38 @@ def test_a_host_whose_kubelet_is_part_of_another_program_reads_another_folder(wo
 def test_a_node_that_is_no_host(world):
     ready(world, "False", CONTAINERD)
     node(world)["name"] = "stranger"
-    dummy, (found,) = judged(world, "KM519")
-    assert (found.host, found.node) == (None, "stranger") and "is not known here" in found.summary
+    _dummy, (found,) = judged(world, "KM519")
+    assert (found.host, found.node) == (None, "stranger")
+    assert "is not known here" in found.summary
 
 
-@pytest.mark.parametrize(("kinds", "status", "verdict"), [
-    (["MemoryPressure"], "True", "present"), (["DiskPressure"], "True", "present"), (["PIDPressure"], "True", "present"),
-    (["DiskPressure", "PIDPressure"], "True", "present"), (["DiskPressure"], "Unknown", "clear"), (["NetworkUnavailable"], "True", "clear"), ([], "", "clear")])
+@pytest.mark.parametrize(
+    ("kinds", "status", "verdict"),
+    [
+        (["MemoryPressure"], "True", "present"),
+        (["DiskPressure"], "True", "present"),
+        (["PIDPressure"], "True", "present"),
+        (["DiskPressure", "PIDPressure"], "True", "present"),
+        (["DiskPressure"], "Unknown", "clear"),
+        (["NetworkUnavailable"], "True", "clear"),
+        ([], "", "clear"),
+    ],
+)
 def test_pressure(world, kinds, status, verdict):
-    node(world)["conditions"] += [{"type": kind, "status": status, "reason": "KubeletHas", "since": SINCE} for kind in kinds]
+    node(world)["conditions"] += [
+        {"type": kind, "status": status, "reason": "KubeletHas", "since": SINCE} for kind in kinds
+    ]
     node(world)["taints"] = [{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}]
     verdicts, found = judged(world, "KM523")
-    assert verdicts == [verdict] and len(found) == (verdict == "present")
+    assert verdicts == [verdict]
+    assert len(found) == (verdict == "present")
     for one in found:
-        assert (one.host, one.severity, one.risk) == ("w1", "warning", 0) and all(f"{kind} since {SINCE}" in one.summary for kind in kinds)
-        assert any("carries node.kubernetes.io/disk-pressure:NoSchedule" in proof.text for proof in one.evidence) == ("DiskPressure" in kinds)
+        assert (one.host, one.severity, one.risk) == ("w1", "warning", 0)
+        assert all(f"{kind} since {SINCE}" in one.summary for kind in kinds)
+        assert any(
+            "carries node.kubernetes.io/disk-pressure:NoSchedule" in proof.text
+            for proof in one.evidence
+        ) == ("DiskPressure" in kinds)
 
 
 def test_an_older_release_did_not_collect_conditions(world):
@@ -126,12 +197,18 @@ def test_an_older_release_did_not_collect_conditions(world):
 def test_what_other_hosts_have_is_said_only_where_somebody_looked(world):
     ready(world, "False", CONTAINERD)
     networks(world, "w1")
-    dummy, (found,) = judged(world, "KM519")
-    assert "ever installed" not in found.remedy and "others have" not in found.remedy
+    _dummy, (found,) = judged(world, "KM519")
+    assert "ever installed" not in found.remedy
+    assert "others have" not in found.remedy
 
 
-@pytest.mark.parametrize(("created", "verdict"), [("2027-01-15T07:58:30Z", "clear"), ("2027-01-15T07:57:00Z", "present"), (None, "present")])
+@pytest.mark.parametrize(
+    ("created", "verdict"),
+    [("2027-01-15T07:58:30Z", "clear"), ("2027-01-15T07:57:00Z", "present"), (None, "present")],
+)
 def test_a_node_that_has_just_joined_has_time(world, created, verdict):
     ready(world, "False", CONTAINERD)
-    next(item for item in world.data("api", "nodes")["items"] if item["name"] == "w1")["created"] = created
+    next(item for item in world.data("api", "nodes")["items"] if item["name"] == "w1")[
+        "created"
+    ] = created
     assert judged(world, "KM519")[0] == [verdict]

@@ -8,11 +8,25 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import node as node_swap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.plugins.plugin_utils.models.swap.test_sources import FSTAB_UNIT, GPT_UNIT, LINE, MASKED, OWN_UNIT, SDA2, TARGET, ZRAM, ZRAM_UNIT, node, record
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap import (
+    node as node_swap,
+)
+from tests.unit.plugins.plugin_utils.models.swap.test_sources import (
+    FSTAB_UNIT,
+    GPT_UNIT,
+    LINE,
+    MASKED,
+    OWN_UNIT,
+    SDA2,
+    TARGET,
+    ZRAM,
+    ZRAM_UNIT,
+    node,
+    record,
+)
 
 CODES = frozenset({"KM504"})
 FILE = "/swapfile file 65532 0 -2\n"
@@ -23,7 +37,11 @@ def judged(world, seen, config=REFUSED, flags=(), answers=True, status="ok"):
     """(verdict, findings, note) of the worker."""
     kubelet = world.data("w1", "kubelet")
     kubelet.update(argv=["kubelet", "--config=/var/lib/kubelet/config.yaml", *flags])
-    kubelet["config"] = record("/var/lib/kubelet/config.yaml", config, masked=[]) if isinstance(config, str) else config
+    kubelet["config"] = (
+        record("/var/lib/kubelet/config.yaml", config, masked=[])
+        if isinstance(config, str)
+        else config
+    )
     if not answers:
         kubelet.update(process=None, healthz=SILENT)
     world.documents["w1"]["collectors"]["swap"] = {"status": status, "data": seen}
@@ -33,66 +51,145 @@ def judged(world, seen, config=REFUSED, flags=(), answers=True, status="ok"):
 
 
 def test_no_swap_is_clear_whatever_the_kubelet_says(world):
-    for config in (REFUSED, "failSwapOn: false\n", None, record("/x", None, error="missing"), "a: [\n"):
+    for config in (
+        REFUSED,
+        "failSwapOn: false\n",
+        None,
+        record("/x", None, error="missing"),
+        "a: [\n",
+    ):
         assert judged(world, node(), config)[:2] == ("clear", [])
 
 
-@pytest.mark.parametrize(("answers", "severity", "said"), [
-    (False, "critical", "it does not run, and will not start"), (True, "warning", "it runs, because it started before, and will not start again")])
+@pytest.mark.parametrize(
+    ("answers", "severity", "said"),
+    [
+        (False, "critical", "it does not run, and will not start"),
+        (True, "warning", "it runs, because it started before, and will not start again"),
+    ],
+)
 def test_swap_that_is_on_and_refused(world, answers, severity, said):
-    verdict, (found,), dummy = judged(world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), answers=answers)
-    assert (verdict, found.severity, found.component, found.risk) == ("present", severity, "kubelet", 3)
-    assert "/dev/sda2" in found.summary and said in found.summary and "/etc/fstab:2" in found.summary
-    assert [(proof.path, proof.line) for proof in found.evidence] == [("/proc/swaps", 2), ("/etc/fstab", 2)]
-    assert found.remedy.startswith("comment /etc/fstab:2") and "swapoff" in found.remedy
+    verdict, (found,), _dummy = judged(
+        world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), answers=answers
+    )
+    assert (verdict, found.severity, found.component, found.risk) == (
+        "present",
+        severity,
+        "kubelet",
+        3,
+    )
+    assert "/dev/sda2" in found.summary
+    assert said in found.summary
+    assert "/etc/fstab:2" in found.summary
+    assert [(proof.path, proof.line) for proof in found.evidence] == [
+        ("/proc/swaps", 2),
+        ("/etc/fstab", 2),
+    ]
+    assert found.remedy.startswith("comment /etc/fstab:2")
+    assert "swapoff" in found.remedy
 
 
 def test_a_bare_flag_is_shown_as_it_stands(world):
-    dummy, (found,), dummy = judged(world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), flags=("--fail-swap-on", "--v=2"))
+    dummy, (found,), _dummy = judged(
+        world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), flags=("--fail-swap-on", "--v=2")
+    )
     assert "--fail-swap-on" in [proof.text for proof in found.evidence]
 
 
-@pytest.mark.parametrize(("units", "more", "place", "undone"), [
-    ([FSTAB_UNIT], {"fstab": LINE}, "/etc/fstab:2", "comment /etc/fstab:2"),
-    ([OWN_UNIT], {}, "/etc/systemd/system/swapfile.swap", "systemctl mask swapfile.swap"),
-    ([GPT_UNIT], {}, "dev-sda2.swap", "systemctl mask dev-sda2.swap, systemctl mask swap.target"),
-    ([{"Id": "dphys-swapfile.service", "LoadState": "loaded", "UnitFileState": "enabled", "ActiveState": "active"}], {}, "dphys-swapfile.service",
-     "systemctl disable --now dphys-swapfile.service")])
+@pytest.mark.parametrize(
+    ("units", "more", "place", "undone"),
+    [
+        ([FSTAB_UNIT], {"fstab": LINE}, "/etc/fstab:2", "comment /etc/fstab:2"),
+        ([OWN_UNIT], {}, "/etc/systemd/system/swapfile.swap", "systemctl mask swapfile.swap"),
+        (
+            [GPT_UNIT],
+            {},
+            "dev-sda2.swap",
+            "systemctl mask dev-sda2.swap, systemctl mask swap.target",
+        ),
+        (
+            [
+                {
+                    "Id": "dphys-swapfile.service",
+                    "LoadState": "loaded",
+                    "UnitFileState": "enabled",
+                    "ActiveState": "active",
+                }
+            ],
+            {},
+            "dphys-swapfile.service",
+            "systemctl disable --now dphys-swapfile.service",
+        ),
+    ],
+)
 def test_swap_that_comes_back_at_the_next_boot(world, units, more, place, undone):
-    verdict, (found,), dummy = judged(world, node(*units, **more))
-    assert (verdict, found.severity, found.risk) == ("present", "warning", 1) and "comes back with the next boot" in found.summary
-    assert place in found.summary and found.remedy == undone
-    assert found.evidence[0].path in (place, place.rpartition(":")[0], None) and place.split(":")[0] in (found.evidence[0].path, found.evidence[0].object)
+    verdict, (found,), _dummy = judged(world, node(*units, **more))
+    assert (verdict, found.severity, found.risk) == (
+        "present",
+        "warning",
+        1,
+    )
+    assert "comes back with the next boot" in found.summary
+    assert place in found.summary
+    assert found.remedy == undone
+    assert found.evidence[0].path in (place, place.rpartition(":")[0], None)
+    assert place.split(":")[0] in (found.evidence[0].path, found.evidence[0].object)
 
 
 def test_zram(world):
     seen = node(ZRAM_UNIT, swaps="/dev/zram0 partition 4194300 0 100\n")
-    seen["files"] = [record(ZRAM, "[zram0]\n"), record("/usr/lib/systemd/system-generators/zram-generator", None), *seen["files"]]
-    verdict, (found,), dummy = judged(world, seen, answers=False)
-    assert verdict == "present" and "zram-generator" in found.summary and ZRAM in [proof.path for proof in found.evidence]
+    seen["files"] = [
+        record(ZRAM, "[zram0]\n"),
+        record("/usr/lib/systemd/system-generators/zram-generator", None),
+        *seen["files"],
+    ]
+    verdict, (found,), _dummy = judged(world, seen, answers=False)
+    assert verdict == "present"
+    assert "zram-generator" in found.summary
+    assert ZRAM in [proof.path for proof in found.evidence]
 
 
-@pytest.mark.parametrize(("config", "flags"), [
-    ("failSwapOn: false\n", ()), (REFUSED, ("--fail-swap-on=false",)), (None, ("--fail-swap-on=false",)),
-    ("failSwapOn: false\nmemorySwap:\n  swapBehavior: LimitedSwap\n", ()), (record("/x", None, error="denied"), ("--fail-swap-on=false",))])
+@pytest.mark.parametrize(
+    ("config", "flags"),
+    [
+        ("failSwapOn: false\n", ()),
+        (REFUSED, ("--fail-swap-on=false",)),
+        (None, ("--fail-swap-on=false",)),
+        ("failSwapOn: false\nmemorySwap:\n  swapBehavior: LimitedSwap\n", ()),
+        (record("/x", None, error="denied"), ("--fail-swap-on=false",)),
+    ],
+)
 def test_a_kubelet_that_tolerates_swap(world, config, flags):
     verdict, found, note = judged(world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), config, flags)
-    assert (verdict, found) == ("clear", []) and "tolerates" in note
+    assert (verdict, found) == ("clear", [])
+    assert "tolerates" in note
 
 
-@pytest.mark.parametrize("config", ["failSwapOn: null\n", "failSwapOn: ~\n", "failSwapOn: true\n", "failSwapOn: yes\n", None])
+@pytest.mark.parametrize(
+    "config",
+    ["failSwapOn: null\n", "failSwapOn: ~\n", "failSwapOn: true\n", "failSwapOn: yes\n", None],
+)
 def test_what_is_not_said_is_refused(world, config):
     """The default of every version."""
     assert judged(world, node(swaps=SDA2), config)[0] == "present"
 
 
-@pytest.mark.parametrize(("config", "flags"), [
-    (record("/var/lib/kubelet/config.yaml", None, error="missing"), ()), (record("/var/lib/kubelet/config.yaml", None, error="denied"), ()),
-    ("a: [\n", ()), ("failSwapOn: perhaps\n", ()), (REFUSED, ("--fail-swap-on=perhaps",)), (REFUSED, ("--dynamic-config-dir=/x",))])
+@pytest.mark.parametrize(
+    ("config", "flags"),
+    [
+        (record("/var/lib/kubelet/config.yaml", None, error="missing"), ()),
+        (record("/var/lib/kubelet/config.yaml", None, error="denied"), ()),
+        ("a: [\n", ()),
+        ("failSwapOn: perhaps\n", ()),
+        (REFUSED, ("--fail-swap-on=perhaps",)),
+        (REFUSED, ("--dynamic-config-dir=/x",)),
+    ],
+)
 def test_a_kubelet_whose_configuration_is_not_known(world, config, flags):
     for seen in (node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), node(fstab=LINE)):
         verdict, found, note = judged(world, seen, config, flags)
-        assert (verdict, found) == ("unknown", []) and note
+        assert (verdict, found) == ("unknown", [])
+        assert note
 
 
 def test_a_kubelet_inside_another_program_is_not_judged_by_that_ones_flags(world):
@@ -100,18 +197,38 @@ def test_a_kubelet_inside_another_program_is_not_judged_by_that_ones_flags(world
     kubelet = world.data("w1", "kubelet")
     world.documents["w1"]["collectors"]["swap"] = {"status": "ok", "data": node(swaps=SDA2)}
     assert kubelet["argv"][0].endswith("k3s")
-    assert next(item for item in world.judge(faults=CODES).verdicts if item.host == "w1").verdict == "unknown"
+    assert (
+        next(item for item in world.judge(faults=CODES).verdicts if item.host == "w1").verdict
+        == "unknown"
+    )
 
 
 def test_swap_that_pods_are_meant_to_use_is_not_what_is_wrong(world):
-    world.documents["w1"]["collectors"]["pinning"] = {"status": "ok", "data": {"kubelet_version": "Kubernetes v1.36.3"}}
-    dummy, (found,), dummy = judged(world, node(swaps=SDA2), "memorySwap:\n  swapBehavior: LimitedSwap\n", answers=False)
-    assert "meant for pods" in found.summary and found.remedy.startswith("set failSwapOn: false") and found.severity == "critical"
+    world.documents["w1"]["collectors"]["pinning"] = {
+        "status": "ok",
+        "data": {"kubelet_version": "Kubernetes v1.36.3"},
+    }
+    dummy, (found,), _dummy = judged(
+        world, node(swaps=SDA2), "memorySwap:\n  swapBehavior: LimitedSwap\n", answers=False
+    )
+    assert "meant for pods" in found.summary
+    assert found.remedy.startswith("set failSwapOn: false")
+    assert found.severity == "critical"
 
 
-@pytest.mark.parametrize(("change", "verdict"), [
-    ({"swaps": None}, "unknown"), ({"fstab": None}, "unknown"), ({"units": None}, "unknown"), ({"cmdline": None}, "unknown"), ({"files": None}, "unknown"),
-    ({"units": [MASKED]}, "clear"), ({"units": [TARGET]}, "clear"), ({"links": None}, "clear")])
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"swaps": None}, "unknown"),
+        ({"fstab": None}, "unknown"),
+        ({"units": None}, "unknown"),
+        ({"cmdline": None}, "unknown"),
+        ({"files": None}, "unknown"),
+        ({"units": [MASKED]}, "clear"),
+        ({"units": [TARGET]}, "clear"),
+        ({"links": None}, "clear"),
+    ],
+)
 def test_what_is_missing_is_not_clear(world, change, verdict):
     assert judged(world, node() | change)[0] == verdict
 
@@ -124,34 +241,77 @@ def test_a_collector_that_did_not_answer(world, status):
 def test_a_host_without_a_kubelet(world):
     world.documents["w1"]["collectors"]["kubelet"] = {"status": "absent", "data": None}
     world.documents["w1"]["collectors"]["swap"] = {"status": "ok", "data": node(swaps=SDA2)}
-    assert next(item for item in world.judge(faults=CODES).verdicts if item.host == "w1").verdict == "not_applicable"
+    assert (
+        next(item for item in world.judge(faults=CODES).verdicts if item.host == "w1").verdict
+        == "not_applicable"
+    )
 
 
 def test_a_container_shows_the_swap_of_its_machine(world):
-    """systemd takes up none there; a file of its own that fstab names comes back with swapon -a."""
-    verdict, (found,), dummy = judged(world, node(swaps=FILE + SDA2, fstab="/swapfile none swap sw 0 0\n", container=True, own=["/swapfile"]), answers=False)
-    assert verdict == "present" and "swapon -a" in found.summary and "a container shows the swap of its host" in found.summary
-    assert found.summary.count("source:") == 2  # that of the machine, and the line of fstab; not the file's a second time
+    """Systemd takes up none there; a file of its own that fstab names comes back with swapon -a."""
+    verdict, (found,), _dummy = judged(
+        world,
+        node(
+            swaps=FILE + SDA2,
+            fstab="/swapfile none swap sw 0 0\n",
+            container=True,
+            own=["/swapfile"],
+        ),
+        answers=False,
+    )
+    assert verdict == "present"
+    assert "swapon -a" in found.summary
+    assert "a container shows the swap of its host" in found.summary
+    # that of the machine, and the line of fstab; not the file's a second time
+    assert found.summary.count("source:") == 2
     assert judged(world, node(fstab=LINE, container=True))[0] == "clear"
     assert node_swap.read(world.documents["w1"]).coming() == []
 
 
 def test_what_a_node_says_is_printed_on_one_line(world):
-    seen = node(swaps="/x\\012\x1b[31mCRITICAL file 1 0 -1\n", fstab="/y\x1b[31m none swap sw 0 0\n")
-    dummy, (found,), dummy = judged(world, seen)
-    texts = [found.summary, found.remedy, *(str(proof.text) + str(proof.path) for proof in found.evidence)]
+    seen = node(
+        swaps="/x\\012\x1b[31mCRITICAL file 1 0 -1\n", fstab="/y\x1b[31m none swap sw 0 0\n"
+    )
+    dummy, (found,), _dummy = judged(world, seen)
+    texts = [
+        found.summary,
+        found.remedy,
+        *(str(proof.text) + str(proof.path) for proof in found.evidence),
+    ]
     assert not any("\x1b" in text or "\n" in text for text in texts)
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-    st.sampled_from(["path", "text", "error", "Id", "What", "LoadState", "kind"]) | st.text(max_size=5), inner, max_size=4), max_leaves=12)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["path", "text", "error", "Id", "What", "LoadState", "kind"])
+            | st.text(max_size=5),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_no_evidence_raises(data):
     from tests.unit.plugins.plugin_utils.conftest import World
-    world, seen = World(1), node(FSTAB_UNIT, OWN_UNIT, fstab=LINE, swaps=SDA2 + FILE, own=[], container=data.draw(st.booleans()))
+
+    world, seen = (
+        World(1),
+        node(
+            FSTAB_UNIT,
+            OWN_UNIT,
+            fstab=LINE,
+            swaps=SDA2 + FILE,
+            own=[],
+            container=data.draw(st.booleans()),
+        ),
+    )
     for key in data.draw(st.lists(st.sampled_from(sorted(seen)), max_size=3)):
         seen[key] = data.draw(JSON)
     judged(world, copy.deepcopy(seen), data.draw(st.sampled_from([REFUSED, None, "x"])))

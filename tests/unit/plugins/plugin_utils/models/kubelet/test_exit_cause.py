@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a kubelet ends: its last words in every generation, words that only look like them, and what its unit says."""
+"""Why a kubelet ends: its last words in every generation, words that only look like them, and
+what its unit says.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,51 @@ import json
 import time
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import exit_cause as kubelet_death
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet.exit_cause import Death, death
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.support.fake_kubelet_messages import AGAIN, CASES, FAILED, HARMLESS, PID, ended, entry, failed, fatal, klog, systemd
 
-PROFILE = settings(deadline=None, database=None, derandomize=True, max_examples=150, suppress_health_check=list(HealthCheck))
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
+    exit_cause as kubelet_death,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet.exit_cause import (
+    Death,
+    death,
+)
+from tests.unit.support.fake_kubelet_messages import (
+    AGAIN,
+    CASES,
+    FAILED,
+    HARMLESS,
+    PID,
+    ended,
+    entry,
+    failed,
+    fatal,
+    klog,
+    systemd,
+)
+
+PROFILE = settings(
+    deadline=None,
+    database=None,
+    derandomize=True,
+    max_examples=150,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def of(line, status, **facts):
     """The death by this last line, of a process that ended with this status."""
-    return death([*AGAIN, HARMLESS, line, *ended(status)], {**FAILED, "exec_main_status": status, **facts})
+    return death(
+        [*AGAIN, HARMLESS, line, *ended(status)], {**FAILED, "exec_main_status": status, **facts}
+    )
 
 
-@pytest.mark.parametrize(("line", "status", "cause", "what"), CASES, ids=lambda value: value[-60:] if isinstance(value, str) else str(value))
+@pytest.mark.parametrize(
+    ("line", "status", "cause", "what"),
+    CASES,
+    ids=lambda value: value[-60:] if isinstance(value, str) else str(value),
+)
 def test_last_words(line, status, cause, what):
     found = of(line, status)
     assert (found.cause, found.what, found.certain) == (cause, what, cause != "unknown")
@@ -32,39 +64,96 @@ def test_last_words(line, status, cause, what):
 
 @pytest.mark.parametrize(("cause", "pattern"), [one[:2] for one in kubelet_death._TEXTS])
 def test_every_text_has_a_case_that_it_decides(cause, pattern, monkeypatch):
-    monkeypatch.setattr(kubelet_death, "_TEXTS", [one for one in kubelet_death._TEXTS if one[1] is not pattern])
-    assert any((of(line, status).cause, of(line, status).what) != (known, what) for line, status, known, what in CASES)
+    monkeypatch.setattr(
+        kubelet_death, "_TEXTS", [one for one in kubelet_death._TEXTS if one[1] is not pattern]
+    )
+    assert any(
+        (of(line, status).cause, of(line, status).what) != (known, what)
+        for line, status, known, what in CASES
+    )
 
 
-# -- words that stand in harmless lines too -----------------------------------------------------------------------------------------------------
+# -- words that stand in harmless lines too
+# -----------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("line", [
-    klog("unrecognized feature gate: GCPLabelsTags", "W", "feature_gate.go:330"),  # OpenShift warns of gates that are its own
-    klog('"Failed to start healthz server" err="listen tcp 127.0.0.1:10248: bind: address already in use"', file="server.go:825"),
-    klog('"Failed to watch CA file, will retry later" err="error creating fsnotify watcher: too many open files"', file="dynamic_cafile_content.go:166"),
-    klog('Unable to read config path "/etc/kubernetes/manifests": unable to create inotify: inotify_init: too many open files', file="file.go:108"),
-    klog('"Failed to set rlimit on max file handles" err="operation not permitted"', file="server.go:1100"),
-    klog('"Invalid kernel flag" flag="vm/overcommit_memory" expectedValue=1 actualValue=0', "I", "container_manager_linux.go:434"),
-    klog("using lenient decoding as strict decoding failed: strict decoder error for apiVersion: kubelet.config.k8s.io/v1beta1", "W", "codec.go:118"),
-    klog('"Continue after failing to read checkpoint file. Device allocation info may NOT be up-to-date" err="checkpoint is corrupted"',
-         file="manager.go:293"),
-    klog('"Version from runtime service failed" err="rpc error: code = Unavailable desc = connection error: desc = \\"transport: x\\""', file="remote.go:1"),
-    klog('"Swap is on" /proc/swaps contents=<', "I", "swap_util.go:115"),
-    klog('"Unhandled Error" err="failed to run Kubelet: running with swap on is not supported"'),
-    klog('"command failed" err="unknown flag: --x"', "I"),
-    entry('time="2026-11-22T18:31:29Z" level=error msg="Kubelet exited: exit status 1"', "rke2"),  # rke2 starts it again itself
-    entry("Flag --container-runtime has been deprecated, unknown flag: --x"),
-])
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # OpenShift warns of gates that are its own
+        klog("unrecognized feature gate: GCPLabelsTags", "W", "feature_gate.go:330"),
+        klog(
+            '"Failed to start healthz server" err="listen tcp 127.0.0.1:10248: bind: address'
+            ' already in use"',
+            file="server.go:825",
+        ),
+        klog(
+            '"Failed to watch CA file, will retry later" err="error creating fsnotify watcher: too'
+            ' many open files"',
+            file="dynamic_cafile_content.go:166",
+        ),
+        klog(
+            'Unable to read config path "/etc/kubernetes/manifests": unable to create inotify:'
+            " inotify_init: too many open files",
+            file="file.go:108",
+        ),
+        klog(
+            '"Failed to set rlimit on max file handles" err="operation not permitted"',
+            file="server.go:1100",
+        ),
+        klog(
+            '"Invalid kernel flag" flag="vm/overcommit_memory" expectedValue=1 actualValue=0',
+            "I",
+            "container_manager_linux.go:434",
+        ),
+        klog(
+            "using lenient decoding as strict decoding failed: strict decoder error for apiVersion:"
+            " kubelet.config.k8s.io/v1beta1",
+            "W",
+            "codec.go:118",
+        ),
+        klog(
+            '"Continue after failing to read checkpoint file. Device allocation info may NOT be'
+            ' up-to-date" err="checkpoint is corrupted"',
+            file="manager.go:293",
+        ),
+        klog(
+            '"Version from runtime service failed" err="rpc error: code = Unavailable desc ='
+            ' connection error: desc = \\"transport: x\\""',
+            file="remote.go:1",
+        ),
+        klog('"Swap is on" /proc/swaps contents=<', "I", "swap_util.go:115"),
+        klog(
+            '"Unhandled Error" err="failed to run Kubelet: running with swap on is not supported"'
+        ),
+        klog('"command failed" err="unknown flag: --x"', "I"),
+        # rke2 starts it again itself
+        entry(
+            'time="2026-11-22T18:31:29Z" level=error msg="Kubelet exited: exit status 1"', "rke2"
+        ),
+        entry("Flag --container-runtime has been deprecated, unknown flag: --x"),
+    ],
+)
 def test_a_harmless_line_is_no_last_word(line):
     found = of(line, 1)
     assert (found.cause, found.what, found.certain) == ("unknown", "status 1", False)
 
 
-# -- who names pods ---------------------------------------------------------------------------------------------------------------------------------
+# -- who names pods
+# ---------------------------------------------------------------------------------------------------------------------------------
 
-FAKES = ["running with swap on is not supported", "unknown flag: --x", ": unknown flag: --x", "[invalid kernel flag: a, expected value: 1, actual value: 0",
-         "x, unable to load bootstrap kubeconfig: y", "unrecognized feature gate: X", "invalid character '\"' unknown flag: --x",
-         '": unknown flag: --x', '\\": unknown flag: --x', '\\\\", unknown flag: --x']
+FAKES = [
+    "running with swap on is not supported",
+    "unknown flag: --x",
+    ": unknown flag: --x",
+    "[invalid kernel flag: a, expected value: 1, actual value: 0",
+    "x, unable to load bootstrap kubeconfig: y",
+    "unrecognized feature gate: X",
+    "invalid character '\"' unknown flag: --x",
+    '": unknown flag: --x',
+    '\\": unknown flag: --x',
+    '\\\\", unknown flag: --x',
+]
 
 
 def quoted(text):
@@ -72,14 +161,22 @@ def quoted(text):
     return json.dumps(text, ensure_ascii=False)
 
 
-SENTENCES = ["failed to run Kubelet: something about pod {0} and {0}", "something new: {0}", 'pod "a": container {0}: no']
+SENTENCES = [
+    "failed to run Kubelet: something about pod {0} and {0}",
+    "something new: {0}",
+    'pod "a": container {0}: no',
+]
 
 
 @pytest.mark.parametrize("fake", FAKES)
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_quoted_words_are_no_cause(sentence, fake):
     text = sentence.format(quoted(fake))
-    for line, status in ((klog(f'"command failed" err={quoted(text)}'), 1), (fatal(text), 255), (entry("panic: " + text), 2)):
+    for line, status in (
+        (klog(f'"command failed" err={quoted(text)}'), 1),
+        (fatal(text), 255),
+        (entry("panic: " + text), 2),
+    ):
         assert of(line, status).cause == "unknown"
     assert of(klog(f'"command failed" err="no" pod={quoted(fake)}'), 1).cause == "unknown"
 
@@ -89,25 +186,46 @@ def test_a_quote_that_is_not_closed_hides_the_rest():
 
 
 @PROFILE
-@given(st.text(alphabet=st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp")), max_size=40), st.sampled_from(FAKES), st.sampled_from(SENTENCES))
+@given(
+    st.text(alphabet=st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp")), max_size=40),
+    st.sampled_from(FAKES),
+    st.sampled_from(SENTENCES),
+)
 def test_no_name_within_quotes_is_a_cause(name, fake, sentence):
     text = sentence.format(quoted(name + fake + name))
-    assert of(klog(f'"command failed" err={quoted(text)} pod={quoted(name + fake)}'), 1).cause == "unknown"
+    assert (
+        of(klog(f'"command failed" err={quoted(text)} pod={quoted(name + fake)}'), 1).cause
+        == "unknown"
+    )
     assert of(fatal(text), 255).cause == "unknown"
 
 
-@pytest.mark.parametrize("text", [
-    "\tF1122 18:31:29.346075   20288 server.go:274] unknown flag: --x",  # a value of several lines, as klog indents it
-    "x F1122 18:31:29.346075   20288 server.go:274] unknown flag: --x",
-    ' E1122 18:31:29.346075   20288 run.go:72] "command failed" err="unknown flag: --x"',
-    "Readiness probe failed: Error: unknown flag: --x", " panic: unknown flag: --x",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        # a value of several lines, as klog indents it
+        "\tF1122 18:31:29.346075   20288 server.go:274] unknown flag: --x",
+        "x F1122 18:31:29.346075   20288 server.go:274] unknown flag: --x",
+        ' E1122 18:31:29.346075   20288 run.go:72] "command failed" err="unknown flag: --x"',
+        "Readiness probe failed: Error: unknown flag: --x",
+        " panic: unknown flag: --x",
+    ],
+)
 def test_a_form_counts_at_the_beginning_of_a_line_alone(text):
     assert of(entry(text), 255).cause == "unknown"
 
 
-@pytest.mark.parametrize("line", [klog("unknown flag: --x", "F", header=1), klog('"command failed" err="unknown flag: --x"', header=PID + 1),
-                                  entry('{"ts":1655581354264.5,"caller":"cli/run.go:72","msg":"command failed","err":"unknown flag: --x"}')])
+@pytest.mark.parametrize(
+    "line",
+    [
+        klog("unknown flag: --x", "F", header=1),
+        klog('"command failed" err="unknown flag: --x"', header=PID + 1),
+        entry(
+            '{"ts":1655581354264.5,"caller":"cli/run.go:72","msg":"command failed","err":"unknown'
+            ' flag: --x"}'
+        ),
+    ],
+)
 def test_a_line_that_another_may_have_written_is_not_certain(line):
     found = of(line, 255 if "] unknown" in line else 1)
     assert (found.cause, found.certain) == ("unknown_flag", False)
@@ -116,23 +234,60 @@ def test_a_line_that_another_may_have_written_is_not_certain(line):
 def test_the_true_last_word_beats_one_that_a_probe_printed():
     found = of(entry("Error: unknown flag: --fake"), 1)
     assert found.cause == "unknown_flag"  # nothing tells them apart where there is no other
-    lines = [*AGAIN, entry("Error: unknown flag: --fake"), failed("failed to run Kubelet: something new"), *ended(1)]
+    lines = [
+        *AGAIN,
+        entry("Error: unknown flag: --fake"),
+        failed("failed to run Kubelet: something new"),
+        *ended(1),
+    ]
     assert death(lines, {**FAILED, "exec_main_status": 1}).cause == "unknown"
-    assert death([*AGAIN, entry("Error: unknown flag: --fake"), *[HARMLESS] * 30, *ended(1)], {**FAILED, "exec_main_status": 1}).certain is False
+    assert (
+        death(
+            [*AGAIN, entry("Error: unknown flag: --fake"), *[HARMLESS] * 30, *ended(1)],
+            {**FAILED, "exec_main_status": 1},
+        ).certain
+        is False
+    )
 
 
 def test_a_line_without_the_journals_prefix_says_nothing():
-    lines = [*AGAIN, HARMLESS, "F1122 18:31:29.346075   20288 server.go:274] unknown flag: --x", "    kubelet[20288]: Error: unknown flag: --x", *ended(255)]
+    lines = [
+        *AGAIN,
+        HARMLESS,
+        "F1122 18:31:29.346075   20288 server.go:274] unknown flag: --x",
+        "    kubelet[20288]: Error: unknown flag: --x",
+        *ended(255),
+    ]
     assert death(lines, {**FAILED, "exec_main_status": 255}).cause == "unknown"
-    assert death([*AGAIN, HARMLESS, entry("kubelet.service: Main process exited, code=exited, status=205/LIMITS"), *ended(255)],
-                 {**FAILED, "exec_main_status": 255}).cause == "unknown"
+    assert (
+        death(
+            [
+                *AGAIN,
+                HARMLESS,
+                entry("kubelet.service: Main process exited, code=exited, status=205/LIMITS"),
+                *ended(255),
+            ],
+            {**FAILED, "exec_main_status": 255},
+        ).cause
+        == "unknown"
+    )
 
 
-# -- what the unit says -----------------------------------------------------------------------------------------------------------------------------
+# -- what the unit says
+# -----------------------------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("facts", [
-    {"exec_main_status": 2}, {"exec_main_status": None}, {"exec_main_status": "1"}, {"result": "signal"}, {"result": "success"}, {"result": ["exit-code"]},
-])
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"exec_main_status": 2},
+        {"exec_main_status": None},
+        {"exec_main_status": "1"},
+        {"result": "signal"},
+        {"result": "success"},
+        {"result": ["exit-code"]},
+    ],
+)
 def test_certain_only_where_the_unit_agrees(facts):
     line = failed("unknown flag: --x")
     assert of(line, 1).certain is True
@@ -141,133 +296,328 @@ def test_certain_only_where_the_unit_agrees(facts):
 
 def test_certain_only_where_the_process_ended_as_such_a_line_does():
     facts = {**FAILED, "exec_main_status": 1}
-    assert death([*AGAIN, failed("unknown flag: --x")], facts).certain is False  # nobody saw its end
+    # nobody saw its end
+    assert death([*AGAIN, failed("unknown flag: --x")], facts).certain is False
     assert death([*AGAIN, failed("unknown flag: --x"), *ended(255)], facts).certain is False
-    assert death([*AGAIN, failed("unknown flag: --x"), systemd("kubelet.service: Main process exited, code=killed, status=1/HUP")], facts).certain is False
+    assert (
+        death(
+            [
+                *AGAIN,
+                failed("unknown flag: --x"),
+                systemd("kubelet.service: Main process exited, code=killed, status=1/HUP"),
+            ],
+            facts,
+        ).certain
+        is False
+    )
     assert death([*AGAIN, failed("unknown flag: --x"), *ended(1)], None).certain is False
 
 
 @pytest.mark.parametrize("result", ["start-limit-hit", "start-limit"])
 def test_given_up_is_as_good_as_waiting(result):
-    assert of(failed("unknown flag: --x"), 1, active_state="failed", sub_state="failed", result=result).certain is True
+    assert (
+        of(
+            failed("unknown flag: --x"), 1, active_state="failed", sub_state="failed", result=result
+        ).certain
+        is True
+    )
 
 
 def test_red_hat_7_writes_the_end_before_the_last_words():
     lines = [  # kubernetes/kubelet#9, minikube#11966: systemd 219, klog of 1.18
-        systemd("kubelet.service holdoff time over, scheduling restart."), systemd("Started kubelet: The Kubernetes Node Agent."), HARMLESS,
+        systemd("kubelet.service holdoff time over, scheduling restart."),
+        systemd("Started kubelet: The Kubernetes Node Agent."),
+        HARMLESS,
         systemd("kubelet.service: main process exited, code=exited, status=255/n/a"),
-        fatal('failed to run Kubelet: misconfiguration: kubelet cgroup driver: "cgroupfs" is different from docker cgroup driver: "systemd"'),
-        systemd("Unit kubelet.service entered failed state."), systemd("kubelet.service failed.")]
+        fatal(
+            'failed to run Kubelet: misconfiguration: kubelet cgroup driver: "cgroupfs" is'
+            ' different from docker cgroup driver: "systemd"'
+        ),
+        systemd("Unit kubelet.service entered failed state."),
+        systemd("kubelet.service failed."),
+    ]
     found = death(lines, {**FAILED, "exec_main_status": 255, "n_restarts": None})
     assert (found.cause, found.certain) == ("cgroup_driver", True)
 
 
 def test_limits_and_a_missing_program_are_systemds_own():
-    lines = [*AGAIN, systemd("kubelet.service: Main process exited, code=exited, status=205/LIMITS"),  # k/k#87004: Debian 10, in this order
-             entry("kubelet.service: Failed at step LIMITS spawning /usr/bin/kubelet: Operation not permitted", "systemd", 55638),
-             entry("kubelet.service: Failed to adjust resource limit RLIMIT_NOFILE: Operation not permitted", "systemd", 55638)]
+    # k/k#87004: Debian 10, in this order
+    lines = [
+        *AGAIN,
+        systemd("kubelet.service: Main process exited, code=exited, status=205/LIMITS"),
+        entry(
+            "kubelet.service: Failed at step LIMITS spawning /usr/bin/kubelet: Operation not"
+            " permitted",
+            "systemd",
+            55638,
+        ),
+        entry(
+            "kubelet.service: Failed to adjust resource limit RLIMIT_NOFILE: Operation not"
+            " permitted",
+            "systemd",
+            55638,
+        ),
+    ]
     found = death(lines, {**FAILED, "exec_main_status": 205})
-    assert (found.cause, found.certain) == ("limits", True) and "RLIMIT_NOFILE" not in found.line and "step LIMITS" in found.line
+    assert (found.cause, found.certain) == ("limits", True)
+    assert "RLIMIT_NOFILE" not in found.line
+    assert "step LIMITS" in found.line
     assert death([], {**FAILED, "exec_main_status": 205}) == Death("limits", certain=True)
-    lines = [*AGAIN, entry("kubelet.service: Failed at step EXEC spawning /usr/bin/kubelet: Permission denied", "(kubelet)"), *ended(203, "EXEC")]
-    assert (death(lines, {**FAILED, "exec_main_status": 203}).cause, death(lines, {**FAILED, "exec_main_status": 1}).certain) == ("executable", False)
+    lines = [
+        *AGAIN,
+        entry(
+            "kubelet.service: Failed at step EXEC spawning /usr/bin/kubelet: Permission denied",
+            "(kubelet)",
+        ),
+        *ended(203, "EXEC"),
+    ]
+    assert (
+        death(lines, {**FAILED, "exec_main_status": 203}).cause,
+        death(lines, {**FAILED, "exec_main_status": 1}).certain,
+    ) == ("executable", False)
 
 
 def test_out_of_memory():
-    lines = [*AGAIN, HARMLESS, systemd("kubelet.service: A process of this unit has been killed by the OOM killer."),
-             systemd("kubelet.service: Main process exited, code=killed, status=9/KILL"), systemd("kubelet.service: Failed with result 'oom-kill'.")]
+    lines = [
+        *AGAIN,
+        HARMLESS,
+        systemd("kubelet.service: A process of this unit has been killed by the OOM killer."),
+        systemd("kubelet.service: Main process exited, code=killed, status=9/KILL"),
+        systemd("kubelet.service: Failed with result 'oom-kill'."),
+    ]
     assert death(lines, {**FAILED, "result": "oom-kill", "exec_main_status": 9}).certain is True
     assert (death(lines, FAILED).cause, death(lines, FAILED).certain) == ("oom_kill", False)
     lines[-1] = systemd("kubelet.service: Failed with result 'signal'.")
     assert death(lines, {**FAILED, "result": "signal"}).what == "signal 9"
 
 
-# -- which start ------------------------------------------------------------------------------------------------------------------------------------
+# -- which start
+# ------------------------------------------------------------------------------------------------------------------------------------
+
 
 def test_the_newest_start_decides():
     older = [fatal("unknown flag: --old"), *ended(255)]
     newer = [failed("unknown flag: --new").replace(str(PID), "777"), *ended(1)]
     facts = {**FAILED, "exec_main_status": 1}
     assert death([*older, *AGAIN, *newer], facts).what == "--new"
-    assert death([*older, *AGAIN, HARMLESS.replace(str(PID), "777"), *ended(1)], facts).cause == "unknown"
-    assert death([*older, "-- Boot 0123456789abcdef0123456789abcdef --", HARMLESS, *ended(1)], facts).cause == "unknown"
+    assert (
+        death([*older, *AGAIN, HARMLESS.replace(str(PID), "777"), *ended(1)], facts).cause
+        == "unknown"
+    )
+    assert (
+        death(
+            [*older, "-- Boot 0123456789abcdef0123456789abcdef --", HARMLESS, *ended(1)], facts
+        ).cause
+        == "unknown"
+    )
 
 
-RUNS = {**FAILED, "active_state": "active", "sub_state": "running", "result": "success", "exec_main_status": 0}
+RUNS = {
+    **FAILED,
+    "active_state": "active",
+    "sub_state": "running",
+    "result": "success",
+    "exec_main_status": 0,
+}
 ALIVE = klog('"Started kubelet"', "I", "server.go:1213", pid=777, header=777)
 
 
 def test_while_a_newer_process_runs_nothing_is_certain():
     lines = [fatal("unknown flag: --x"), *ended(255), *AGAIN, ALIVE]
     assert death(lines, {**RUNS, "n_restarts": 0}) is None  # somebody started it by hand meanwhile
-    assert [death(lines, {**RUNS, "n_restarts": count}).certain for count in (1, None)] == [False, False]
+    assert [death(lines, {**RUNS, "n_restarts": count}).certain for count in (1, None)] == [
+        False,
+        False,
+    ]
     assert death(lines[:-1], {**RUNS, "n_restarts": 4}).cause == "unknown_flag"
-    assert death([ALIVE], {**RUNS, "n_restarts": 4}) is None and death([], RUNS) is None
+    assert death([ALIVE], {**RUNS, "n_restarts": 4}) is None
+    assert death([], RUNS) is None
 
 
 def test_what_was_stopped_did_not_die():
-    stopped = [HARMLESS, systemd("Stopping kubelet: The Kubernetes Node Agent..."), systemd("kubelet.service: Succeeded.")]
-    facts = {**FAILED, "active_state": "inactive", "sub_state": "dead", "result": "success", "exec_main_status": 0}
-    assert death(stopped, facts) is None and death([fatal("unknown flag: --x"), *ended(255)], facts) is None
+    stopped = [
+        HARMLESS,
+        systemd("Stopping kubelet: The Kubernetes Node Agent..."),
+        systemd("kubelet.service: Succeeded."),
+    ]
+    facts = {
+        **FAILED,
+        "active_state": "inactive",
+        "sub_state": "dead",
+        "result": "success",
+        "exec_main_status": 0,
+    }
+    assert death(stopped, facts) is None
+    assert death([fatal("unknown flag: --x"), *ended(255)], facts) is None
 
 
 def test_the_date_of_the_certificate():
-    last = fatal("failed to run Kubelet: unable to load bootstrap kubeconfig: stat /etc/kubernetes/bootstrap-kubelet.conf: no such file or directory")
-    old = klog("part of the existing bootstrap client certificate is expired: 2020-12-06 18:55:55 +0000 UTC", file="bootstrap.go:265")
-    new = klog('"Unhandled Error" err="part of the existing bootstrap client certificate in /etc/kubernetes/kubelet.conf is expired: '
-               '2026-01-02 03:04:05 +0000 UTC"', file="bootstrap.go:241")
+    last = fatal(
+        "failed to run Kubelet: unable to load bootstrap kubeconfig: stat"
+        " /etc/kubernetes/bootstrap-kubelet.conf: no such file or directory"
+    )
+    old = klog(
+        "part of the existing bootstrap client certificate is expired: 2020-12-06 18:55:55"
+        " +0000 UTC",
+        file="bootstrap.go:265",
+    )
+    new = klog(
+        '"Unhandled Error" err="part of the existing bootstrap client certificate in'
+        ' /etc/kubernetes/kubelet.conf is expired: 2026-01-02 03:04:05 +0000 UTC"',
+        file="bootstrap.go:241",
+    )
     facts = {**FAILED, "exec_main_status": 255}
     assert death([old, last, *ended(255)], facts).what == "expired 2020-12-06 18:55:55 +0000"
-    assert death([new, last, *ended(255)], facts).what == "/etc/kubernetes/kubelet.conf: expired 2026-01-02 03:04:05 +0000"
+    assert (
+        death([new, last, *ended(255)], facts).what
+        == "/etc/kubernetes/kubelet.conf: expired 2026-01-02 03:04:05 +0000"
+    )
 
 
-@pytest.mark.parametrize("line", [
-    klog(r'"Unable to register node with API server" err="nodes \"new\" is forbidden: node \"old\" is not allowed to modify node \"new\"" node="new"',
-         file="kubelet_node_status.go:95"),
-    klog('Unable to register node "new" with API server: nodes "new" is forbidden: node "old" cannot modify node "new"', file="kubelet_node_status.go:106")])
+@pytest.mark.parametrize(
+    "line",
+    [
+        klog(
+            r'"Unable to register node with API server" err="nodes \"new\" is forbidden: node'
+            r' \"old\" is not allowed to modify node \"new\"" node="new"',
+            file="kubelet_node_status.go:95",
+        ),
+        klog(
+            'Unable to register node "new" with API server: nodes "new" is forbidden: node "old"'
+            ' cannot modify node "new"',
+            file="kubelet_node_status.go:106",
+        ),
+    ],
+)
 def test_a_node_of_another_name_lives_and_never_registers(line):
     found = death([*AGAIN, line, HARMLESS], RUNS)
-    assert (found.cause, found.what, found.certain) == ("node_name", "certificate of old, node new", False)
-    assert death([*AGAIN, line, klog('"Successfully registered node" node="new"', "I", "kubelet_node_status.go:75")], {**RUNS, "n_restarts": 0}) is None
-    assert death([*AGAIN, klog(r'"Unable to register node with API server" err="connection refused"')], RUNS) is None
+    assert (found.cause, found.what, found.certain) == (
+        "node_name",
+        "certificate of old, node new",
+        False,
+    )
+    assert (
+        death(
+            [
+                *AGAIN,
+                line,
+                klog('"Successfully registered node" node="new"', "I", "kubelet_node_status.go:75"),
+            ],
+            {**RUNS, "n_restarts": 0},
+        )
+        is None
+    )
+    assert (
+        death(
+            [*AGAIN, klog(r'"Unable to register node with API server" err="connection refused"')],
+            RUNS,
+        )
+        is None
+    )
 
 
 def test_a_wrapper_and_its_children_are_one_start():
-    lines = [systemd("Started Service for snap application microk8s.daemon-kubelite."),  # microk8s#2211
-             entry("+ ARCH=aarch64", "microk8s.daemon-kubelite", 8704), entry("++ /snap/microk8s/2129/bin/uname -m", "microk8s.daemon-kubelite", 8720),
-             entry('E1122 18:31:29.8   8704 kubelet.go:1423] "Failed to start ContainerManager" err="start cpu manager error: x"',
-                   "microk8s.daemon-kubelite", 8704), *ended(1, unit="snap.microk8s.daemon-kubelite.service")]
-    found = death(lines, {**FAILED, "name": "snap.microk8s.daemon-kubelite.service", "exec_main_status": 1})
+    # microk8s#2211
+    lines = [
+        systemd("Started Service for snap application microk8s.daemon-kubelite."),
+        entry("+ ARCH=aarch64", "microk8s.daemon-kubelite", 8704),
+        entry("++ /snap/microk8s/2129/bin/uname -m", "microk8s.daemon-kubelite", 8720),
+        entry(
+            'E1122 18:31:29.8   8704 kubelet.go:1423] "Failed to start ContainerManager" err="start'
+            ' cpu manager error: x"',
+            "microk8s.daemon-kubelite",
+            8704,
+        ),
+        *ended(1, unit="snap.microk8s.daemon-kubelite.service"),
+    ]
+    found = death(
+        lines, {**FAILED, "name": "snap.microk8s.daemon-kubelite.service", "exec_main_status": 1}
+    )
     assert (found.cause, found.certain) == ("cpu_manager_state", True)
 
 
 def test_a_value_of_several_lines():
-    lines = [*AGAIN, klog('"command failed" err=<'), entry("\tfailed to load kubelet config file, path: /etc/k.yaml, error: failed to decode: yaml: line 4: x"),
-             entry("\t  second"), entry(" >"), *ended(1)]
+    lines = [
+        *AGAIN,
+        klog('"command failed" err=<'),
+        entry(
+            "\tfailed to load kubelet config file, path: /etc/k.yaml, error: failed to decode:"
+            " yaml: line 4: x"
+        ),
+        entry("\t  second"),
+        entry(" >"),
+        *ended(1),
+    ]
     found = death(lines, {**FAILED, "exec_main_status": 1})
-    assert (found.cause, found.what, found.certain) == ("bad_configuration", "/etc/k.yaml: line 4", True)
+    assert (found.cause, found.what, found.certain) == (
+        "bad_configuration",
+        "/etc/k.yaml: line 4",
+        True,
+    )
 
 
-# -- whatever a node sends --------------------------------------------------------------------------------------------------------------------------
+# -- whatever a node sends
+# --------------------------------------------------------------------------------------------------------------------------
 
-ANY = st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.lists(st.integers(), max_size=3)
-LINES = st.lists(st.one_of(
-    ANY, st.builds(entry, st.text(max_size=80)), st.builds(failed, st.text(max_size=80)), st.builds(fatal, st.text(max_size=80)),
-    st.builds(systemd, st.text(max_size=60)), st.sampled_from([*AGAIN, *ended(1), *ended(205), HARMLESS, *(case[0] for case in CASES)])), max_size=12)
+ANY = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=20)
+    | st.lists(st.integers(), max_size=3)
+)
+LINES = st.lists(
+    st.one_of(
+        ANY,
+        st.builds(entry, st.text(max_size=80)),
+        st.builds(failed, st.text(max_size=80)),
+        st.builds(fatal, st.text(max_size=80)),
+        st.builds(systemd, st.text(max_size=60)),
+        st.sampled_from([*AGAIN, *ended(1), *ended(205), HARMLESS, *(case[0] for case in CASES)]),
+    ),
+    max_size=12,
+)
 
 
 @PROFILE
-@given(LINES | ANY, st.dictionaries(st.sampled_from([*FAILED, "exec_main_status", "n_restarts", "main_pid"]), ANY | st.sampled_from(
-    ["active", "exit-code", "oom-kill", "failed", 205])) | ANY)
+@given(
+    LINES | ANY,
+    st.dictionaries(
+        st.sampled_from([*FAILED, "exec_main_status", "n_restarts", "main_pid"]),
+        ANY | st.sampled_from(["active", "exit-code", "oom-kill", "failed", 205]),
+    )
+    | ANY,
+)
 def test_nothing_makes_it_raise(lines, facts):
     found = death(lines, facts)
-    assert found is None or (found.what.isprintable() and found.line.isprintable() and len(found.what) <= 200 and len(found.line) <= 400)
+    assert found is None or (
+        found.what.isprintable()
+        and found.line.isprintable()
+        and len(found.what) <= 200
+        and len(found.line) <= 400
+    )
     assert found is None or not found.certain or (isinstance(facts, dict) and facts.get("result"))
 
 
-@pytest.mark.parametrize("text", ['"' * 40000, '\\"' * 20000, 'a="\\"' * 10000, "[" * 40000, ": unknown flag: " * 3000, "invalid kernel flag: " * 2000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"' * 40000,
+        '\\"' * 20000,
+        'a="\\"' * 10000,
+        "[" * 40000,
+        ": unknown flag: " * 3000,
+        "invalid kernel flag: " * 2000,
+    ],
+)
 def test_hostile_lines_take_no_time(text):
     begin = time.process_time()
-    for line in (failed(text), fatal(text), entry(text), klog(f'"Unable to register node" err="{text}"'), entry('{"msg":"command failed","err":' + text)):
+    for line in (
+        failed(text),
+        fatal(text),
+        entry(text),
+        klog(f'"Unable to register node" err="{text}"'),
+        entry('{"msg":"command failed","err":' + text),
+    ):
         death([line] * 200 + ended(1), {**FAILED, "exec_main_status": 1})
     assert time.process_time() - begin < 10

@@ -8,14 +8,33 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import refused_configuration as kubelet_refused
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import services as node_plan, control_plane as remedies, cpu_manager_reset as reset_plan
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
+    refused_configuration as kubelet_refused,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    control_plane as remedies,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    cpu_manager_reset as reset_plan,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    services as node_plan,
+)
 from tests.unit.support.fake_kubelet_configuration import ACCEPTED, REFUSED
-from tests.unit.support.fake_kubelet_messages import AGAIN, FAILED, HARMLESS, ended, failed, fatal, klog
+from tests.unit.support.fake_kubelet_messages import (
+    AGAIN,
+    FAILED,
+    HARMLESS,
+    ended,
+    failed,
+    fatal,
+    klog,
+)
 
 PROFILE = settings(
     deadline=None,
@@ -92,8 +111,9 @@ def told(world):
                 "root_dir": "/var/lib/kubelet",
                 "cpu_state": state and record("/var/lib/kubelet/cpu_manager_state", state),
                 "cgroups": [],
-                "memory_state": memory_state
-                and record("/var/lib/kubelet/memory_manager_state", memory_state),
+                "memory_state": (
+                    memory_state and record("/var/lib/kubelet/memory_manager_state", memory_state)
+                ),
                 "numa": list(numa),
                 "memory_total": memory,
                 "kubelet_version": release and f"Kubernetes {release}",
@@ -185,7 +205,8 @@ def test_what_kubelets_refuse(told, config, argv, releases, key, why):
             "warning",
             "kubelet",
             0,
-        ) and one.why[:300] in finding.summary
+        )
+        assert one.why[:300] in finding.summary
         assert not any(
             step.remedy in ("start_former", "drain", "uncordon") or step.allowed
             for step in planned(world, wishes={})
@@ -220,30 +241,32 @@ def test_what_is_not_known_is_not_told_and_nothing_is_planned(told, config, rele
     if release == "?":  # as well with a release that no kubelet names
         assert result.refused
         return
-    assert result.refused == () and result.unsure
+    assert result.refused == ()
+    assert result.unsure
     assert judged(world)[0]["KM506"] == "unknown"
     assert not any(step.allowed for step in planned(world, "force_reset", wishes={}))
     # A kubelet that is well and was started with these very files takes them.
     world = told(config, release=release, memory=memory, changed=False)
-    assert found(world).unsure == () and judged(world)[0]["KM506"] == "clear"
+    assert found(world).unsure == ()
+    assert judged(world)[0]["KM506"] == "clear"
 
 
 def test_a_machine_that_is_not_known_is_not_told_of(told):
     world = told(MEMORY.replace("numaNode: 0", "numaNode: 1") % "100Mi")
     seen = world.data("w1", "pinning")
     seen.update(numa=None)
-    assert found(world).refused == () and found(world).unsure
+    assert found(world).refused == ()
+    assert found(world).unsure
     world = told("reservedSystemCPUs: '9'\n")
     world.data("w1", "pinning")["cpus"]["online"] = None
-    assert found(world).refused == () and found(world).unsure
+    assert found(world).refused == ()
+    assert found(world).unsure
 
 
 def test_more_numa_nodes_than_a_topology_manager_takes(told):
     config = "topologyManagerPolicy: best-effort\n"
-    assert (
-        found(told(config, numa=range(9))).of("topologyManagerPolicy")
-        and not found(told(config, numa=range(8))).refused
-    )
+    assert found(told(config, numa=range(9))).of("topologyManagerPolicy")
+    assert not found(told(config, numa=range(8))).refused
     assert not found(told("", numa=range(9))).refused
     assert not found(
         told(
@@ -302,7 +325,8 @@ def test_the_finding_names_the_line_or_where_the_flag_stands(told):
         3,
         "cpuManagerPolicy: Static",
     )
-    assert f"{FILE}:3" in finding.summary and f"{FILE}:3" in finding.remedy
+    assert f"{FILE}:3" in finding.summary
+    assert f"{FILE}:3" in finding.remedy
     world = told("", ("--cpu-manager-policy=Static",))
     assert judged(world)[1]["KM506"].evidence[0].kind == "process"
     text = '# --cpu-manager-policy=no\nA="--v=2"\nB="--cpu-x= --cpu-manager-policy=Static"\n'
@@ -351,15 +375,15 @@ def test_a_refused_policy_is_why_and_its_state_is_not_blamed(told, config, line,
     """C02: the node was drained, and the reset rolled back."""
     world = told(config, lines=dead(line), **states)
     verdicts, findings = judged(world)
-    assert verdicts["KM506"] == "present" and verdicts["KM502"] == "not_applicable"
-    assert {verdicts[code] for code in OTHERS} == {"clear"} and not {"KM301", "KM310"} & set(
-        findings
-    )
-    assert (
-        findings["KM506"].severity == "critical" and "does not start" in findings["KM506"].summary
-    )
+    assert verdicts["KM506"] == "present"
+    assert verdicts["KM502"] == "not_applicable"
+    assert {verdicts[code] for code in OTHERS} == {"clear"}
+    assert not {"KM301", "KM310"} & set(findings)
+    assert findings["KM506"].severity == "critical"
+    assert "does not start" in findings["KM506"].summary
     assert [proof.kind for proof in findings["KM506"].evidence] == ["file", "unit", "log"]
-    assert planned(world) == () and not any(
+    assert planned(world) == ()
+    assert not any(
         step.allowed or step.remedy == "drain"
         for step in planned(world, "force_reset", "reset_without_drain", wishes={})
     )
@@ -376,13 +400,14 @@ def test_a_sum_that_is_wrong_stands_before_the_state(told):
         memory_state='{"policyName":"None"}',
     )
     verdicts, findings = judged(world)
-    assert (
-        verdicts["KM506"] == verdicts["KM310"] == "present"
-        and "it must be 300Mi" in findings["KM506"].summary
-    )
-    assert "KM506" in findings["KM310"].remedy and findings["KM506"].evidence[0].line == 4
+    assert verdicts["KM506"] == verdicts["KM310"] == "present"
+    assert "it must be 300Mi" in findings["KM506"].summary
+    assert "KM506" in findings["KM310"].remedy
+    assert findings["KM506"].evidence[0].line == 4
     (step,) = planned(world, "reset_without_drain")
-    assert step.remedy == "reset_state" and "KM506" in step.blocked_by and not step.allowed
+    assert step.remedy == "reset_state"
+    assert "KM506" in step.blocked_by
+    assert not step.allowed
 
 
 CGROUP = (
@@ -398,14 +423,14 @@ LIMITS = (
     "line",
     [
         klog(
-            LIMITS + r'\"/kubelet.slice\": cgroup [\"kubelet\"] has some '
+            LIMITS + r"\"/kubelet.slice\": cgroup [\"kubelet\"] has some "
             r'missing paths: /sys/fs/cgroup/memory/kubelet.slice"'
         ),
         klog(LIMITS + r'\"/kubelet.slice\": [\"kubelet\"] cgroup does not exist"'),
         klog(LIMITS + r'\"/kubelet.slice\": Unit kubelet.slice is not loaded."'),
         klog(
             LIMITS
-            + r'\"/kubelet.slice\": could not read controllers for cgroup [\"kubelet\"]: open '
+            + r"\"/kubelet.slice\": could not read controllers for cgroup [\"kubelet\"]: open "
             r'/sys/fs/cgroup/kubelet.slice/cgroup.controllers: no such file or directory"'
         ),
     ],
@@ -414,22 +439,17 @@ def test_a_cgroup_that_is_not_there_is_told_by_the_last_words(told, line):
     """C07."""
     world = told(CGROUP, lines=dead(line))
     verdicts, findings = judged(world)
-    assert (
-        verdicts["KM506"] == "present"
-        and {verdicts[code] for code in OTHERS} == {"clear"}
-        and verdicts["KM502"] == "not_applicable"
-    )
+    assert verdicts["KM506"] == "present"
+    assert {verdicts[code] for code in OTHERS} == {"clear"}
+    assert verdicts["KM502"] == "not_applicable"
     assert (findings["KM506"].evidence[0].path, findings["KM506"].evidence[0].line) == (FILE, 3)
-    assert (
-        "kubeReservedCgroup: /kubelet.slice" in findings["KM506"].summary
-        and f"{FILE}:3" in findings["KM506"].summary
-    )
+    assert "kubeReservedCgroup: /kubelet.slice" in findings["KM506"].summary
+    assert f"{FILE}:3" in findings["KM506"].summary
     assert "kube-reserved out of enforceNodeAllocatable" in findings["KM506"].remedy
     # By now it was corrected, and nobody has started the kubelet.
-    dummy, findings = judged(told("enforceNodeAllocatable: [pods]\n", lines=dead(line)))
-    assert "does not say any more" in findings["KM506"].summary and [
-        proof.kind for proof in findings["KM506"].evidence
-    ] == ["unit", "log"]
+    _dummy, findings = judged(told("enforceNodeAllocatable: [pods]\n", lines=dead(line)))
+    assert "does not say any more" in findings["KM506"].summary
+    assert [proof.kind for proof in findings["KM506"].evidence] == ["unit", "log"]
 
 
 def test_an_older_kubelets_words_of_a_cgroup(told):
@@ -454,7 +474,8 @@ def test_a_cgroup_that_is_not_there_now_forbids_a_drain_and_proves_nothing(told)
         }
         for one in ("cgroupfs", "systemd")
     ]
-    assert found(world).refused == () and judged(world)[0]["KM506"] == "unknown"
+    assert found(world).refused == ()
+    assert judged(world)[0]["KM506"] == "unknown"
     assert not any(step.allowed for step in planned(world, "force_reset", wishes={}))
     world.data("w1", "pinning")["cgroups"][0]["missing"] = []
     assert found(world) == kubelet_refused.Judged()
@@ -484,9 +505,12 @@ def test_a_kubelet_that_ended_of_something_else_is_not_drained_for_its_state(tol
             told(STATIC, lines=dead(failed("failed to run Kubelet: " + line))),
             "reset_without_drain",
         )
-        assert step.remedy == "reset_state" and not step.allowed and "last words" in step.blocked_by
+        assert step.remedy == "reset_state"
+        assert not step.allowed
+        assert "last words" in step.blocked_by
     (step,) = planned(told(STATIC, lines=[]))
-    assert not step.allowed and "last words are not known" in step.blocked_by
+    assert not step.allowed
+    assert "last words are not known" in step.blocked_by
 
 
 def test_one_that_was_stopped_after_it_had_died_of_something_else(told):
@@ -512,19 +536,16 @@ def test_no_start_is_planned_of_one_that_would_refuse_its_configuration(told):
             active_state="inactive", sub_state="dead", result="success"
         )
         (step,) = [one for one in planned(world) if one.code == "KM502"]
-        assert (
-            step.remedy == "start_kubelet"
-            and step.allowed == allowed
-            and ("KM506" in (step.blocked_by or "")) is not allowed
-        )
+        assert step.remedy == "start_kubelet"
+        assert step.allowed == allowed
+        assert ("KM506" in (step.blocked_by or "")) is not allowed
 
 
 def test_a_wish_that_corrects_what_is_refused_is_planned_for_a_kubelet_that_runs(told):
     config = "cpuManagerPolicy: Static\nkubeReserved: {cpu: 1}\n"
     steps = planned(told(config), "pending_changes", wishes={"cpuManagerPolicy": "static"})
-    assert [step.remedy for step in steps] == ["drain", "reset_state", "uncordon"] and all(
-        step.allowed for step in steps
-    )
+    assert [step.remedy for step in steps] == ["drain", "reset_state", "uncordon"]
+    assert all(step.allowed for step in steps)
     assert not any(
         step.allowed
         for step in planned(told(config), "pending_changes", wishes={"reservedSystemCPUs": "0"})
@@ -532,26 +553,27 @@ def test_a_wish_that_corrects_what_is_refused_is_planned_for_a_kubelet_that_runs
 
 
 def test_a_kubelet_of_1_15_takes_an_unknown_policy_as_none(told):
-    verdicts, dummy = judged(told("cpuManagerPolicy: Static\n", release="v1.15.12"))
-    assert verdicts["KM506"] == "clear" and verdicts["KM301"] == "clear"
+    verdicts, _dummy = judged(told("cpuManagerPolicy: Static\n", release="v1.15.12"))
+    assert verdicts["KM506"] == "clear"
+    assert verdicts["KM301"] == "clear"
 
 
 def test_a_configuration_that_cannot_be_read_is_not_judged(told):
     world = told("cpuManagerPolicy: Static\n", dropins=["a: ["])
-    assert (
-        found(world).refused == ()
-        and judged(world)[0]["KM506"] == "clear"
-        and judged(world)[0]["KM301"] == "unknown"
-    )
+    assert found(world).refused == ()
+    assert judged(world)[0]["KM506"] == "clear"
+    assert judged(world)[0]["KM301"] == "unknown"
 
 
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["name", "missing", "online", "topology", "text", "path", "memory"]),
-        inner,
-        max_size=3,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "missing", "online", "topology", "text", "path", "memory"]),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=6,
 )

@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import Wanted, wanted
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.swap.policy import (
+    Wanted,
+    wanted,
+)
 
 ARGV = ["/usr/bin/kubelet", "--config=/var/lib/kubelet/config.yaml"]
 VERSIONS = [f"v1.{minor}.3" for minor in range(14, 37)]
@@ -24,52 +28,89 @@ def test_all_versions_refuse_swap_by_default(version):
     assert wanted(version, {}, ARGV, {}) == Wanted(True, False, "NoSwap")
 
 
-@pytest.mark.parametrize(("config", "more", "refuses"), [
-    ({"failSwapOn": False}, [], False), ({"failSwapOn": "false"}, [], False), ({"failSwapOn": True}, [], True), ({"failSwapOn": "no"}, [], False),
-    ({"failSwapOn": None}, [], True), ({}, ["--fail-swap-on=false"], False), ({"failSwapOn": False}, ["--fail-swap-on"], True),
-    ({"failSwapOn": True}, ["--fail-swap-on=F"], False), ({}, ["--fail_swap_on=0"], False), ({}, ["--fail-swap-on=false", "--fail-swap-on=true"], True),
-    ({"failSwapOn": "yes"}, [], True), ({"failSwapOn": "on"}, [], True), ({"failSwapOn": "Off "}, [], False),
-    ({"failSwapOn": "maybe"}, [], None), ({"failSwapOn": 0}, [], None),
-])
+@pytest.mark.parametrize(
+    ("config", "more", "refuses"),
+    [
+        ({"failSwapOn": False}, [], False),
+        ({"failSwapOn": "false"}, [], False),
+        ({"failSwapOn": True}, [], True),
+        ({"failSwapOn": "no"}, [], False),
+        ({"failSwapOn": None}, [], True),
+        ({}, ["--fail-swap-on=false"], False),
+        ({"failSwapOn": False}, ["--fail-swap-on"], True),
+        ({"failSwapOn": True}, ["--fail-swap-on=F"], False),
+        ({}, ["--fail_swap_on=0"], False),
+        ({}, ["--fail-swap-on=false", "--fail-swap-on=true"], True),
+        ({"failSwapOn": "yes"}, [], True),
+        ({"failSwapOn": "on"}, [], True),
+        ({"failSwapOn": "Off "}, [], False),
+        ({"failSwapOn": "maybe"}, [], None),
+        ({"failSwapOn": 0}, [], None),
+    ],
+)
 def test_fail_swap_on(config, more, refuses):
     found = wanted("v1.36.3", config, ARGV + more, {})
-    assert found.refuses is refuses and found.fatal == () and found.wants is False
+    assert found.refuses is refuses
+    assert found.fatal == ()
+    assert found.wants is False
     assert bool(found.unknown) is (refuses is None)
 
 
 @pytest.mark.parametrize("word", [["--fail-swap-on=no"], ["--fail-swap-on", "false"]])
 def test_a_flag_that_ends_the_kubelet(word):
     found = wanted("v1.30.0", {}, ARGV + word, {})
-    assert found.refuses is None and len(found.fatal) == 1
+    assert found.refuses is None
+    assert len(found.fatal) == 1
 
 
 OFF, ON = {"NodeSwap": False}, {"NodeSwap": True}
 
 
-@pytest.mark.parametrize(("version", "behavior", "gates", "effective", "fatal"), [
-    ("v1.21.0", "LimitedSwap", {}, "NoSwap", ""), ("v1.21.0", None, ON, "NoSwap", "does not know"), ("v1.21.0", None, OFF, "NoSwap", "does not know"),
-    ("v1.22.0", "LimitedSwap", {}, "NoSwap", "gate NodeSwap is off"), ("v1.22.0", "LimitedSwap", ON, "LimitedSwap", ""),
-    ("v1.22.0", "LimitedSwap", {"AllAlpha": True}, "LimitedSwap", ""), ("v1.22.0", None, {"AllBeta": True}, "NoSwap", ""),
-    ("v1.28.1", None, {"AllBeta": True}, "LimitedSwap", ""), ("v1.28.1", None, {"AllAlpha": True}, "NoSwap", ""),
-    ("v1.29.1", "UnlimitedSwap", ON, "UnlimitedSwap", ""), ("v1.29.1", "NoSwap", ON, None, "must be LimitedSwap or UnlimitedSwap"),
-    ("v1.29.1", None, {"AllBeta": True, **OFF}, "NoSwap", ""), ("v1.30.0", "UnlimitedSwap", {}, None, "must be NoSwap or LimitedSwap"),
-    ("v1.30.0", "LimitedSwap", {}, "LimitedSwap", ""), ("v1.30.0", "", OFF, "NoSwap", ""), ("v1.30.0", "LimitedSwap", OFF, "NoSwap", "is off"),
-    ("v1.33.0", "LimitedSwap", {"AllBeta": "false"}, "NoSwap", "is off"), ("v1.34.0", "LimitedSwap", {"AllBeta": False}, "LimitedSwap", ""),
-    ("v1.34.0", "LimitedSwap", OFF, "LimitedSwap", "locked"), ("v1.36.3", None, ON, "NoSwap", ""), ("v1.36.3", "limitedswap", {}, None, "must be"),
-    ("v1.30.0", "LimitedSwap", {"NodeSwap": "maybe"}, None, "no boolean"),
-])
+@pytest.mark.parametrize(
+    ("version", "behavior", "gates", "effective", "fatal"),
+    [
+        ("v1.21.0", "LimitedSwap", {}, "NoSwap", ""),
+        ("v1.21.0", None, ON, "NoSwap", "does not know"),
+        ("v1.21.0", None, OFF, "NoSwap", "does not know"),
+        ("v1.22.0", "LimitedSwap", {}, "NoSwap", "gate NodeSwap is off"),
+        ("v1.22.0", "LimitedSwap", ON, "LimitedSwap", ""),
+        ("v1.22.0", "LimitedSwap", {"AllAlpha": True}, "LimitedSwap", ""),
+        ("v1.22.0", None, {"AllBeta": True}, "NoSwap", ""),
+        ("v1.28.1", None, {"AllBeta": True}, "LimitedSwap", ""),
+        ("v1.28.1", None, {"AllAlpha": True}, "NoSwap", ""),
+        ("v1.29.1", "UnlimitedSwap", ON, "UnlimitedSwap", ""),
+        ("v1.29.1", "NoSwap", ON, None, "must be LimitedSwap or UnlimitedSwap"),
+        ("v1.29.1", None, {"AllBeta": True, **OFF}, "NoSwap", ""),
+        ("v1.30.0", "UnlimitedSwap", {}, None, "must be NoSwap or LimitedSwap"),
+        ("v1.30.0", "LimitedSwap", {}, "LimitedSwap", ""),
+        ("v1.30.0", "", OFF, "NoSwap", ""),
+        ("v1.30.0", "LimitedSwap", OFF, "NoSwap", "is off"),
+        ("v1.33.0", "LimitedSwap", {"AllBeta": "false"}, "NoSwap", "is off"),
+        ("v1.34.0", "LimitedSwap", {"AllBeta": False}, "LimitedSwap", ""),
+        ("v1.34.0", "LimitedSwap", OFF, "LimitedSwap", "locked"),
+        ("v1.36.3", None, ON, "NoSwap", ""),
+        ("v1.36.3", "limitedswap", {}, None, "must be"),
+        ("v1.30.0", "LimitedSwap", {"NodeSwap": "maybe"}, None, "no boolean"),
+    ],
+)
 def test_behavior(version, behavior, gates, effective, fatal):
     found = wanted(version, memory(behavior) if behavior is not None else {}, ARGV, gates)
-    assert found.behavior == effective and found.wants is (None if effective is None else effective != "NoSwap")
-    assert len(found.fatal) == bool(fatal) and fatal in "".join(found.fatal)
+    assert found.behavior == effective
+    assert found.wants is (None if effective is None else effective != "NoSwap")
+    assert len(found.fatal) == bool(fatal)
+    assert fatal in "".join(found.fatal)
 
 
 def test_a_gate_of_the_command_line_wins_by_itself():
     """The files' other gates stay: unlike other maps, this one is merged."""
     argv = [*ARGV, "--feature-gates=Other=true,NodeSwap=false"]
     assert wanted("v1.29.0", memory("LimitedSwap"), argv, ON).fatal != ()
-    assert wanted("v1.29.0", memory("LimitedSwap"), [*ARGV, "--feature-gates=Other=true"], ON) == Wanted(True, True, "LimitedSwap")
-    assert "no boolean" in wanted("v1.29.0", {}, [*ARGV, "--feature-gates=NodeSwap=yes"], {}).fatal[0]
+    assert wanted(
+        "v1.29.0", memory("LimitedSwap"), [*ARGV, "--feature-gates=Other=true"], ON
+    ) == Wanted(True, True, "LimitedSwap")
+    assert (
+        "no boolean" in wanted("v1.29.0", {}, [*ARGV, "--feature-gates=NodeSwap=yes"], {}).fatal[0]
+    )
 
 
 def test_who_forgot_fail_swap_on_wants_swap():
@@ -78,31 +119,58 @@ def test_who_forgot_fail_swap_on_wants_swap():
 
 
 def test_a_gate_that_may_be_gone():
-    assert wanted("v1.37.0", {}, ARGV, ON).unknown != () and wanted("v1.37.0", {}, ARGV, {}).unknown == ()
+    assert wanted("v1.37.0", {}, ARGV, ON).unknown != ()
+    assert wanted("v1.37.0", {}, ARGV, {}).unknown == ()
 
 
-@pytest.mark.parametrize(("args", "refuses", "wants"), [
-    ((None, {}, ARGV, {}), True, False), ((None, {}, ARGV, ON), True, None), ((None, {}, ARGV, OFF), True, False),
-    ((None, memory("LimitedSwap"), ARGV, {}), True, None), (("v1.30.0", None, ARGV, {}), None, None),
-    (("v1.30.0", {}, None, {}), None, None),
-    (("v1.30.0", None, ["kubelet", "--fail-swap-on=false"], None), False, None), (("v1.20.0", None, None, None), None, False),
-    (("v1.29.0", {}, None, ON), None, None), (("v1.34.0", {}, None, {}), None, False),
-    (("v1.30.0", {"memorySwap": "LimitedSwap"}, ARGV, {}), True, None), ((None, {}, None, {}), None, None), ((None, None, ARGV, {}), None, None),
-    ((None, {"memorySwap": {}}, ARGV, {}), True, False), ((None, memory(""), ARGV, {}), True, None),
-    ((None, {}, ARGV, "NodeSwap"), True, None), ((None, {}, ARGV, {"AllAlpha": True}), True, None),
-    ((None, {}, ARGV, {"AllBeta": True}), True, None), ((None, {}, ARGV, {"AllAlpha": False, "AllBeta": "no"}), True, False),
-    (("v1.30.0", {}, "--fail-swap-on=false", {}), None, None), (("v1.30.0", memory("NoSwap"), None, {}), None, None),
-    (("v1.30.0", memory(5), ARGV, {}), True, None), (("v1.30.0", {}, ARGV, "NodeSwap"), True, None),
-])
+@pytest.mark.parametrize(
+    ("args", "refuses", "wants"),
+    [
+        ((None, {}, ARGV, {}), True, False),
+        ((None, {}, ARGV, ON), True, None),
+        ((None, {}, ARGV, OFF), True, False),
+        ((None, memory("LimitedSwap"), ARGV, {}), True, None),
+        (("v1.30.0", None, ARGV, {}), None, None),
+        (("v1.30.0", {}, None, {}), None, None),
+        (("v1.30.0", None, ["kubelet", "--fail-swap-on=false"], None), False, None),
+        (("v1.20.0", None, None, None), None, False),
+        (("v1.29.0", {}, None, ON), None, None),
+        (("v1.34.0", {}, None, {}), None, False),
+        (("v1.30.0", {"memorySwap": "LimitedSwap"}, ARGV, {}), True, None),
+        ((None, {}, None, {}), None, None),
+        ((None, None, ARGV, {}), None, None),
+        ((None, {"memorySwap": {}}, ARGV, {}), True, False),
+        ((None, memory(""), ARGV, {}), True, None),
+        ((None, {}, ARGV, "NodeSwap"), True, None),
+        ((None, {}, ARGV, {"AllAlpha": True}), True, None),
+        ((None, {}, ARGV, {"AllBeta": True}), True, None),
+        ((None, {}, ARGV, {"AllAlpha": False, "AllBeta": "no"}), True, False),
+        (("v1.30.0", {}, "--fail-swap-on=false", {}), None, None),
+        (("v1.30.0", memory("NoSwap"), None, {}), None, None),
+        (("v1.30.0", memory(5), ARGV, {}), True, None),
+        (("v1.30.0", {}, ARGV, "NodeSwap"), True, None),
+    ],
+)
 def test_what_is_missing_is_unknown(args, refuses, wants):
     found = wanted(*args)
     assert (found.refuses, found.wants) == (refuses, wants)
     assert found.unknown or None not in (refuses, wants)
 
 
-ANY = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(("NodeSwap", "LimitedSwap", "v1.30.1")),
-                   lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-                       st.sampled_from(("failSwapOn", "memorySwap", "swapBehavior", "NodeSwap")), inner), max_leaves=8)
+ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from(("NodeSwap", "LimitedSwap", "v1.30.1")),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(("failSwapOn", "memorySwap", "swapBehavior", "NodeSwap")), inner
+        )
+    ),
+    max_leaves=8,
+)
 
 
 @settings(max_examples=200, deadline=None)

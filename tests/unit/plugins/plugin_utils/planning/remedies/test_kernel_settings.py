@@ -8,20 +8,44 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import kernel_settings as limits_plan, login_limits
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import limits as node_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    limits as node_limits,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import (
+    EVENTS,
+    FILE_MAX,
+    INSTANCES,
+    NR_OPEN,
+    PID_MAX,
+    WATCHES,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    kernel_settings as limits_plan,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    login_limits,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.limits import EVENTS, FILE_MAX, INSTANCES, NR_OPEN, PID_MAX, WATCHES
 
 OURS = "/etc/sysctl.d/99-zz-kubemend.conf"
 ALLOW = "allow it with -e kubemend_allow="
 
 
 def record(path, text, **more):
-    return {"path": path, "name": path.rpartition("/")[2], "kind": "file", "link": None, "text": text, "truncated": False, "binary": False, "error": None,
-            **more}
+    return {
+        "path": path,
+        "name": path.rpartition("/")[2],
+        "kind": "file",
+        "link": None,
+        "text": text,
+        "truncated": False,
+        "binary": False,
+        "error": None,
+        **more,
+    }
 
 
 class Node:
@@ -30,15 +54,41 @@ class Node:
     def __init__(self, world):
         self.world, self.document = world, world.documents["w1"]
         self.files = []
-        self.seen = {"kernel": {FILE_MAX: "100000", NR_OPEN: "1048576", INSTANCES: "128", WATCHES: "65536", EVENTS: "16384", PID_MAX: "32768"},
-                     "file_nr": [10, 100000], "inotify": {"instance": "EMFILE", "opened": 0, "watch": None, "uid": 0}, "init": None, "processes": [],
-                     "units": [], "sysctl_files": self.files, "limits_files": [], "pam": []}
+        self.seen = {
+            "kernel": {
+                FILE_MAX: "100000",
+                NR_OPEN: "1048576",
+                INSTANCES: "128",
+                WATCHES: "65536",
+                EVENTS: "16384",
+                PID_MAX: "32768",
+            },
+            "file_nr": [10, 100000],
+            "inotify": {"instance": "EMFILE", "opened": 0, "watch": None, "uid": 0},
+            "init": None,
+            "processes": [],
+            "units": [],
+            "sysctl_files": self.files,
+            "limits_files": [],
+            "pam": [],
+        }
         self.document["collectors"]["limits"] = {"status": "ok", "data": self.seen}
 
     def holds(self, *rows):
-        self.document["collectors"]["descriptors"] = {"status": "ok", "data": {
-            "processes": 9, "denied": 0, "complete": True, "uids": [], "nofile": [],
-            "inotify": [{"pid": pid, "comm": "app", "uid": 0, "instances": count, "watches": 0} for pid, count in rows]}}
+        self.document["collectors"]["descriptors"] = {
+            "status": "ok",
+            "data": {
+                "processes": 9,
+                "denied": 0,
+                "complete": True,
+                "uids": [],
+                "nofile": [],
+                "inotify": [
+                    {"pid": pid, "comm": "app", "uid": 0, "instances": count, "watches": 0}
+                    for pid, count in rows
+                ],
+            },
+        }
 
     def sysctl(self, *files):
         self.files += [record(path, text) for path, text in files]
@@ -50,8 +100,19 @@ class Node:
     def steps(self, *allow, max_risk=1, **limits):
         documents = self.world.documents
         result, found = judge.examine([*documents.values(), self.world.api], deep=True)
-        consent = plan.Consent(max_risk, frozenset(allow), limits={key_of(name): value for name, value in limits.items()})
-        return plan.plan(result.findings, found, documents.__getitem__, consent, limits_plan.REMEDIES, judge.KEY_DIGITS)
+        consent = plan.Consent(
+            max_risk,
+            frozenset(allow),
+            limits={key_of(name): value for name, value in limits.items()},
+        )
+        return plan.plan(
+            result.findings,
+            found,
+            documents.__getitem__,
+            consent,
+            limits_plan.REMEDIES,
+            judge.KEY_DIGITS,
+        )
 
     def step(self, *allow, **more):
         (found,) = self.steps(*allow, **more)
@@ -82,16 +143,31 @@ def raised(step):
 
 def test_the_step(node):
     step = node.step()
-    assert (step.id, step.host, step.node, step.code) == ("01-w1-kernel-setting-fs.inotify.max-user-instances", "w1", "w1", "KM402")
-    assert (step.remedy, step.risk, step.target, step.component, step.limit) == ("kernel_setting", 1, OURS, INSTANCES, 60)
+    assert (step.id, step.host, step.node, step.code) == (
+        "01-w1-kernel-setting-fs.inotify.max-user-instances",
+        "w1",
+        "w1",
+        "KM402",
+    )
+    assert (step.remedy, step.risk, step.target, step.component, step.limit) == (
+        "kernel_setting",
+        1,
+        OURS,
+        INSTANCES,
+        60,
+    )
     assert step.change == {"kind": "kernel_setting", "path": OURS, "settings": {INSTANCES: 8192}}
     assert step.diff == f"--- {OURS}\n+++ {OURS}\n+{INSTANCES} = 8192\nthe kernel: 128 -> 8192\n"
-    assert step.allowed and step.blocked_by is None and step.note == "" and step.cluster == "c0ffee" + "0" * 10
+    assert step.allowed
+    assert step.blocked_by is None
+    assert step.note == ""
+    assert step.cluster == "c0ffee" + "0" * 10
 
 
 def test_without_consent(node):
     step = node.step(max_risk=0)
-    assert plan.only_risk(step) and step.blocked_by == "risk 1 needs -e kubemend_max_risk=1"
+    assert plan.only_risk(step)
+    assert step.blocked_by == "risk 1 needs -e kubemend_max_risk=1"
 
 
 def test_nothing_to_do(node):
@@ -99,11 +175,18 @@ def test_nothing_to_do(node):
     assert node.steps() == ()
 
 
-@pytest.mark.parametrize(("change", "code", "expected"), [
-    ({}, "KM402", {INSTANCES: 8192}),
-    ({"inotify": {"instance": None, "watch": "ENOSPC", "uid": 0}}, "KM403", {WATCHES: 524288}),
-    ({"inotify": {"instance": None, "watch": None, "uid": 0}, "file_nr": [99000, 100000]}, "KM405", {FILE_MAX: 2097152}),
-])
+@pytest.mark.parametrize(
+    ("change", "code", "expected"),
+    [
+        ({}, "KM402", {INSTANCES: 8192}),
+        ({"inotify": {"instance": None, "watch": "ENOSPC", "uid": 0}}, "KM403", {WATCHES: 524288}),
+        (
+            {"inotify": {"instance": None, "watch": None, "uid": 0}, "file_nr": [99000, 100000]},
+            "KM405",
+            {FILE_MAX: 2097152},
+        ),
+    ],
+)
 def test_each_limit_that_is_used_up(node, change, code, expected):
     node.seen.update(change)
     assert (node.step().code, raised(node.step()), node.step().allowed) == (code, expected, True)
@@ -116,11 +199,13 @@ def test_one_process_that_holds_most_gets_time(node):
 
 @pytest.mark.parametrize(("asked", "expected"), [(16000, 16000), (256, 256)])
 def test_the_variable_says_how_much(node, asked, expected):
-    assert raised(node.step(inotify_instances=asked)) == {INSTANCES: expected} and raised(node.step(inotify_watches=asked)) == {INSTANCES: 8192}
+    assert raised(node.step(inotify_instances=asked)) == {INSTANCES: expected}
+    assert raised(node.step(inotify_watches=asked)) == {INSTANCES: 8192}
 
 
 def test_every_variable_is_one():
-    assert set(node_limits.VARIABLES.values()) < set(settings.VARIABLES) and set(node_limits.VARIABLES) == {*node_limits.TARGETS, *login_limits.TARGETS}
+    assert set(node_limits.VARIABLES.values()) < set(settings.VARIABLES)
+    assert set(node_limits.VARIABLES) == {*node_limits.TARGETS, *login_limits.TARGETS}
 
 
 # Never below
@@ -129,9 +214,13 @@ def test_every_variable_is_one():
 def test_never_below_what_runs(node):
     node.seen["kernel"][INSTANCES] = "500"
     step = node.step(inotify_instances=256)
-    assert raised(step) == {INSTANCES: 500} and not step.allowed
-    assert step.blocked_by == (f"{INSTANCES} is 500 already, and it is used up: find out who holds so many, or ask for more with "
-                               "-e kubemend_inotify_instances=NUMBER")
+    assert raised(step) == {INSTANCES: 500}
+    assert not step.allowed
+    assert (
+        step.blocked_by
+        == f"{INSTANCES} is 500 already, and it is used up: find out who holds so many, or ask for"
+        " more with -e kubemend_inotify_instances=NUMBER"
+    )
 
 
 def test_never_below_what_runs_where_nothing_says_so(node):
@@ -139,11 +228,17 @@ def test_never_below_what_runs_where_nothing_says_so(node):
     assert raised(node.step(inotify_watches=9000)) == {WATCHES: 65536}
 
 
-@pytest.mark.parametrize("files", [
-    [("/etc/sysctl.d/10-a.conf", "20000")], [("/usr/lib/sysctl.d/10-a.conf", "20000")], [("/etc/sysctl.conf", "20000")],
-    [("/etc/sysctl.d/10-a.conf", "20000"), ("/etc/sysctl.d/20-b.conf", "512")],  # overridden, and meant all the same
-    [(OURS, "20000")],
-])
+@pytest.mark.parametrize(
+    "files",
+    [
+        [("/etc/sysctl.d/10-a.conf", "20000")],
+        [("/usr/lib/sysctl.d/10-a.conf", "20000")],
+        [("/etc/sysctl.conf", "20000")],
+        # overridden, and meant all the same
+        [("/etc/sysctl.d/10-a.conf", "20000"), ("/etc/sysctl.d/20-b.conf", "512")],
+        [(OURS, "20000")],
+    ],
+)
 def test_never_below_what_a_file_says(node, files):
     node.sysctl(*((path, f"{INSTANCES} = {value}\n") for path, value in files))
     assert all(raised(step) == {INSTANCES: 20000} and step.allowed for step in node.steps())
@@ -151,116 +246,201 @@ def test_never_below_what_a_file_says(node, files):
 
 @pytest.mark.parametrize("value", ["99999999999", "-1", "much"])
 def test_what_the_kernel_does_not_take_is_not_written(node, value):
-    assert raised(node.sysctl(("/etc/sysctl.d/10-a.conf", f"{INSTANCES} = {value}\n")).step()) == {INSTANCES: 8192}
+    assert raised(node.sysctl(("/etc/sysctl.d/10-a.conf", f"{INSTANCES} = {value}\n")).step()) == {
+        INSTANCES: 8192
+    }
 
 
 def test_a_vendors_value_that_somebody_lowered_stays_lowered(node):
-    node.sysctl(("/usr/lib/sysctl.d/10-a.conf", f"{INSTANCES} = 20000\n"), ("/etc/sysctl.d/20-b.conf", f"{INSTANCES} = 128\n"))
+    node.sysctl(
+        ("/usr/lib/sysctl.d/10-a.conf", f"{INSTANCES} = 20000\n"),
+        ("/etc/sysctl.d/20-b.conf", f"{INSTANCES} = 128\n"),
+    )
     assert raised(node.step()) == {INSTANCES: 8192}
 
 
 def test_used_up_at_the_target_already(node):
     node.seen["kernel"][INSTANCES] = "8192"
     step = node.sysctl(("/etc/sysctl.d/10-a.conf", f"{INSTANCES} = 8192\n")).step()
-    assert not step.allowed and "is 8192 already, and it is used up" in step.blocked_by and "-e kubemend_inotify_instances=NUMBER" in step.blocked_by
+    assert not step.allowed
+    assert "is 8192 already, and it is used up" in step.blocked_by
+    assert "-e kubemend_inotify_instances=NUMBER" in step.blocked_by
     assert "the kernel:" not in step.diff
     step = node.step(inotify_instances=16384)
-    assert step.allowed and raised(step) == {INSTANCES: 16384}
+    assert step.allowed
+    assert raised(step) == {INSTANCES: 16384}
 
 
 # What is read after ours
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    ("{0} = 200", "{0} = 8192"), (" -{0}=200 ", "-{0}=8192"), ("fs/inotify/max_user_instances\t=\t0x80\r", "fs/inotify/max_user_instances\t=\t8192"),
-    ("{0} =", "{0} =8192")])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{0} = 200", "{0} = 8192"),
+        (" -{0}=200 ", "-{0}=8192"),
+        ("fs/inotify/max_user_instances\t=\t0x80\r", "fs/inotify/max_user_instances\t=\t8192"),
+        ("{0} =", "{0} =8192"),
+    ],
+)
 def test_a_later_line_that_says_less_is_raised_where_it_stands(node, old, new):
     path, old, new = "/etc/sysctl.d/99-zzz.conf", old.format(INSTANCES), new.format(INSTANCES)
-    (step,) = [step for step in node.sysctl((path, f"# low\n{old}\n")).steps() if step.code == "KM402"]
-    assert step.allowed and step.target == path
-    assert step.change == {"kind": "kernel_setting", "path": path, "settings": {INSTANCES: 8192}, "line": {"number": 2, "text": old}}
+    (step,) = [
+        step for step in node.sysctl((path, f"# low\n{old}\n")).steps() if step.code == "KM402"
+    ]
+    assert step.allowed
+    assert step.target == path
+    assert step.change == {
+        "kind": "kernel_setting",
+        "path": path,
+        "settings": {INSTANCES: 8192},
+        "line": {"number": 2, "text": old},
+    }
     assert step.diff == f"--- {path}\n+++ {path}\n-{old.strip()}\n+{new}\nthe kernel: 128 -> 8192\n"
-    assert f"{path}:2 is read after {OURS} and says " in step.note and f": it must read {new}; whatever writes {path} has to say so too" in step.note
+    assert f"{path}:2 is read after {OURS} and says " in step.note
+    assert f": it must read {new}; whatever writes {path} has to say so too" in step.note
 
 
 @pytest.mark.parametrize("path", ["/usr/lib/sysctl.d/99-zzz.conf", "/run/sysctl.d/99-zzz.conf"])
 def test_a_later_line_of_a_vendor_or_of_this_boot_is_named_and_nothing_is_written(node, path):
     (step,) = node.sysctl((path, f"# low\n{INSTANCES} = 200\n")).steps()
-    assert not step.allowed and step.blocked_by == (f"{path}:2 is read after {OURS} and says 200: raise it there, or take the line away; until then "
-                                                    f"sysctl -w {INSTANCES}=8192 helps, up to the next boot")
+    assert not step.allowed
+    assert (
+        step.blocked_by
+        == f"{path}:2 is read after {OURS} and says 200: raise it there, or take the line away;"
+        f" until then sysctl -w {INSTANCES}=8192 helps, up to the next boot"
+    )
 
 
 def test_a_later_link_is_raised_in_the_file_that_it_leads_to(node):
-    node.files.append(record("/etc/sysctl.d/99-zzz.conf", f"{INSTANCES} = 200\n", kind="symlink", link="../app/limits.conf"))
-    assert node.step().target == "/etc/app/limits.conf" and node.step().allowed
+    node.files.append(
+        record(
+            "/etc/sysctl.d/99-zzz.conf",
+            f"{INSTANCES} = 200\n",
+            kind="symlink",
+            link="../app/limits.conf",
+        )
+    )
+    assert node.step().target == "/etc/app/limits.conf"
+    assert node.step().allowed
     node.files[-1]["link"] = "/usr/share/app/limits.conf"
-    assert not node.step().allowed and "/etc/sysctl.d/99-zzz.conf:1 (/usr/share/app/limits.conf) is read after" in node.step().blocked_by
+    assert not node.step().allowed
+    assert (
+        "/etc/sysctl.d/99-zzz.conf:1 (/usr/share/app/limits.conf) is read after"
+        in node.step().blocked_by
+    )
 
 
-@pytest.mark.parametrize("text", ["{0} = 8192", "{0} = 20000", "fs.inotify.* = 5", "{0} = 5", "#{0} = 5"])
+@pytest.mark.parametrize(
+    "text", ["{0} = 8192", "{0} = 20000", "fs.inotify.* = 5", "{0} = 5", "#{0} = 5"]
+)
 @pytest.mark.parametrize("name", ["/etc/sysctl.d/99-sysctl.conf", "/etc/sysctl.d/99-zzz.conf"])
 def test_files_that_do_not_beat_ours(node, name, text):
     """Of ours, the exact name counts before a pattern; 99-sysctl is read before 99-zz."""
     is_beaten = name.endswith("zzz.conf") and text == "{0} = 5"
-    assert {step.target for step in node.sysctl((name, text.format(INSTANCES))).steps()} == {name if is_beaten else OURS}
+    assert {step.target for step in node.sysctl((name, text.format(INSTANCES))).steps()} == {
+        name if is_beaten else OURS
+    }
 
 
 def test_a_line_that_keeps_it_from_being_set(node):
     step = node.sysctl(("/etc/sysctl.d/99-zzz.conf", f"-{INSTANCES}\n")).step()
-    assert step.blocked_by.startswith(f"/etc/sysctl.d/99-zzz.conf:1 (-{INSTANCES}, without a value) is read after {OURS}")
+    assert step.blocked_by.startswith(
+        f"/etc/sysctl.d/99-zzz.conf:1 (-{INSTANCES}, without a value) is read after {OURS}"
+    )
     assert "put a # before that line; until then sysctl -w" in step.blocked_by
 
 
 @pytest.mark.parametrize("text", ["{0} = 200", "-{0}"])
 def test_our_own_file_as_it_was_beats_nothing(node, text):
-    assert raised(node.sysctl((OURS, text.format(INSTANCES))).steps()[0]) == {INSTANCES: 8192} and node.steps()[0].allowed
+    assert raised(node.sysctl((OURS, text.format(INSTANCES))).steps()[0]) == {INSTANCES: 8192}
+    assert node.steps()[0].allowed
 
 
 def test_sysctl_conf_is_read_last_by_hand(node):
     node.sysctl(("/etc/sysctl.conf", f"\n{INSTANCES} = 128\n"))
-    node.files.append(record("/etc/sysctl.d/99-sysctl.conf", f"\n{INSTANCES} = 128\n", kind="symlink", link="../sysctl.conf"))
+    node.files.append(
+        record(
+            "/etc/sysctl.d/99-sysctl.conf",
+            f"\n{INSTANCES} = 128\n",
+            kind="symlink",
+            link="../sysctl.conf",
+        )
+    )
     step = node.step()
-    assert step.allowed and step.note == f"sysctl --system reads /etc/sysctl.conf:2 last, which says 128: that line must read {INSTANCES} = 8192 too"
+    assert step.allowed
+    assert (
+        step.note
+        == "sysctl --system reads /etc/sysctl.conf:2 last, which says 128: that line must read"
+        f" {INSTANCES} = 8192 too"
+    )
     node.files[0]["text"] = node.files[1]["text"] = f"{INSTANCES} = 8192\n"
     assert {step.note for step in node.steps()} == {""}
 
 
 def test_a_later_file_that_could_not_be_read_is_said(node):
-    node.files += [record("/etc/sysctl.d/10-a.conf", None, error="denied"), record("/etc/sysctl.d/zz.conf", None, error="denied")]
+    node.files += [
+        record("/etc/sysctl.d/10-a.conf", None, error="denied"),
+        record("/etc/sysctl.d/zz.conf", None, error="denied"),
+    ]
     step = node.step()
-    assert step.allowed and step.note == "/etc/sysctl.d/zz.conf could not be read: whether that overrides it is not known"
+    assert step.allowed
+    assert (
+        step.note
+        == "/etc/sysctl.d/zz.conf could not be read: whether that overrides it is not known"
+    )
 
 
 # KM407
 
 
-@pytest.mark.parametrize(("key", "running", "files", "expected"), [
-    (INSTANCES, "8192", [], 8192),
-    (INSTANCES, "8192", [("/etc/sysctl.d/10-a.conf", 512)], 8192),
-    (INSTANCES, "128", [("/etc/sysctl.d/10-a.conf", 512)], 512),
-    (WATCHES, "1000", [("/etc/sysctl.d/10-a.conf", 9000), ("/etc/sysctl.d/20-b.conf", 1000)], 9000),
-    (PID_MAX, "32768", [("/etc/sysctl.d/50-pid-max.conf", 4194304)], 4194304),
-    (EVENTS, "40000", [("/etc/sysctl.conf", 40000)], 40000),
-])
-def test_what_would_not_last_is_written_as_it_is_meant_and_no_further(node, key, running, files, expected):
+@pytest.mark.parametrize(
+    ("key", "running", "files", "expected"),
+    [
+        (INSTANCES, "8192", [], 8192),
+        (INSTANCES, "8192", [("/etc/sysctl.d/10-a.conf", 512)], 8192),
+        (INSTANCES, "128", [("/etc/sysctl.d/10-a.conf", 512)], 512),
+        (
+            WATCHES,
+            "1000",
+            [("/etc/sysctl.d/10-a.conf", 9000), ("/etc/sysctl.d/20-b.conf", 1000)],
+            9000,
+        ),
+        (PID_MAX, "32768", [("/etc/sysctl.d/50-pid-max.conf", 4194304)], 4194304),
+        (EVENTS, "40000", [("/etc/sysctl.conf", 40000)], 40000),
+    ],
+)
+def test_what_would_not_last_is_written_as_it_is_meant_and_no_further(
+    node, key, running, files, expected
+):
     node.seen["inotify"]["instance"] = None
     node.seen["kernel"][key] = running
     step = node.sysctl(*((path, f"{key} = {value}\n") for path, value in files)).step()
-    assert (step.code, step.component, raised(step)) == ("KM407", key, {key: expected}) and step.allowed
+    assert (step.code, step.component, raised(step)) == (
+        "KM407",
+        key,
+        {key: expected},
+    )
+    assert step.allowed
     assert ("the kernel:" in step.diff) == (expected > int(running))
 
 
 def test_two_findings_of_one_key_are_one_step(node):
     node.sysctl(("/etc/sysctl.d/10-a.conf", f"{INSTANCES} = 512\n"))
-    result, _clusters = judge.examine(node.world.documents.values(), frozenset({"KM402", "KM407"}))  # no file here speaks of ip_forward: KM520
-    assert {(item.code, item.component) for item in result.findings} == {("KM402", INSTANCES), ("KM407", INSTANCES)}
+    # no file here speaks of ip_forward: KM520
+    result, _clusters = judge.examine(node.world.documents.values(), frozenset({"KM402", "KM407"}))
+    assert {(item.code, item.component) for item in result.findings} == {
+        ("KM402", INSTANCES),
+        ("KM407", INSTANCES),
+    }
     assert (node.step().code, raised(node.step())) == ("KM402", {INSTANCES: 8192})
 
 
 def test_two_keys_are_two_steps(node):
     node.seen["kernel"][PID_MAX] = "5000"
     steps = node.sysctl(("/etc/sysctl.d/10-a.conf", f"{PID_MAX} = 6000\n")).steps()
-    assert [raised(step) for step in steps] == [{INSTANCES: 8192}, {PID_MAX: 6000}] and {step.target for step in steps} == {OURS}
+    assert [raised(step) for step in steps] == [{INSTANCES: 8192}, {PID_MAX: 6000}]
+    assert {step.target for step in steps} == {OURS}
 
 
 # Who was taken out on purpose
@@ -268,15 +448,23 @@ def test_two_keys_are_two_steps(node):
 
 def test_a_masked_kubelet(node):
     node.world.data("w1", "kubelet")["unit"]["load_state"] = "masked"
-    assert node.step().blocked_by == f"the kubelet of w1 is masked, which somebody did on purpose; {ALLOW}fenced" and node.step("fenced").allowed
+    assert (
+        node.step().blocked_by
+        == f"the kubelet of w1 is masked, which somebody did on purpose; {ALLOW}fenced"
+    )
+    assert node.step("fenced").allowed
 
 
 def test_somebody_cordoned_it(node):
     node.api_node().update(unschedulable=True, cordon=None)
-    assert node.step().blocked_by == f"somebody cordoned w1; {ALLOW}fenced" and node.step("fenced").allowed
+    assert node.step().blocked_by == f"somebody cordoned w1; {ALLOW}fenced"
+    assert node.step("fenced").allowed
 
 
-@pytest.mark.parametrize(("cordon", "allowed"), [({"run": "r", "held": False}, True), ({"run": "r", "held": True}, False), ("x", False)])
+@pytest.mark.parametrize(
+    ("cordon", "allowed"),
+    [({"run": "r", "held": False}, True), ({"run": "r", "held": True}, False), ("x", False)],
+)
 def test_our_own_cordon(node, cordon, allowed):
     node.api_node().update(unschedulable=True, cordon=cordon)
     assert node.step().allowed is allowed
@@ -284,67 +472,134 @@ def test_our_own_cordon(node, cordon, allowed):
     assert node.step().allowed
 
 
-@pytest.mark.parametrize(("taint", "means"), [
-    ({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}, "the node is declared dead"),
-    ({"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"}, "the cloud says that the instance is shut down"),
-    ({"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}, "the node is being drained to be deleted")])
+@pytest.mark.parametrize(
+    ("taint", "means"),
+    [
+        (
+            {
+                "key": "node.kubernetes.io/out-of-service",
+                "value": "nodeshutdown",
+                "effect": "NoExecute",
+            },
+            "the node is declared dead",
+        ),
+        (
+            {"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"},
+            "the cloud says that the instance is shut down",
+        ),
+        (
+            {"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"},
+            "the node is being drained to be deleted",
+        ),
+    ],
+)
 def test_a_taint_that_fences(node, taint, means):
     node.api_node()["taints"] = [{"key": "caf", "effect": "NoExecute"}, taint]
     blocked = node.step().blocked_by
-    assert blocked.startswith(f"w1 carries the taint {taint['key']}") and means in blocked and blocked.endswith(f"{ALLOW}fenced")
+    assert blocked.startswith(f"w1 carries the taint {taint['key']}")
+    assert means in blocked
+    assert blocked.endswith(f"{ALLOW}fenced")
     assert node.step("fenced").allowed
 
 
-@pytest.mark.parametrize("listed", [
-    None, [], 7, "x", [None, 7], [{"key": "caf", "value": "log", "effect": "NoExecute"}], [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}],
-    [{"key": "node.kubernetes.io/out-of-service", "effect": "PreferNoSchedule"}]])
+@pytest.mark.parametrize(
+    "listed",
+    [
+        None,
+        [],
+        7,
+        "x",
+        [None, 7],
+        [{"key": "caf", "value": "log", "effect": "NoExecute"}],
+        [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}],
+        [{"key": "node.kubernetes.io/out-of-service", "effect": "PreferNoSchedule"}],
+    ],
+)
 def test_a_taint_that_fences_nobody(node, listed):
     node.api_node()["taints"] = listed
     assert node.step().allowed
 
 
 def test_the_taint_of_our_own_cordon_is_no_fence(node):
-    node.api_node().update(unschedulable=True, cordon={"run": "r", "held": False}, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}])
+    node.api_node().update(
+        unschedulable=True,
+        cordon={"run": "r", "held": False},
+        taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
+    )
     assert node.step().allowed
 
 
 def test_a_node_that_is_gone(node):
     items = node.world.data("api", "nodes")["items"]
     items[:] = [one for one in items if one["name"] != "w1"]
-    assert node.step().blocked_by == f"the Node object of w1 is gone, as when somebody took it out of the cluster; {ALLOW}fenced"
+    assert (
+        node.step().blocked_by
+        == "the Node object of w1 is gone, as when somebody took it out of the cluster;"
+        f" {ALLOW}fenced"
+    )
     assert node.step("fenced").allowed
     items.clear()
     assert "is gone" in node.step().blocked_by
 
 
 def test_no_api_server(node):
-    node.world.api = {**node.world.api, "status": "unreachable", "reason": "refused", "collectors": {}}
-    assert node.step().blocked_by == ("no API server answers (refused), so that nobody can tell whether the node was taken out on purpose; "
-                                      f"{ALLOW}api_down")
-    assert node.step("api_down").allowed and not node.step("fenced").allowed
+    node.world.api = {
+        **node.world.api,
+        "status": "unreachable",
+        "reason": "refused",
+        "collectors": {},
+    }
+    assert (
+        node.step().blocked_by
+        == "no API server answers (refused), so that nobody can tell whether the node was taken"
+        f" out on purpose; {ALLOW}api_down"
+    )
+    assert node.step("api_down").allowed
+    assert not node.step("fenced").allowed
 
 
 def test_only_who_names_a_host_takes_it_for_none_that_was_taken_out(node):
-    """A finding of a host without a kubelet and without a Node: nobody asked for that one, so it may well be one that somebody took out."""
-    node.world.api = {**node.world.api, "status": "unreachable", "reason": "refused", "collectors": {}}
+    """A finding of a host without a kubelet and without a Node.
+
+    Nobody asked for that one, so it may well be one that somebody took out.
+    """
+    node.world.api = {
+        **node.world.api,
+        "status": "unreachable",
+        "reason": "refused",
+        "collectors": {},
+    }
     node.document["node"] = None
     node.document["collectors"]["kubelet"].update(status="absent", data=None)
     step = node.step()
-    assert not step.allowed and step.blocked_by.startswith("no API server answers (refused)") and node.step("api_down").allowed
+    assert not step.allowed
+    assert step.blocked_by.startswith("no API server answers (refused)")
+    assert node.step("api_down").allowed
 
 
 def test_what_is_allowed_already_is_named_again(node):
     """A variable that is given anew replaces what it was."""
     node.world.data("w1", "kubelet")["unit"]["unit_file_state"] = "masked"
     node.world.api = {**node.world.api, "status": "unreachable", "reason": "", "collectors": {}}
-    assert node.step("api_down").blocked_by.endswith(f"{ALLOW}api_down,fenced") and node.step("fenced").blocked_by.endswith(f"{ALLOW}api_down,fenced")
+    assert node.step("api_down").blocked_by.endswith(f"{ALLOW}api_down,fenced")
+    assert node.step("fenced").blocked_by.endswith(f"{ALLOW}api_down,fenced")
     assert node.step("api_down", "fenced").allowed
 
 
-@pytest.mark.parametrize("nodes", [{"status": "denied", "data": None}, {"status": "ok", "data": {}}, {"status": "ok", "data": {"items": None}}])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        {"status": "denied", "data": None},
+        {"status": "ok", "data": {}},
+        {"status": "ok", "data": {"items": None}},
+    ],
+)
 def test_an_api_server_that_lists_no_nodes_tells_nothing(node, nodes):
     node.world.api["collectors"]["nodes"] = nodes
-    assert node.step().blocked_by.startswith("the API server did not list the nodes, so that nobody can tell") and node.step("api_down").allowed
+    assert node.step().blocked_by.startswith(
+        "the API server did not list the nodes, so that nobody can tell"
+    )
+    assert node.step("api_down").allowed
 
 
 def test_every_word_that_lifts_something_is_one():
@@ -360,7 +615,10 @@ def scene(host, **more):
 
 def test_a_host_that_limit_leaves_out(node):
     made = scene(node)
-    made.cluster.hosts[:] = [replace(host, status="not_asked") if host.host == "w1" else host for host in made.cluster.hosts]
+    made.cluster.hosts[:] = [
+        replace(host, status="not_asked") if host.host == "w1" else host
+        for host in made.cluster.hosts
+    ]
     assert limits_plan.raised(made).blocked_by == "it is done on w1, which --limit leaves out"
 
 
@@ -374,7 +632,9 @@ def test_a_host_whose_node_is_not_proven(node):
     assert limits_plan.raised(scene(node, node=None)).blocked_by is None
 
 
-@pytest.mark.parametrize("wrong", [None, 7, "x", [], [7], {"items": 7}, {"items": [7, None, {"name": None}]}])
+@pytest.mark.parametrize(
+    "wrong", [None, 7, "x", [], [7], {"items": 7}, {"items": [7, None, {"name": None}]}]
+)
 def test_an_odd_answer_of_the_api_is_no_answer(node, wrong):
     made = scene(node)
     made.cluster.api = {"nodes": {"status": "ok", "data": wrong}}

@@ -10,8 +10,10 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import services as node_plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    services as node_plan,
+)
 
 DOWN = {"active_state": "inactive", "sub_state": "dead", "result": "success"}
 ALLOW = "allow it with -e kubemend_allow="
@@ -35,13 +37,23 @@ class Node:
     def steps(self, *allow, max_risk=2, stopped=()):
         """stopped: hosts of which KM502 is found too."""
         documents = self.world.documents
-        result, clusters = judge.examine([*documents.values(), *([self.world.api] if self.world.api else [])], faults=frozenset(("KM501",)))
+        result, clusters = judge.examine(
+            [*documents.values(), *([self.world.api] if self.world.api else [])],
+            faults=frozenset(("KM501",)),
+        )
         findings = list(result.findings)
         for host in stopped:
             found = next((one for one in findings if one.host == host), None)
             node = {"host": host, "node": host, "component": "kubelet", "code": "KM502"}
             findings.insert(0, replace(found or findings[0], **node))
-        return plan.plan(findings, clusters, documents.__getitem__, plan.Consent(max_risk, frozenset(allow)), node_plan.REMEDIES, judge.KEY_DIGITS)
+        return plan.plan(
+            findings,
+            clusters,
+            documents.__getitem__,
+            plan.Consent(max_risk, frozenset(allow)),
+            node_plan.REMEDIES,
+            judge.KEY_DIGITS,
+        )
 
     def told(self, *allow, **more):
         return [(step.remedy, step.code, step.allowed) for step in self.steps(*allow, **more)]
@@ -58,19 +70,48 @@ def node(world):
 
 def test_a_kubelet_that_runs_is_enabled(node):
     (step,) = node.steps(max_risk=1)
-    assert (step.id, step.host, step.node, step.code, step.cluster) == ("01-w1-enable-kubelet", "w1", "w1", "KM501", "c0ffee" + "0" * 10)
-    assert (step.remedy, step.risk, step.target, step.component) == (ENABLE, 1, "kubelet.service", "kubelet") and step.allowed
-    assert step.change == {"kind": ENABLE, "path": "enablement of kubelet.service", "unit": "kubelet.service", "former": "disabled"}
-    assert step.diff == "systemctl is-enabled kubelet.service: disabled -> enabled\n" and "a revert disables it again" in step.note
+    assert (step.id, step.host, step.node, step.code, step.cluster) == (
+        "01-w1-enable-kubelet",
+        "w1",
+        "w1",
+        "KM501",
+        "c0ffee" + "0" * 10,
+    )
+    assert (step.remedy, step.risk, step.target, step.component) == (
+        ENABLE,
+        1,
+        "kubelet.service",
+        "kubelet",
+    )
+    assert step.allowed
+    assert step.change == {
+        "kind": ENABLE,
+        "path": "enablement of kubelet.service",
+        "unit": "kubelet.service",
+        "former": "disabled",
+    }
+    assert step.diff == "systemctl is-enabled kubelet.service: disabled -> enabled\n"
+    assert "a revert disables it again" in step.note
 
 
 def test_one_that_is_down_is_started_too(node):
     node.set(**DOWN)
     enable, start = node.steps()
-    assert (enable.remedy, start.remedy, start.risk) == (ENABLE, START, 2) and start.diff == "systemctl is-active kubelet.service: inactive -> active\n"
-    assert start.change["former"] is None and "a revert leaves it running" in start.note
-    assert start.change["unit"] == "kubelet.service" and "ends pods that were replaced" in start.note and "daemon-reload" not in start.note
-    assert [(step.allowed, step.blocked_by) for step in node.steps(max_risk=1)] == [(True, None), (False, "risk 2 needs -e kubemend_max_risk=2")]
+    assert (enable.remedy, start.remedy, start.risk) == (
+        ENABLE,
+        START,
+        2,
+    )
+    assert start.diff == "systemctl is-active kubelet.service: inactive -> active\n"
+    assert start.change["former"] is None
+    assert "a revert leaves it running" in start.note
+    assert start.change["unit"] == "kubelet.service"
+    assert "ends pods that were replaced" in start.note
+    assert "daemon-reload" not in start.note
+    assert [(step.allowed, step.blocked_by) for step in node.steps(max_risk=1)] == [
+        (True, None),
+        (False, "risk 2 needs -e kubemend_max_risk=2"),
+    ]
 
 
 def test_two_findings_of_one_kubelet_are_one_start(node):
@@ -87,43 +128,76 @@ def test_control_plane_hosts_come_first(node):
     node.set(**DOWN)
     node.world.documents["a-worker"] = {**node.world.documents.pop("w1"), "host": "a-worker"}
     node.world.data("m2", "kubelet")["unit"] = node.world.data("a-worker", "kubelet")["unit"]
-    assert [(step.host, step.remedy) for step in node.steps()] == [("m2", ENABLE), ("m2", START), ("a-worker", ENABLE), ("a-worker", START)]
+    assert [(step.host, step.remedy) for step in node.steps()] == [
+        ("m2", ENABLE),
+        ("m2", START),
+        ("a-worker", ENABLE),
+        ("a-worker", START),
+    ]
 
 
-@pytest.mark.parametrize(("changes", "starts"), [
-    ({"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"}, False),
-    ({"active_state": "activating", "sub_state": "start"}, False), ({"active_state": "deactivating", "sub_state": "stop-sigterm"}, False),
-    ({"active_state": "failed", "sub_state": "failed", "result": "exit-code"}, True),
-    ({"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"}, True), (DOWN, True)])
+@pytest.mark.parametrize(
+    ("changes", "starts"),
+    [
+        ({"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"}, False),
+        ({"active_state": "activating", "sub_state": "start"}, False),
+        ({"active_state": "deactivating", "sub_state": "stop-sigterm"}, False),
+        ({"active_state": "failed", "sub_state": "failed", "result": "exit-code"}, True),
+        ({"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"}, True),
+        (DOWN, True),
+    ],
+)
 def test_a_start_is_planned_only_where_nothing_else_starts_it(node, changes, starts):
     node.set(**changes)
     assert [step.remedy for step in node.steps()] == [ENABLE] + [START] * starts
     node.set(**changes, unit_file_state="enabled")
     node.set("m1", unit_file_state="disabled", active_state="active")
-    assert [step.remedy for step in node.steps(stopped=["w1"]) if step.host == "w1"] == [START] * starts
+    assert [step.remedy for step in node.steps(stopped=["w1"]) if step.host == "w1"] == [
+        START
+    ] * starts
 
 
 def test_what_else_a_start_brings_is_said(node):
-    node.set(**{**DOWN, "active_state": "failed", "result": "start-limit-hit"}, need_daemon_reload=True)
+    node.set(
+        **{**DOWN, "active_state": "failed", "result": "start-limit-hit"}, need_daemon_reload=True
+    )
     note = node.steps()[1].note
-    assert "starts as they were before, until systemctl daemon-reload" in note and "ended too often before, and may again" in note
+    assert "starts as they were before, until systemctl daemon-reload" in note
+    assert "ended too often before, and may again" in note
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ({"unit_file_state": "linked"}, "its file is linked into systemd's folders"), ({"unit_file_state": "transient"}, "gone after a boot"),
-    ({"unit_file_state": "bad"}, "systemd cannot read its file")])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"unit_file_state": "linked"}, "its file is linked into systemd's folders"),
+        ({"unit_file_state": "transient"}, "gone after a boot"),
+        ({"unit_file_state": "bad"}, "systemd cannot read its file"),
+    ],
+)
 def test_what_enable_does_not_mend_is_left(node, change, said):
     node.set(**DOWN, **change)
     (step,) = node.steps()
-    assert said in step.blocked_by and "systemctl cat kubelet.service" in step.blocked_by and not step.allowed
+    assert said in step.blocked_by
+    assert "systemctl cat kubelet.service" in step.blocked_by
+    assert not step.allowed
     assert node.told(stopped=["w1"]) == [(ENABLE, "KM501", False), (START, "KM502", True)]
 
 
-@pytest.mark.parametrize(("name", "changes", "said"), [
-    ("k3s.service", DOWN, None), ("k3s-agent.service", {}, None), ("rke2-agent.service", {}, None),
-    ("rke2-server.service", DOWN, "which one is this node's cannot be told"),
-    ("snap.microk8s.daemon-kubelite.service", DOWN, "snap start --enable microk8s.daemon-kubelite"),
-    ("kubelet-custom.service", {}, "none that is known here")])
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("k3s.service", DOWN, None),
+        ("k3s-agent.service", {}, None),
+        ("rke2-agent.service", {}, None),
+        ("rke2-server.service", DOWN, "which one is this node's cannot be told"),
+        (
+            "snap.microk8s.daemon-kubelite.service",
+            DOWN,
+            "snap start --enable microk8s.daemon-kubelite",
+        ),
+        ("kubelet-custom.service", {}, "none that is known here"),
+    ],
+)
 def test_units_of_other_installers(node, name, changes, said):
     node.set(name=name, **changes)
     assert node.blocked() == said if said is None else said in node.blocked()
@@ -137,7 +211,11 @@ def test_a_masked_kubelet_is_not_enabled_or_started_beside_its_mask(node):
 
 MASK = "/etc/systemd/system/kubelet.service"
 MASKED = {"unit_file_state": "masked", "load_state": "masked"}
-BEHIND = {"links": [{"path": MASK, "to": "/dev/null"}], "file": "/usr/lib/systemd/system/kubelet.service", "wanted": True}
+BEHIND = {
+    "links": [{"path": MASK, "to": "/dev/null"}],
+    "file": "/usr/lib/systemd/system/kubelet.service",
+    "wanted": True,
+}
 UNMASK = node_plan.UNMASK
 
 
@@ -147,14 +225,31 @@ class Masked(Node):
     proven = True
 
     def mask(self, mask, **changes):
-        self.set(**{**DOWN, **MASKED, "mask": {**BEHIND, **mask} if isinstance(mask, dict) else mask, **changes})
+        self.set(
+            **{
+                **DOWN,
+                **MASKED,
+                "mask": {**BEHIND, **mask} if isinstance(mask, dict) else mask,
+                **changes,
+            }
+        )
         return self
 
     def steps(self, *allow, max_risk=3, stopped=()):
         documents = self.world.documents
-        result, clusters = judge.examine([*documents.values(), *([self.world.api] if self.world.api else [])], faults=frozenset(("KM501", "KM502", "KM503")))
+        result, clusters = judge.examine(
+            [*documents.values(), *([self.world.api] if self.world.api else [])],
+            faults=frozenset(("KM501", "KM502", "KM503")),
+        )
         findings = [one if self.proven else replace(one, node=None) for one in result.findings]
-        return plan.plan(findings, clusters, documents.__getitem__, plan.Consent(max_risk, frozenset(allow)), node_plan.REMEDIES, judge.KEY_DIGITS)
+        return plan.plan(
+            findings,
+            clusters,
+            documents.__getitem__,
+            plan.Consent(max_risk, frozenset(allow)),
+            node_plan.REMEDIES,
+            judge.KEY_DIGITS,
+        )
 
 
 @pytest.fixture
@@ -163,62 +258,129 @@ def masked(world):
 
 
 def test_a_masked_kubelet_is_untouched_until_that_is_allowed(masked):
-    assert masked.blocked() == "the kubelet of w1 is masked, which somebody did on purpose; " + ALLOW + "fenced"
-    assert {step.blocked_by for step in masked.steps("fenced", max_risk=2)} == {"risk 3 needs -e kubemend_max_risk=3"}
+    assert (
+        masked.blocked()
+        == "the kubelet of w1 is masked, which somebody did on purpose; " + ALLOW + "fenced"
+    )
+    assert {step.blocked_by for step in masked.steps("fenced", max_risk=2)} == {
+        "risk 3 needs -e kubemend_max_risk=3"
+    }
     unmask, start = masked.steps("fenced")
-    assert (unmask.remedy, unmask.code, unmask.risk, unmask.allowed, start.remedy, start.risk, start.allowed) == (UNMASK, "KM503", 3, True, START, 3, True)
-    assert unmask.diff == f"--- {MASK} -> /dev/null\n" and unmask.guard == {"allow": ["fenced"]}
+    assert (
+        unmask.remedy,
+        unmask.code,
+        unmask.risk,
+        unmask.allowed,
+        start.remedy,
+        start.risk,
+        start.allowed,
+    ) == (UNMASK, "KM503", 3, True, START, 3, True)
+    assert unmask.diff == f"--- {MASK} -> /dev/null\n"
+    assert unmask.guard == {"allow": ["fenced"]}
     assert "daemon-reload, which is refused where pods with" in unmask.note
-    assert unmask.change == {"kind": UNMASK, "path": MASK, "unit": "kubelet.service", "to": "/dev/null"} and "masks it again" in unmask.note
-    assert start.change["unit"] == "kubelet.service" and start.diff == "systemctl is-active kubelet.service: inactive -> active\n"
+    assert unmask.change == {
+        "kind": UNMASK,
+        "path": MASK,
+        "unit": "kubelet.service",
+        "to": "/dev/null",
+    }
+    assert "masks it again" in unmask.note
+    assert start.change["unit"] == "kubelet.service"
+    assert start.diff == "systemctl is-active kubelet.service: inactive -> active\n"
 
 
-@pytest.mark.parametrize(("mask", "changes", "remedies"), [
-    ({"wanted": False}, {}, [UNMASK, ENABLE, START]), ({"wanted": False}, {"active_state": "active", "sub_state": "running"}, [UNMASK, ENABLE]),
-    ({}, {"active_state": "active", "sub_state": "running"}, [UNMASK]), ({}, {"active_state": "failed", "result": "exit-code"}, [UNMASK, START]),
-    ({"links": [{"path": "/run/systemd/system/kubelet.service", "to": "/dev/null"}]}, {"unit_file_state": "masked-runtime"}, [UNMASK, START])])
+@pytest.mark.parametrize(
+    ("mask", "changes", "remedies"),
+    [
+        ({"wanted": False}, {}, [UNMASK, ENABLE, START]),
+        ({"wanted": False}, {"active_state": "active", "sub_state": "running"}, [UNMASK, ENABLE]),
+        ({}, {"active_state": "active", "sub_state": "running"}, [UNMASK]),
+        ({}, {"active_state": "failed", "result": "exit-code"}, [UNMASK, START]),
+        (
+            {"links": [{"path": "/run/systemd/system/kubelet.service", "to": "/dev/null"}]},
+            {"unit_file_state": "masked-runtime"},
+            [UNMASK, START],
+        ),
+    ],
+)
 def test_what_follows_once_it_is_unmasked(masked, mask, changes, remedies):
     steps = masked.mask(mask, **changes).steps("fenced")
-    assert [step.remedy for step in steps] == remedies and all(step.allowed and step.risk == 3 for step in steps)
+    assert [step.remedy for step in steps] == remedies
+    assert all(step.allowed and step.risk == 3 for step in steps)
     assert {step.change["former"] for step in steps if step.remedy == ENABLE} <= {"disabled"}
 
 
 def test_a_start_behind_a_mask_is_by_what_systemd_has_read_anew(masked):
     unmask, start = masked.mask({}, need_daemon_reload=True).steps("fenced")
-    assert "daemon-reload" in unmask.note and "daemon-reload" not in start.note
+    assert "daemon-reload" in unmask.note
+    assert "daemon-reload" not in start.note
 
 
-@pytest.mark.parametrize(("mask", "changes", "said"), [
-    ({"links": [{"path": MASK, "to": None}]}, {}, "is an empty file, which a power cut may have left"), ({"links": []}, {}, "systemctl daemon-reload, then"),
-    ({"links": [{"path": MASK, "to": "/dev/null"}, {"path": "/run/x", "to": "/dev/null"}]}, {}, "it is masked twice, by " + MASK + " and /run/x"),
-    ({"file": None}, {}, "may have removed the kubelet too"), ({}, {"name": "rke2-server.service"}, "which one is this node's cannot be told"),
-    ({}, {"name": "snap.microk8s.daemon-kubelite.service"}, "snap start --enable"), ({}, {"name": "other.service"}, "none that is known here"),
-    (None, {}, "does not say where the mask lies"), (["x"], {}, "does not say where the mask lies")])
+@pytest.mark.parametrize(
+    ("mask", "changes", "said"),
+    [
+        (
+            {"links": [{"path": MASK, "to": None}]},
+            {},
+            "is an empty file, which a power cut may have left",
+        ),
+        ({"links": []}, {}, "systemctl daemon-reload, then"),
+        (
+            {"links": [{"path": MASK, "to": "/dev/null"}, {"path": "/run/x", "to": "/dev/null"}]},
+            {},
+            "it is masked twice, by " + MASK + " and /run/x",
+        ),
+        ({"file": None}, {}, "may have removed the kubelet too"),
+        ({}, {"name": "rke2-server.service"}, "which one is this node's cannot be told"),
+        ({}, {"name": "snap.microk8s.daemon-kubelite.service"}, "snap start --enable"),
+        ({}, {"name": "other.service"}, "none that is known here"),
+        (None, {}, "does not say where the mask lies"),
+        (["x"], {}, "does not say where the mask lies"),
+    ],
+)
 def test_a_mask_that_is_not_one_link_is_left(masked, mask, changes, said):
     why = masked.mask(mask, **changes).blocked("fenced")
-    assert said in why and not any(step.allowed for step in masked.steps("fenced"))
+    assert said in why
+    assert not any(step.allowed for step in masked.steps("fenced"))
 
 
 def test_another_sign_beside_the_mask_keeps_it(masked):
     masked.api_node().update(unschedulable=True, cordon=None)
-    assert masked.blocked("fenced").startswith("somebody cordoned w1, and its kubelet is masked too: nothing here unmasks it then")
-    masked.api_node().update(unschedulable=False, taints=[{"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}])
-    assert "out-of-service" in masked.blocked("fenced") and "masked too" in masked.blocked("fenced")
+    assert masked.blocked("fenced").startswith(
+        "somebody cordoned w1, and its kubelet is masked too: nothing here unmasks it then"
+    )
+    masked.api_node().update(
+        unschedulable=False,
+        taints=[
+            {
+                "key": "node.kubernetes.io/out-of-service",
+                "value": "nodeshutdown",
+                "effect": "NoExecute",
+            }
+        ],
+    )
+    assert "out-of-service" in masked.blocked("fenced")
+    assert "masked too" in masked.blocked("fenced")
     masked.world.data("api", "nodes")["items"].remove(masked.api_node())
-    assert "the Node object of w1 is gone" in masked.blocked("fenced") and "masked too" in masked.blocked("fenced")
+    assert "the Node object of w1 is gone" in masked.blocked("fenced")
+    assert "masked too" in masked.blocked("fenced")
 
 
 def test_a_masked_kubelet_stays_so_while_the_api_is_silent(masked):
     masked.world.api = None
     for allow in ((), ("fenced",), ("api_down",), ("api_down", "fenced")):
         why = masked.blocked(*allow)
-        assert "no API server answers, so that nobody can tell" in why and "its kubelet is masked too: nothing here unmasks it then" in why and ALLOW not in why
+        assert "no API server answers, so that nobody can tell" in why
+        assert "its kubelet is masked too: nothing here unmasks it then" in why
+        assert ALLOW not in why
 
 
 def test_a_masked_kubelet_stays_so_while_its_node_is_not_proven(masked):
     masked.proven = False
     why = masked.blocked("fenced")
-    assert why.startswith("which Node w1 is was not proven, so that nobody can tell") and "nothing here unmasks it then" in why and ALLOW not in why
+    assert why.startswith("which Node w1 is was not proven, so that nobody can tell")
+    assert "nothing here unmasks it then" in why
+    assert ALLOW not in why
     masked.world.api = None
     assert "no API server answers" in masked.blocked("fenced", "api_down")
 
@@ -226,9 +388,11 @@ def test_a_masked_kubelet_stays_so_while_its_node_is_not_proven(masked):
 def test_a_node_that_somebody_took_out(node):
     node.set(**DOWN)
     node.api_node().update(unschedulable=True, cordon=None)
-    assert node.blocked() == "somebody cordoned w1; " + ALLOW + "fenced" and node.blocked("fenced") is None
+    assert node.blocked() == "somebody cordoned w1; " + ALLOW + "fenced"
+    assert node.blocked("fenced") is None
     node.world.data("api", "nodes")["items"].remove(node.api_node())
-    assert "the Node object of w1 is gone" in node.blocked() and node.blocked("fenced") is None
+    assert "the Node object of w1 is gone" in node.blocked()
+    assert node.blocked("fenced") is None
 
 
 def test_one_that_is_only_down_is_not_started_on_a_node_that_somebody_took_out(node):
@@ -236,14 +400,20 @@ def test_one_that_is_only_down_is_not_started_on_a_node_that_somebody_took_out(n
     node.set("m1", unit_file_state="disabled")
     node.api_node().update(unschedulable=True, cordon=None)
     found = {step.host: step for step in node.steps(stopped=["w1"])}
-    assert found["m1"].allowed and found["w1"].blocked_by == "somebody cordoned w1; " + ALLOW + "fenced"
-    assert {step.host: step.allowed for step in node.steps("fenced", stopped=["w1"])} == {"m1": True, "w1": True}
+    assert found["m1"].allowed
+    assert found["w1"].blocked_by == "somebody cordoned w1; " + ALLOW + "fenced"
+    assert {step.host: step.allowed for step in node.steps("fenced", stopped=["w1"])} == {
+        "m1": True,
+        "w1": True,
+    }
 
 
 def test_after_a_power_cut_nobody_can_tell(node):
     node.set(**DOWN)
     node.world.api = None
-    assert "no API server answers" in node.blocked() and node.blocked().endswith(ALLOW + "api_down") and node.blocked("api_down") is None
+    assert "no API server answers" in node.blocked()
+    assert node.blocked().endswith(ALLOW + "api_down")
+    assert node.blocked("api_down") is None
 
 
 def test_a_limited_run_leaves_others_alone(node):
@@ -251,7 +421,9 @@ def test_a_limited_run_leaves_others_alone(node):
     assert node.blocked() == "it is done on w1, which --limit leaves out"
 
 
-@pytest.mark.parametrize(("manifest", "waits"), [("--leader-elect=true", False), ("--leader-elect=false", True)])
+@pytest.mark.parametrize(
+    ("manifest", "waits"), [("--leader-elect=true", False), ("--leader-elect=false", True)]
+)
 def test_a_start_that_would_load_other_changes_waits(node, manifest, waits):
     node.set(unit_file_state="enabled")
     node.set("m2", **DOWN, unit_file_state="disabled")
@@ -261,8 +433,12 @@ def test_a_start_that_would_load_other_changes_waits(node, manifest, waits):
     steps = node.steps(stopped=["m2"])
     assert [step.allowed for step in steps] == [True, not waits]
     if waits:
-        assert "changed while it was away: /etc/kubernetes/manifests/kube-scheduler.yaml" in steps[1].blocked_by
-        assert steps[1].blocked_by.endswith(ALLOW + "pending_changes") and node.told("pending_changes") == [(ENABLE, "KM501", True), (START, "KM501", True)]
+        assert (
+            "changed while it was away: /etc/kubernetes/manifests/kube-scheduler.yaml"
+            in steps[1].blocked_by
+        )
+        assert steps[1].blocked_by.endswith(ALLOW + "pending_changes")
+        assert node.told("pending_changes") == [(ENABLE, "KM501", True), (START, "KM501", True)]
 
 
 def test_a_manifest_of_a_component_that_does_not_run_is_no_reason_to_wait(node):
@@ -271,7 +447,11 @@ def test_a_manifest_of_a_component_that_does_not_run_is_no_reason_to_wait(node):
     running = node.world.data("m2", "instances")["processes"]
     running[:] = [one for one in running if one["component"] != "kube-scheduler"]
     node.world.manifest("m2", "kube-scheduler", "--leader-elect=false")
-    broken = next(one for one in node.world.data("m2", "manifests")["files"] if one["name"] == "kube-scheduler.yaml")
+    broken = next(
+        one
+        for one in node.world.data("m2", "manifests")["files"]
+        if one["name"] == "kube-scheduler.yaml"
+    )
     broken["text"] = "apiVersion: [\n"
     assert node.told() == [(ENABLE, "KM501", True), (START, "KM501", True)]
 
