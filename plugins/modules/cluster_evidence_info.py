@@ -42,8 +42,20 @@ options:
         with O(deep).
     type: list
     elements: str
-    choices: [server, endpoints, nodes, kubeadm_config, kubelet_configs, locks, jobs, rejected,
-      pending, pinnable, pod, work, unmade]
+    choices:
+      - server
+      - endpoints
+      - nodes
+      - kubeadm_config
+      - kubelet_configs
+      - locks
+      - jobs
+      - rejected
+      - pending
+      - pinnable
+      - pod
+      - work
+      - unmade
   deep:
     description:
       - Reads also what takes a list of all pods, V(pinnable).

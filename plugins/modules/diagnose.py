@@ -262,8 +262,8 @@ summary:
   description: Findings by severity and verdicts by kind.
   returned: when the evidence could be judged
   type: dict
-  sample: {"critical": 2, "warning": 0, "present": 2, "unknown": 0, "clear": 14, "not_applicable":
-    1}
+  sample:
+    {"critical": 2, "warning": 0, "present": 2, "unknown": 0, "clear": 14, "not_applicable": 1}
 looks:
   description: The steps whose hosts are to be asked before there is a report. Codes, summary and
     bundle are returned by the second task alone.

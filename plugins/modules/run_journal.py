@@ -142,8 +142,13 @@ settings:
   description: The checked settings that M(kubemend.remediation.diagnose) takes.
   returned: success
   type: dict
-  sample: {"deep": false, "fail_on": "never", "faults": null, "formats": ["terminal", "json",
-    "html"], "notices": [], "symptom": null}
+  sample:
+    deep: false
+    fail_on: never
+    faults: null
+    formats: [terminal, json, html]
+    notices: []
+    symptom: null
 bundle:
   description: The file that the run is packed into, null where none is asked for. It did not exist
     when the run began.

@@ -26,6 +26,7 @@ PYTHONS = {
     "test": ((3, 11), (3, 13)),
     "rulebook": ((3, 11), (3, 13)),
     "bench": ((3, 11), (3, 13)),
+    "nox": ((3, 11), (3, 13)),
     "sanity-2.16": ((3, 10), (3, 12)),
     "sanity-2.19": ((3, 11), (3, 13)),
     "sanity-2.21": ((3, 12), (3, 14)),
@@ -216,7 +217,7 @@ def main(arguments: list[str]) -> int:
         return 2
     asked = {key: value for key, value in os.environ.items() if key in SWITCHES}
     env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(collections()), **asked)
-    env["PATH"] = "{}{1}{}".format(home / "bin", os.pathsep, env["PATH"])
+    env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     return subprocess.run(
         [str(home / "bin" / "python"), "-m", module, *rest], env=env, cwd=machine.ROOT, check=False
     ).returncode

@@ -28,6 +28,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from tests import schemas
 from tests.unit.conftest import COLLECTIONS
 from tests.unit.support import fake_lying_node as lying_node
+from tests.unit.support.alone import interpreter
 
 PLAYBOOK_FIXTURES = {"run"}
 LIMIT = 30
@@ -94,7 +95,7 @@ def inventory(folder: Path, liars: tuple[str, ...]) -> Path:
         }
         for name in liars
     }
-    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    here = {"ansible_connection": "local", "ansible_python_interpreter": interpreter(folder)}
     groups = {
         "kube_control_plane": {"hosts": {name: hosts[name] for name in liars if name in MASTERS}},
         "kube_node": {

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
 from tests import schemas
 from tests.unit.plugins.plugin_utils.faults.test_recorded import FOLDER as RECORDED
+from tests.unit.support.alone import interpreter
 
 PLAYBOOKS = Path(settings.__file__).parents[3] / "playbooks"
 
@@ -234,8 +234,8 @@ def test_a_machine_that_is_no_node_gets_one_verdict_and_no_plan(operator):
         pytest.skip("this machine has something of Kubernetes")
     operator.write(
         "own.ini",
-        f"localhost ansible_connection=local ansible_python_interpreter={sys.executable}"
-        " kubemend_become=false\n",
+        "localhost ansible_connection=local"
+        f" ansible_python_interpreter={interpreter(operator.folder)} kubemend_become=false\n",
     )
     done = operator.run("audit", inventory="own.ini")
     report = done.report()

@@ -8,6 +8,7 @@ import pathlib
 
 from tests.gate import counts, machine, progress, venvs
 from tests.gate.runner import Context
+from tests.gate.stages import nox
 
 NODE_CODE = ("plugins/modules", "plugins/module_utils")
 
@@ -124,7 +125,7 @@ def floor(context: Context) -> counts.Counts:
 
 
 def lint(context: Context) -> counts.Counts:
-    """ansible-lint as strict as it goes, and yamllint for what it leaves out."""
+    """Run ansible-lint as strict as it goes, and nox's lint: ruff, yamllint, mypy."""
     found = counts.Counts()
     home = venvs.ensure("test")
     paths = os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))])
@@ -136,13 +137,13 @@ def lint(context: Context) -> counts.Counts:
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     for name, command in (
         ("ansible-lint", ["ansible-lint", "--offline", "--strict", "--nocolor"]),
-        ("yamllint", ["yamllint", "--strict", "."]),
         ("antsibull-changelog", ["antsibull-changelog", "lint"]),
     ):
         returncode, _text = context.run(
             [str(pathlib.Path(home / "bin" / command[0])), *command[1:]], env=env
         )
         found.check(name, returncode == 0)
+    nox.sessions(context, found, "lint")
     return found
 
 
@@ -161,17 +162,7 @@ def docs(context: Context) -> counts.Counts:
         [home / "bin" / "python", "-m", "tests.docs", "--check"], env=env
     )
     found.check("python -m tests.docs --check", returncode == 0)
-    returncode, _text = context.run(
-        [
-            home / "bin" / "antsibull-docs",
-            "lint-collection-docs",
-            "--plugin-docs",
-            "--skip-rstcheck",
-            ".",
-        ],
-        env=env,
-    )
-    found.check("antsibull-docs lint-collection-docs", returncode == 0)
+    nox.sessions(context, found, "docs-check")
     returncode, _text = context.run([home / "bin" / "python", "-m", "tests.docs.site"], env=env)
     found.check(
         "make docs: the site is built without a warning, and every link in it leads somewhere",

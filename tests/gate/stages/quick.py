@@ -14,6 +14,9 @@ from tests.gate import counts, machine, venvs
 from tests.gate.runner import Context
 from tests.gate.stages.code import NODE_CODE, WORKERS, pytest
 
+TYPED = ("plugins/plugin_utils", "plugins/action")
+_PLUGINS = "ansible_collections.kubemend.remediation.plugins"
+PACKAGES = ("-p", f"{_PLUGINS}.plugin_utils", "-p", f"{_PLUGINS}.action")
 PLAYBOOKS = ("playbooks/", "roles/", "extensions/", "meta/")
 
 
@@ -47,6 +50,7 @@ def lint(context: Context) -> counts.Counts:
         ANSIBLE_COLLECTIONS_PATH=paths,
         ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
         XDG_CACHE_HOME=str(machine.VENV / "cache"),
+        MYPYPATH=str(venvs.collections()),
     )
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     for name, command in commands(names).items():
@@ -65,7 +69,11 @@ def commands(names: list[str]) -> dict[str, list[str]]:
     fragments = [name for name in yaml if name.startswith("changelogs/fragments/")]
     found: dict[str, list[str]] = {}
     if python:
-        found["pyflakes"] = ["pyflakes", *python]
+        found["ruff check"] = ["ruff", "check", *python]
+        found["ruff format"] = ["ruff", "format", "--check", *python]
+    if any(name.startswith(TYPED) for name in python):
+        # The types of one file depend on others: mypy reads all of them, in seconds.
+        found["mypy"] = ["mypy", "--config-file", str(machine.ROOT / "mypy.ini"), *PACKAGES]
     if on_nodes:
         found["vermin"] = [
             "vermin",

@@ -1,0 +1,206 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Measure how dense and how tangled the code is: `python3 -m tests.measures` prints each value."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PLUGINS = ROOT / "plugins"
+PACKAGE = "ansible_collections.kubemend.remediation.plugins"
+MAX_COLUMNS = 100
+MAX_COMPLEXITY = 10
+BRANCHES = (
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.ExceptHandler,
+    ast.IfExp,
+    ast.comprehension,
+    ast.Assert,
+    ast.With,
+)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# Words that readers whose first language is not English do not know; the glossary has better ones.
+WORDS = re.compile(
+    r"\b(mend(?:s|ed|ing)?|nobody|somebody|whoever|anew|of ours|told apart|is to be had|put right"
+    r"|brought back|ended well|last words)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """One place that a measure counts."""
+
+    path: Path
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line}: {self.text}"
+
+
+def sources(*patterns: str) -> list[Path]:
+    """List the files of the checkout that match a pattern of git, without fixtures."""
+    done = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = [name for name in done.stdout.splitlines() if not name.startswith("tests/fixtures/")]
+    return [ROOT / name for name in sorted(set(names)) if (ROOT / name).is_file()]
+
+
+def complexity(function: ast.AST) -> int:
+    """Count the branches of a function, conditional expressions and boolean operands included."""
+    nodes = list(ast.walk(function))
+    operands = sum(len(node.values) - 1 for node in nodes if isinstance(node, ast.BoolOp))
+    return 1 + operands + sum(isinstance(node, BRANCHES) for node in nodes)
+
+
+def wide_lines(paths: Iterable[Path]) -> Iterator[Place]:
+    """Yield each line over 100 columns."""
+    for path in paths:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if len(line) > MAX_COLUMNS:
+                yield Place(path, number, f"{len(line)} columns")
+
+
+def words(paths: Iterable[Path]) -> Iterator[Place]:
+    """Yield each word that the glossary replaces."""
+    for path in paths:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for match in WORDS.finditer(line):
+                yield Place(path, number, match.group())
+
+
+def _nodes(paths: Iterable[Path]) -> Iterator[tuple[Path, ast.AST]]:
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            yield path, node
+
+
+def _conditionals(node: ast.AST) -> int:
+    return sum(isinstance(child, ast.IfExp) for child in ast.walk(node))
+
+
+def dense_statements(paths: Iterable[Path]) -> Iterator[Place]:
+    """Yield each simple statement with two or more conditional expressions, and nested ones."""
+    for path, node in _nodes(paths):
+        simple = isinstance(node, ast.stmt) and not hasattr(node, "body")
+        if simple and _conditionals(node) > 1:
+            yield Place(path, node.lineno, "two conditional expressions in one statement")
+        if isinstance(node, ast.IfExp) and _conditionals(node) > 1:
+            yield Place(path, node.lineno, "nested conditional expression")
+
+
+def dense_expressions(paths: Iterable[Path]) -> Iterator[Place]:
+    """Yield comprehensions of three or more clauses and boolean expressions of four operands."""
+    for path, node in _nodes(paths):
+        if isinstance(node, ast.BoolOp) and len(node.values) > 3:
+            yield Place(path, node.lineno, "boolean expression with four operands")
+        if isinstance(node, COMPREHENSIONS):
+            clauses = sum(1 + len(generator.ifs) for generator in node.generators)
+            if clauses > 2:
+                yield Place(path, node.lineno, "comprehension with three clauses")
+
+
+def complex_functions(paths: Iterable[Path]) -> Iterator[Place]:
+    """Yield each function whose complexity is over 10."""
+    for path, node in _nodes(paths):
+        if isinstance(node, FUNCTIONS) and complexity(node) > MAX_COMPLEXITY:
+            yield Place(path, node.lineno, f"{node.name}: complexity {complexity(node)}")
+
+
+def conditional_share(paths: Iterable[Path]) -> float:
+    """Return the number of conditional expressions per 1,000 statements."""
+    nodes = [node for _path, node in _nodes(paths)]
+    statements = sum(isinstance(node, ast.stmt) for node in nodes)
+    return 1000 * sum(isinstance(node, ast.IfExp) for node in nodes) / statements
+
+
+def loose_files() -> list[Path]:
+    """List the modules of module_utils and plugin_utils that are in no package."""
+    folders = (PLUGINS / "module_utils", PLUGINS / "plugin_utils")
+    return [
+        path for folder in folders for path in folder.glob("*.py") if path.name != "__init__.py"
+    ]
+
+
+def imports() -> dict[str, set[str]]:
+    """Map each module of the plugins to the modules of the plugins that it imports."""
+    paths = {_name(path): path for path in sources("plugins/*.py")}
+    return {name: _imported(name, path, set(paths)) for name, path in paths.items()}
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PLUGINS).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def _imported(name: str, path: Path, known: set[str]) -> set[str]:
+    """Return what a module imports, deferred imports included."""
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    targets = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            module = ".".join([*base, *(node.module.split(".") if node.module else ())])
+            for alias in node.names:
+                full = f"{module}.{alias.name}"
+                targets.add(full if full in known else module)
+    return (targets & known) - {name}
+
+
+def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """List the groups of modules of which each imports, over others, each other one."""
+    reach = {name: _reachable(graph, name) for name in graph}
+    groups = set()
+    for name in graph:
+        if name in reach[name]:
+            groups.add(frozenset(other for other in reach[name] if name in reach[other]))
+    return sorted(sorted(group) for group in groups)
+
+
+def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = list(graph[start])
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += graph[name]
+    return seen
+
+
+def values() -> dict[str, float]:
+    """Return every measure by its name."""
+    plugins = sources("plugins/*.py")
+    prose = sources("plugins", "roles", "playbooks", "docs")
+    texts = [path for path in prose if path.suffix in (".py", ".yml", ".md", ".j2", ".js")]
+    return {
+        "loose files": len(loose_files()),
+        "import cycles": len(cycles(imports())),
+        "lines over 100 columns": len(list(wide_lines([*plugins, *sources("tests/*.py")]))),
+        "conditional expressions per 1,000 statements": round(conditional_share(plugins), 1),
+        "dense statements": len(list(dense_statements(plugins))),
+        "dense expressions": len(list(dense_expressions(plugins))),
+        "functions of complexity over 10": len(list(complex_functions(plugins))),
+        "words of the list to replace": len(list(words(texts))),
+    }
+
+
+if __name__ == "__main__":
+    for name, value in values().items():
+        print(f"{name}: {value}")

@@ -1,0 +1,85 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keep the measures of the code from growing. A limit may only become smaller."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests import measures
+
+LIMITS = {
+    "loose files": 0,
+    "import cycles": 0,
+    "lines over 100 columns": 0,
+    "conditional expressions per 1,000 statements": 20,
+    "dense statements": 0,
+    "dense expressions": 0,
+    "functions of complexity over 10": 30,
+    "words of the list to replace": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def values() -> dict[str, float]:
+    return measures.values()
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_measure_is_within_its_limit(name: str, values: dict[str, float]) -> None:
+    assert values[name] <= LIMITS[name], f"{name}: `python3 -m tests.measures` prints the values"
+
+
+def test_every_measure_has_a_limit(values: dict[str, float]) -> None:
+    assert set(values) == set(LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("x = 1 if a else 2", 0),
+        ("x = (1 if a else 2, 1 if b else 2)", 1),
+        ("x = 1 if a else 2 if b else 3", 2),
+    ],
+)
+def test_dense_statements_are_counted(tmp_path: Path, source: str, count: int) -> None:
+    path = tmp_path / "source.py"
+    path.write_text(source, encoding="utf-8")
+    assert len(list(measures.dense_statements([path]))) == count
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("a and b and c", 0),
+        ("a and b and c and d", 1),
+        ("[x for x in y if x]", 0),
+        ("[x for x in y if x if z]", 1),
+        ("{x for y in z for x in y if x}", 1),
+    ],
+)
+def test_dense_expressions_are_counted(tmp_path: Path, source: str, count: int) -> None:
+    path = tmp_path / "source.py"
+    path.write_text(source, encoding="utf-8")
+    assert len(list(measures.dense_expressions([path]))) == count
+
+
+def test_complexity_counts_conditional_expressions_and_operands() -> None:
+    source = "def f(a, b):\n    if a and b:\n        return 1 if a else 2\n"
+    assert measures.complexity(ast.parse(source).body[0]) == 4
+
+
+def test_cycles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
+    assert measures.cycles(graph) == [["b", "c"]]
+
+
+def test_words_and_wide_lines_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text("Nobody mends it.\n" + "x" * 101 + "\n", encoding="utf-8")
+    assert [place.text for place in measures.words([path])] == ["Nobody", "mends"]
+    assert [place.line for place in measures.wide_lines([path])] == [2]
