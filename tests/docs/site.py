@@ -79,6 +79,12 @@ kubemend.remediation
    docs/faults/*
 
 .. toctree::
+   :hidden:
+   :glob:
+
+   docs/decisions/0*
+
+.. toctree::
    :caption: Plugins, roles and playbooks
    :maxdepth: 2
 
@@ -90,6 +96,7 @@ kubemend.remediation
    :maxdepth: 1
 
    docs/architecture
+   docs/decisions/README
    docs/trust
    docs/performance
    docs/verification
