@@ -165,6 +165,7 @@ from ..module_utils.collectors.node import (
     system,
     unit_start,
 )
+from ..module_utils.shared import redaction as mask
 from ..module_utils.system import (
     client_certificates as credentials,
 )
@@ -175,9 +176,6 @@ from ..module_utils.system import (
 )
 from ..module_utils.system import (
     http_client as web,
-)
-from ..module_utils.system import (
-    redaction as mask,
 )
 from ..module_utils.system import (
     systemd as unit,

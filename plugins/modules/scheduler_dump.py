@@ -170,6 +170,7 @@ from ..module_utils.collectors.node import (
     space,
     system,
 )
+from ..module_utils.shared import redaction as mask
 from ..module_utils.system import (
     client_certificates as credentials,
 )
@@ -179,9 +180,6 @@ from ..module_utils.system import (
 )
 from ..module_utils.system import (
     http_client as web,
-)
-from ..module_utils.system import (
-    redaction as mask,
 )
 from ..module_utils.system import (
     systemd as unit,

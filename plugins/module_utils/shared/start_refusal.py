@@ -10,8 +10,8 @@ here trusts their types. Words are those of systemd 219 (RHEL 7) to 257.
 
 from collections import namedtuple
 
-from ..system.files import one_line
 from .systemd_results import DETAILS, FIRST, LAST, LIMIT, REASONS, SKIPS, STEPS
+from .text import one_line
 
 # what: a clause; cure: what is done about it; now: whether a start now would be refused too;
 # past: whether the last attempt was refused by this; line: of the journal; place: (path, line,

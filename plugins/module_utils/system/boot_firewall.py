@@ -12,10 +12,9 @@ no file.
 import os
 import time
 
-from ..collectors.node import swap
-from . import files
+from ..shared.firewall_files import FIREWALLD, KUBERNETES, OURS, RULES, SCRIPTS, UFW, VENDOR
+from . import files, unit_mask
 
-FIREWALLD, UFW = "firewalld", "ufw"
 UNITS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 TARGETS = (
     "multi-user.target",
@@ -27,28 +26,12 @@ TARGETS = (
 )
 INVOCATIONS = "/run/systemd/units"  # since systemd 235: a link for each unit that is active
 GROUPS = ("/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/system.slice")
-OURS, VENDOR = "/etc/firewalld", "/usr/lib/firewalld"
-KUBERNETES = ("kube", "etcd")  # how the services are called that firewalld brings for it
 BOUND = (
     ("/etc/sysconfig/network-scripts", "ifcfg-", "ZONE"),
     ("/etc/NetworkManager/system-connections", "", "zone"),
     ("/run/NetworkManager/system-connections", "", "zone"),
     ("/usr/lib/NetworkManager/system-connections", "", "zone"),
 )
-RULES = (
-    "/etc/ufw/ufw.conf",
-    "/etc/default/ufw",
-    "/etc/ufw/before.rules",
-    "/etc/ufw/before6.rules",
-    "/etc/ufw/user.rules",
-    "/etc/ufw/user6.rules",
-    "/etc/ufw/after.rules",
-    "/etc/ufw/after6.rules",
-    "/lib/ufw/user.rules",
-    "/lib/ufw/user6.rules",
-)
-# ufw runs them where they are executable: as they are shipped they are not
-SCRIPTS = ("/etc/ufw/before.init", "/etc/ufw/after.init")
 AUDIT = "/var/log/audit/audit.log"
 MAX_TEXT, MAX_FILES, MAX_BOUND, MAX_UNREAD, MAX_TAIL, MAX_LINES = 65536, 80, 500, 20, 256 * 1024, 20
 
@@ -72,7 +55,7 @@ def collect(root=""):
             found[name] = {
                 "active": active(unit, root),
                 "enabled": enabled(unit, root),
-                "masked": swap.masked(f"{root}{UNITS[0]}/{unit}"),
+                "masked": unit_mask.is_masked(f"{root}{UNITS[0]}/{unit}"),
                 "files": records,
                 "zones": bound(root, unread) if name == FIREWALLD else [],
                 "unread": unread[:MAX_UNREAD],

@@ -11,6 +11,9 @@ import errno
 import os
 import stat
 
+from ..shared.redaction_names import masked, suspicious
+from ..shared.text import one_line
+
 try:
     from _sha256 import sha256  # hashlib brings OpenSSL: 4 ms
 except ImportError:
@@ -24,39 +27,9 @@ MAX_HASHED = 16 * 1024 * 1024
 MAX_LINKS = 40
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
-HINTS = (
-    b"token",
-    b"secret",
-    b"passw",
-    b"passphrase",
-    b"key-data",
-    b"keydata",
-    b"apikey",
-    b"api_key",
-    b"api-key",
-    b"access_key",
-    b"access-key",
-    b"accesskey",
-    b"private",
-    b"credential",
-    b"bearer",
-    b"authorization:",
-    b"basic ",
-    b"eyj",
-    b"env:",
-    b'env"',
-    b"env'",
-    b"env :",
-)  # as mask knows them
 EMPTY = "it is empty"
 BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "symlink"))
-
-
-def one_line(value, limit=300):
-    """Printable, on one line, bounded."""
-    text = " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
-    return text if len(text) <= limit else text[: limit - 1] + "\u2026"
 
 
 def reason(error):
@@ -260,15 +233,6 @@ def _fill(found, descriptor, limit):
     found.update(text=data.decode("utf-8", "replace"), masked=spans)
 
 
-def masked(data):
-    """mask.data, which is compiled only where something might be a secret: seldom on a worker."""
-    if not suspicious(data):
-        return data, []
-    from . import redaction as mask
-
-    return mask.data(data)
-
-
 def told(text_of, limit):
     """What an object of the API says of a program, of its log perhaps, as a terminated
     container's message: its secrets masked first, then cut.
@@ -282,26 +246,9 @@ def masked_argv(argv):
     """mask.argv, likewise."""
     if not suspicious(" ".join(argv).encode("utf-8", "surrogateescape")):
         return list(argv)
-    from . import redaction as mask
+    from ..shared import redaction as mask
 
     return mask.argv(argv)
-
-
-def suspicious(data):
-    """May there be a secret in it? Rather once too often: mask looks closer."""
-    lower = data.lower()
-    return any(hint in lower for hint in HINTS) or _names_user(lower)
-
-
-def _names_user(lower):
-    """Is there a URL with a user in it?"""
-    position = lower.find(b"://")
-    while position >= 0:
-        address = lower[position : position + 512].split(None, 1)[0]
-        if b"@" in address:
-            return True
-        position = lower.find(b"://", position + 3)
-    return False
 
 
 def certificates(text_of):

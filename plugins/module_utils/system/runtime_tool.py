@@ -8,8 +8,8 @@ import os
 import re
 import stat
 
-from ..collectors.node import runtime as collected
 from . import command, files
+from .runtime_endpoint import endpoint
 
 SECONDS = 10
 PAUSE_IMAGE = re.compile(r"(^|/)pause(-[a-z0-9]+)?:[^/@]+\Z")  # of a container that only waits
@@ -112,7 +112,7 @@ class Runtime:
 
 def find(kubelet):
     """The runtime that this kubelet (evidence of its collector) uses."""
-    socket = collected.endpoint(kubelet) or next((path for path in USUAL if _is_socket(path)), None)
+    socket = endpoint(kubelet) or next((path for path in USUAL if _is_socket(path)), None)
     tools = ["crictl"]
     if socket and "docker" in socket:
         tools = ["crictl", "docker"]

@@ -5,6 +5,7 @@
 
 import re
 
+from ..shared.systemd_output import parse, words
 from . import command, files
 
 PROPERTIES = (
@@ -119,27 +120,6 @@ def enabled(name, seconds=5):
         _states.get(name)
         or command.run(["systemctl", "is-enabled", name], seconds).strip().partition("\n")[0]
     )
-
-
-def parse(text):
-    """The blocks of `systemctl show`.
-
-    A property may come several times (EnvironmentFiles, one per file).
-
-    Old ones (RHEL 7 has 219) call that EnvironmentFile, some with an empty line after it that ends
-    no block, and write a unit's name as if its backslashes had to be escaped.
-    """
-    blocks, last = [{}], ""
-    for line in text.splitlines():
-        before, (last, equal, value) = last, line.partition("=")
-        if equal:
-            plain = value if last == "Environment" else value.replace("\\x5cx", "\\x")
-            blocks[-1].setdefault(
-                "EnvironmentFiles" if last == "EnvironmentFile" else last, []
-            ).append(plain)
-        elif not line and before != "EnvironmentFile":
-            blocks.append({})
-    return [block for block in blocks if block]
 
 
 def unit(block):
@@ -323,31 +303,6 @@ def environment_file(text):
                 value = value[1:-1]
             variables[name.strip()] = value
     return variables
-
-
-def words(text):
-    """The text split as systemd and a shell split it: white space, quotes, backslashes."""
-    result, word, quote, position = [], None, "", 0
-    while position < len(text):
-        char = text[position]
-        if char == "\\" and quote != "'" and position + 1 < len(text):
-            position += 1
-            word = (word or "") + text[position]
-        elif quote:
-            if char == quote:
-                quote = ""
-            else:
-                word += char
-        elif char in "\"'":
-            quote, word = char, word or ""
-        elif char in " \t\n":
-            if word is not None:
-                result.append(word)
-            word = None
-        else:
-            word = (word or "") + char
-        position += 1
-    return result + ([word] if word is not None else [])
 
 
 def _expanded(word, variables):

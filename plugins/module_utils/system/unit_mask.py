@@ -4,6 +4,7 @@
 """Where a unit's mask lies, and what would count without it."""
 
 import os
+import stat
 
 ETC, RUN = "/etc/systemd/system", "/run/systemd/system"
 MASKS = (ETC, RUN)
@@ -52,3 +53,14 @@ def wanted(name, folder):
     except OSError:
         return False
     return any(os.path.lexists(os.path.join(folder, one, name)) for one in targets)
+
+
+def is_masked(path):
+    """Return whether the path is a link to /dev/null or an empty file, the same to systemd."""
+    try:
+        state = os.lstat(path)
+        if stat.S_ISLNK(state.st_mode):
+            return os.readlink(path) == NOWHERE
+        return stat.S_ISREG(state.st_mode) and state.st_size == 0
+    except OSError:
+        return False

@@ -10,7 +10,7 @@ import hashlib
 import re
 
 from ...kubeapi.client import ApiError
-from ...system import redaction as mask
+from ...shared import redaction as mask
 
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps/"
 # From this minor release on kubeadm gives the kubelets' ConfigMap no version in its name.

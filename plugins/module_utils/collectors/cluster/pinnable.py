@@ -18,9 +18,8 @@ from ...kubeapi.client import ApiError
 from ...shared import label_selector as selector
 from ...shared import quantity
 from ...shared import workload_resources as workload
+from ...shared.container_kinds import APP, INIT, RESOURCES, SIDECAR, meant, unequal
 
-APP, INIT, SIDECAR = "app", "init", "sidecar"
-RESOURCES = ("cpu", "memory")
 MAX_ITEMS, MAX_CONTAINERS, MAX_LOOKUPS = 500, 100, 100
 WORKLOADS = (
     ("Deployment", ("/apis/apps/v1/deployments",)),
@@ -67,30 +66,6 @@ def _container(raw, kind):
             value = (given.get(part + "s") or {}).get(resource)
             found[f"{resource}_{part}"] = None if value is None else str(value)[: quantity.MAX_TEXT]
     return found
-
-
-def unequal(container):
-    """The resources of a container that keep its pod from being Guaranteed.
-
-    No limit, or a request that is not its limit.
-    """
-    found = []
-    for resource in RESOURCES:
-        request, limit = container[f"{resource}_request"], container[f"{resource}_limit"]
-        if not quantity.positive(limit) or (
-            request is not None and not quantity.same(request, limit)
-        ):
-            found.append(resource)
-    return found
-
-
-def meant(container):
-    """Whether an app container asks for CPUs as one that is to be pinned does."""
-    return (
-        container["kind"] == APP
-        and quantity.whole(container["cpu_limit"])
-        and "cpu" not in unequal(container)
-    )
 
 
 def pinned(containers, guaranteed):

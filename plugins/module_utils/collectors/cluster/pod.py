@@ -12,11 +12,11 @@ import urllib.parse
 
 from ...kubeapi import client as door
 from ...kubeapi.client import ApiError
+from ...shared.pod_rejection import REJECTED
 from ...system import files
 from . import jobs as collect_jobs
 from . import rejected as collect_rejected
 
-REJECTED = "rejected"  # in the place of a name: the newest pod that a kubelet rejected
 MAX_SIBLINGS, MAX_EVENTS, MAX_SCANNED, PER_POD, TEXT = 50, 500, 50000, 20, 500
 DEVICES = re.compile(
     r"requested number of devices unavailable|cannot allocate un(registered|healthy) device"

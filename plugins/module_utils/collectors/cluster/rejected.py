@@ -11,6 +11,7 @@ import re
 
 from ...kubeapi.client import ApiError, dicts
 from ...shared import quantity
+from ...shared.pod_rejection import TELLING, rejected
 from ...system import files
 from . import jobs as collect_jobs
 
@@ -23,26 +24,9 @@ OWNERS = {
     "ReplicationController": ("/api/v1/namespaces/%s/replicationcontrollers/%s", ("replicas",)),
 }
 LOG_SECONDS = 3
-TELLING = "too many open files"
-# UnexpectedAdmissionError, OutOfcpu, Outofnvidia.com/gpu, TopologyAffinityError, SMTAlignmentError
-# and those of later releases.
-REASON = re.compile(
-    r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|TopologyAffinityError|SMTAlignmentError)$"
-)
-MESSAGE = re.compile(r"^Pod (was rejected: |Predicate \S+ failed|.*which is unexpected)")
 # Of these the whole node counts, with every pod that is on it.
 COMPUTE = re.compile(r"^OutOf(cpu|memory|ephemeral-storage|pods|hugepages-\S+)$")
 COMPUTED = ("cpu", "memory", "ephemeral-storage")
-EVICTED = (
-    "Evicted",
-    "Preempting",
-    "Preempted",
-    "Terminated",
-    "NodeShutdown",
-    "Shutdown",
-    "NodeLost",
-    "DeadlineExceeded",
-)
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 MIRROR = "kubernetes.io/config.hash"
 # What a kubelet writes of every pod but one that it rejects.
@@ -55,17 +39,6 @@ CONDITIONS = (
 )
 ASKABLE = re.compile(r"^[-A-Za-z0-9._/]{1,100}$")
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")
-
-
-def rejected(item):
-    """Whether a kubelet refused to run it."""
-    status = item.get("status") or {}
-    reason, message = status.get("reason") or "", status.get("message") or ""
-    return (
-        status.get("phase") == "Failed"
-        and reason not in EVICTED
-        and bool(REASON.match(reason) or (reason and MESSAGE.match(message)))
-    )
 
 
 def pod_of(item):

@@ -11,6 +11,7 @@ from ...kubeapi import kubeconfig
 from ...kubeapi import proxy as api_proxy
 from ...kubeapi.client import ApiError, Deadline, one_line
 from ...kubeapi.proxy import Door
+from ...shared.cluster_key import cluster_key
 from ...shared.cordon_annotation import cordon_of
 from ..node import journal
 from . import (
@@ -122,9 +123,9 @@ class Reader:
                 api.close()
                 continue
             self.ca = self.ca or ca
-            if kubeconfig.cluster_key(ca) in skip:
+            if cluster_key(ca) in skip:
                 self.ca = ca
-                raise Skipped(kubeconfig.cluster_key(ca))
+                raise Skipped(cluster_key(ca))
             local = kubeconfig.local_server()
             if url in self.dead:
                 api.close()

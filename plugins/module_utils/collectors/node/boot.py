@@ -10,28 +10,15 @@ Files of /proc, /sys and /etc alone, and no process. What they mean is for the c
 
 import os
 
+from ...shared.kernel_modules import ABSENT, BUILTIN, LOAD, LOADED, MODULES, SINGLE
+from ...shared.sysctl import RUNNING
 from ...system import boot_firewall as firewall
 from ...system import files, procfs
 from . import limits, swap
 
-MODULES = ("br_netfilter", "overlay")
-RUNNING = (
-    "net.ipv4.ip_forward",
-    "net.bridge.bridge-nf-call-iptables",
-    "net.bridge.bridge-nf-call-ip6tables",
-)
-# what /run has is gone by the next boot
-LOAD = (
-    "/etc/modules-load.d",
-    "/usr/local/lib/modules-load.d",
-    "/usr/lib/modules-load.d",
-    "/lib/modules-load.d",
-)
-SINGLE = "/etc/modules"
 KUBELET = "/var/lib/kubelet"
 FOLDERS = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/containers", "/var/lib/etcd")
 WORDS = ("modules_load", "rd.modules_load", "selinux", "enforcing")
-LOADED, BUILTIN, ABSENT = "loaded", "builtin", "absent"
 MAX_TEXT, MAX_FILES, MAX_MOUNTS = 65536, 100, 8 * 1024 * 1024
 
 

@@ -11,6 +11,7 @@ that hangs cannot hold it up.
 import os
 import time
 
+from ...shared import unit_limits
 from ...system import command, files, procfs
 from ...system import systemd as unit
 from . import limits, pinning
@@ -207,7 +208,7 @@ def units(full, seconds):
 
     main: the service's first process where that is another one: what it starts next has its limit.
     """
-    names = sorted({one["unit"] for one in full if one["unit"] and limits.UNIT.match(one["unit"])})
+    names = sorted({one["unit"] for one in full if one["unit"] and unit_limits.UNIT.match(one["unit"])})
     if not names:
         return []
     try:

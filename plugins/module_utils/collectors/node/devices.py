@@ -10,6 +10,7 @@ container (environment, mounts) counts in the checksum and stays on the node.
 import os
 import stat
 
+from ...shared.checksum import MAX_ENTRIES, fnv32a
 from ...system import files, procfs
 from ...system import json_line as jsonline
 from .. import registry as spec
@@ -18,7 +19,7 @@ FOLDER = "/var/lib/kubelet/device-plugins"
 CHECKPOINT = "kubelet_internal_checkpoint"
 KUBELET = "kubelet.sock"
 MAX_BYTES = 8 * 1024 * 1024
-MAX_ENTRIES, MAX_SOCKETS = 2000, 50
+MAX_SOCKETS = 50
 CONNECT_SECONDS = 0.5
 
 
@@ -230,13 +231,3 @@ def _ids(ids):
         if isinstance(ids, dict)
         else "([]string)" + _list(ids)
     )
-
-
-def fnv32a(data):
-    """FNV-1a of 32 bits: with it the kubelet hashes the text of its state, for its checkpoints'
-    checksums.
-    """
-    value = 0x811C9DC5
-    for byte in bytearray(data):
-        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
-    return value

@@ -5,6 +5,9 @@
 
 import os
 
+from ...shared.kubelet_health import SWITCHED_OFF
+from ...shared.systemd_output import words
+from ...shared.units import KUBELET as UNIT
 from ...system import files, procfs, unit_mask
 from ...system import systemd as unit
 from ...system import yaml_scalars as kubeconfig
@@ -18,8 +21,6 @@ OTHERS = (
     ("/var/lib/rancher/k3s/agent", ("k3s-agent.service",)),
     ("/var/snap/microk8s", ("snap.microk8s.daemon-kubelite.service",)),
 )
-UNIT = "kubelet.service"
-SWITCHED_OFF = "switched off"  # its healthz
 MAX_DROPINS, MAX_NETWORKS = 64, 20
 NETWORKS = "/etc/cni/net.d"
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
@@ -66,7 +67,7 @@ def _start(block):
     values = unit.environment(block)
     told = [(name, values.get(name, "")) for name in unit.split_variables(block)]
     plain = [
-        [name, value if files.masked_argv(unit.words(value)) == unit.words(value) else None]
+        [name, value if files.masked_argv(words(value)) == words(value) else None]
         for name, value in told
     ]
     return {

@@ -5,8 +5,10 @@
 
 import errno
 import os
-import re
 
+from ...shared.sysctl import SYSCTL
+from ...shared.unit_limits import DROPINS, OURS
+from ...shared.units import ROLES
 from ...system import command, files, procfs
 from ...system import sysctl_overrides as late
 from ...system import systemd as unit
@@ -19,15 +21,6 @@ KERNEL = (
     "fs.inotify.max_queued_events",
     "kernel.pid_max",
     "kernel.threads-max",
-)
-ROLES = (
-    ("kubelet.service", "kubelet"),
-    ("containerd.service", "runtime"),
-    ("crio.service", "runtime"),
-    ("docker.service", "runtime"),
-    ("cri-docker.service", "runtime"),
-    ("ssh.service", "sshd"),
-    ("sshd.service", "sshd"),
 )
 PROPERTIES = (
     "Id",
@@ -44,15 +37,6 @@ PROPERTIES = (
 )
 INFINITE = ("infinity", "18446744073709551615")  # the second is how systemd 219 says it
 SETTINGS = ("LimitNOFILE", "LimitNPROC")
-# whose name needs no quotes, and is no option
-UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")
-SYSCTL = (
-    "/etc/sysctl.d",
-    "/run/sysctl.d",
-    "/usr/local/lib/sysctl.d",
-    "/usr/lib/sysctl.d",
-    "/lib/sysctl.d",
-)
 CAP_SYS_RESOURCE = 24
 FULL = 0.95  # of what there is: as the controller judges it
 TRIED = 8  # inotify instances: a kubelet that starts needs several
@@ -61,7 +45,6 @@ IN_DELETE_SELF = 0x400
 # below what the runner takes.
 MAX_FILES, MAX_TEXT, ROOM = 100, 65536, 2 * 1024 * 1024
 MAX_LINES, MAX_DROPINS, LONGEST = 100, 64, 200
-DROPINS, OURS = "/etc/systemd/system", "99-zz-kubemend.conf"  # where our limit of a unit stands
 
 
 def collect(context):

@@ -15,8 +15,8 @@ import stat
 
 from ...system import command, cri, files, procfs
 from ...system import systemd as unit
-from ...system import yaml_scalars as kubeconfig
 from ...system.command import CommandError
+from ...system.runtime_endpoint import endpoint
 from ..registry import Absent, Failed
 from . import kubelet_end
 
@@ -142,26 +142,6 @@ def collect(context):
 def question():
     """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
     return OWN + SOCKETS, PROPERTIES, True
-
-
-def endpoint(known):
-    """The path of the socket that this kubelet (its collector's evidence) is told to use, by its
-    command line, else by its configuration; None.
-    """
-    named = procfs.flag(known.get("argv") or [], "container-runtime-endpoint")
-    for one in reversed([known.get("config")] + (known.get("config_dropins") or [])):
-        named = named or (
-            kubeconfig.top(one["text"], "containerRuntimeEndpoint") if one and one["text"] else None
-        )
-    if not named:
-        return None
-    return (
-        named[len("unix://") :]
-        if named.startswith("unix://")
-        else named
-        if named.startswith("/")
-        else None
-    )
 
 
 def told_docker(known):

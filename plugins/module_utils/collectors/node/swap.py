@@ -10,7 +10,7 @@ that it knows.
 import os
 import stat
 
-from ...system import command, files, procfs
+from ...system import command, files, procfs, unit_mask
 from ...system import systemd as unit
 
 SERVICES = (
@@ -140,24 +140,11 @@ def units(blocks, folder=UNITS):
         if (
             name.endswith((".swap", "swap.target"))
             and "/" not in name
-            and masked(os.path.join(folder, name))
+            and unit_mask.is_masked(os.path.join(folder, name))
         ):
             one.update(UnitFileState="masked", FragmentPath=os.path.join(folder, name))
         found.append(one)
     return found
-
-
-def masked(path):
-    """Is it a link to /dev/null, or an empty file, which is the same to systemd?"""
-    try:
-        state = os.lstat(path)
-        return (
-            os.readlink(path) == "/dev/null"
-            if stat.S_ISLNK(state.st_mode)
-            else stat.S_ISREG(state.st_mode) and state.st_size == 0
-        )
-    except OSError:
-        return False
 
 
 def paths(text):

@@ -11,6 +11,7 @@ import os
 import stat
 import time
 
+from ...shared.systemd_output import KEPT, of_systemd, words
 from ...system import command, files, unit_mask
 from ...system import systemd as unit
 from ...system import unit_conditions as unit_checks
@@ -50,7 +51,7 @@ PROPERTIES = (
 )
 RUNS = ("active", "reloading")
 UNITS, DEPTH, PATHS, FILES = 8, 3, 20, 40
-LINES, READ_BYTES, KEPT, LONGEST = 80, 128 * 1024, 8, 300
+LINES, READ_BYTES, LONGEST = 80, 128 * 1024, 300
 # Where the drop-ins of a unit lie whose own file a mask hides.
 DROPINS = (
     "/etc/systemd/system",
@@ -142,8 +143,8 @@ def _number(value):
 
 def _message(value):
     """The sentence of LoadError, behind the name of the error."""
-    words = unit.words(value)
-    return files.one_line(words[-1], LONGEST) if words and words[-1] else ""
+    parts = words(value)
+    return files.one_line(parts[-1], LONGEST) if parts and parts[-1] else ""
 
 
 # -- the units that it needs ----------------------------------------------------------------------
@@ -301,7 +302,7 @@ def _files(block, name):
         behind = unit_mask.facts(name)["file"]
         return ([behind] if behind else []) + _dropins(name)
     return block.get("FragmentPath", []) + [
-        path for value in block.get("DropInPaths", []) for path in unit.words(value)
+        path for value in block.get("DropInPaths", []) for path in words(value)
     ]
 
 
@@ -393,12 +394,3 @@ def said(name, seconds):
         files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
         for line in lines[-KEPT:]
     ]
-
-
-def of_systemd(line):
-    """Whether a line of `-o short-iso` is of systemd: PID 1, or its child before the program.
-
-    That child is called systemd by 219, later "(kubelet)".
-    """
-    words = line.split(" ", 3)
-    return len(words) > 3 and (words[2].startswith("systemd[") or words[2].startswith("("))

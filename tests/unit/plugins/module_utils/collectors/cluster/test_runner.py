@@ -30,6 +30,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi impor
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
     proxy as api_proxy,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared.cluster_key import (
+    cluster_key,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import lock
 from tests.unit.support.waiting import until
 
@@ -409,7 +412,7 @@ def test_the_next_kubeconfig_where_the_first_has_expired(tmp_path, monkeypatch):
 
 
 def test_a_cluster_that_was_answered_is_skipped(ask):
-    document = ask(skip_clusters=["other", configs.cluster_key(CA)])
+    document = ask(skip_clusters=["other", cluster_key(CA)])
     assert document["status"] == "skipped"
     assert document["collectors"] == {}
 
@@ -447,13 +450,6 @@ def test_a_certificate_without_the_address_is_asked_by_the_service_name(ask):
     assert {server["error"] for server in document["collectors"]["locks"]["data"]["servers"]} == {
         None
     }
-
-
-def test_cluster_key_depends_on_certificates_not_on_their_order():
-    two = PEM % base64.b64encode(b"two").decode()
-    assert configs.cluster_key(CA + two) == configs.cluster_key("# note\n" + two + CA + CA)
-    assert configs.cluster_key(CA) != configs.cluster_key(two)
-    assert configs.cluster_key(None) is None
 
 
 @pytest.mark.parametrize(

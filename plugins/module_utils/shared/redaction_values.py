@@ -9,11 +9,11 @@ themselves: scalars behind tags and anchors, items of sequences, what an alias s
 text is no YAML after all, rather too much is masked than too little.
 """
 
+from .redaction_names import PUBLIC
 from .redaction_spans import (
     BLANK,
     FAR,
     NAME,
-    PUBLIC,
     QUOTES,
     add,
     blanks,

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What mask.py and mask_value.py have in common: places to mask, lines, quotes. Pure."""
 
-PUBLIC = ("true", "false", "null", "~", "")
+from .redaction_names import PUBLIC
+
 NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 BLANK = " \t\r\n"
 QUOTES = ("'", '"')

@@ -10,33 +10,9 @@ secret without being one is masked too. Text is looked at as Latin-1: one charac
 
 from . import redaction_spans as mask_text
 from . import redaction_values as mask_value
+from .redaction_names import PUBLIC, secret_env, secret_key
 
-ENDINGS = (
-    "token",
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "apikey",
-    "secretkey",
-    "accesskey",
-    "privatekey",
-    "keydata",
-    "credential",
-    "credentials",
-)
-ENV_WORDS = (
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "APIKEY",
-    "API_KEY",
-    "ACCESS_KEY",
-    "PRIVATE_KEY",
-    "CREDENTIAL",
-)
-PUBLIC, NAME, BLANK, FAR = mask_text.PUBLIC, mask_text.NAME, mask_text.BLANK, mask_text.FAR
+NAME, BLANK, FAR = mask_text.NAME, mask_text.BLANK, mask_text.FAR
 TAGS = ("!", "!!str", "!!binary")
 JWT = NAME | frozenset("=")
 
@@ -77,20 +53,6 @@ def argv(items):
             masked.append(data(raw)[0].decode("utf-8", "backslashreplace"))
         before = item
     return masked
-
-
-def secret_key(name):
-    """Does a key or flag of this name hold a secret itself (not the path or the name of one)?"""
-    if secret_env(name) and name.upper() == name and "_" in name:
-        return True
-    plain = name.lower().replace("-", "").replace("_", "").replace(".", "")
-    return plain.endswith(ENDINGS) and plain not in ("initialclustertoken", "usetoken")
-
-
-def secret_env(name):
-    """Does an environment variable of this name look like a secret?"""
-    name = name.upper().replace("-", "_")
-    return any(word in name for word in ENV_WORDS)
 
 
 def _key_blocks(text, spans):
