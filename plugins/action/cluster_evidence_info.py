@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..module_utils.collectors.cluster.runner import COLLECTORS
+from ..module_utils.shared import collector_names
 from ..plugin_utils.evidence import document as evidence
 from ..plugin_utils.planning import node_ready_wait as brought_back
 from ..plugin_utils.run import console as terminal
@@ -40,7 +40,7 @@ class ActionModule(NodeAction):
     SUFFIX = ".cluster.json"
     SAID = ("status", "reason", "collected_at", "duration_ms", "collectors", "ca")
     SPEC = {
-        "collectors": {"type": "list", "elements": "str", "choices": list(COLLECTORS)},
+        "collectors": {"type": "list", "elements": "str", "choices": list(collector_names.CLUSTER)},
         "deep": {"type": "bool", "default": False},
         "expect_pinning": {"type": "str"},
         "pod": {"type": "str"},

@@ -18,7 +18,7 @@ from ..shared.version import TOOL_VERSION
 from ..system import files, procfs
 from ..system import json_line as jsonline
 from ..system import yaml_scalars as kubeconfig
-from . import registry as spec
+from . import base, registry
 
 SIGKILL = 9  # the module signal brings enum: 9 ms
 MAX_COLLECTOR = 6 * 1024 * 1024
@@ -112,7 +112,7 @@ def _work(collector, context, fd):
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(null, number)  # ssh waits until nobody holds its channel any more
-        if collector.tier == spec.DEEP:
+        if collector.tier == registry.DEEP:
             os.nice(10)
         answer = marshal.dumps(_answer(collector, context))
         while answer:
@@ -125,11 +125,11 @@ def _answer(collector, context):
     status, data, error = "ok", None, None
     try:
         data = collector.run(context)
-    except spec.Absent as reason:
+    except base.Absent as reason:
         status, error = "absent", reason
-    except spec.Denied as reason:
+    except base.Denied as reason:
         status, error = "denied", reason
-    except spec.Failed as reason:
+    except base.Failed as reason:
         status, error, data = "error", reason, reason.data
     except PermissionError as reason:
         status, error = "denied", reason
@@ -167,7 +167,7 @@ def run(params, collectors, processes, proc=time.monotonic):
                 continue
             limit = min(end, proc() + collector.timeout)
             _started(
-                _Child(collector, spec.Context(params, processes, data, limit), limit),
+                _Child(collector, base.Context(params, processes, data, limit), limit),
                 working,
                 poll,
             )
@@ -178,7 +178,7 @@ def run(params, collectors, processes, proc=time.monotonic):
                 _started(
                     _Child(
                         systemd,
-                        spec.Context(params, processes, data),
+                        base.Context(params, processes, data),
                         proc() + min(systemd.timeout, (end - proc()) / 8),
                     ),
                     working,
@@ -200,7 +200,7 @@ def run(params, collectors, processes, proc=time.monotonic):
                 records[child.collector.name], data[child.collector.name] = record, record["data"]
                 more = [
                     one
-                    for one in spec.following(child.collector.name, record["data"])
+                    for one in registry.followers(child.collector.name, record["data"])
                     if one.name not in known and known.issuperset(one.needs)
                 ]
                 waiting += more
@@ -215,7 +215,7 @@ def _started(child, working, poll):
     poll.register(child.fd, select.POLLIN | select.POLLHUP)
 
 
-class _Systemd(spec.Collector):
+class _Systemd(registry.Collector):
     """What several collectors ask systemd, asked at once (systemctl.
 
     10 ms each time), in a child like theirs. Its answer is no evidence of its own.
@@ -290,9 +290,9 @@ def gather(params):
     """The node's document, as a dict."""
     begin = time.time()
     records = run(
-        params, spec.chosen(params.get("collectors"), params.get("deep")), procfs.of_interest()
+        params, registry.select(params.get("collectors"), params.get("deep")), procfs.of_interest()
     )
-    for name in spec.BY_NAME:
+    for name in registry.BY_NAME:
         records.setdefault(name, dict(NOT_ASKED))
     return {
         "schema": "kubemend.evidence/1",

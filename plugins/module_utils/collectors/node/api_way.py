@@ -12,7 +12,7 @@ import re
 
 from ...system import files
 from ...system import yaml_scalars as kubeconfig
-from ..registry import Absent, Denied
+from ..base import Absent, Denied
 
 SERVER = re.compile(
     r"^(https?)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?(?:/|$)"

@@ -11,7 +11,7 @@ import time
 
 from ...system import command, files
 from ...system import yaml_scalars as kubeconfig
-from ..registry import Absent, Denied
+from ..base import Absent, Denied
 from . import instances, kubelet_end
 
 PODS = "/var/log/pods"

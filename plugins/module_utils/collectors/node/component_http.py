@@ -8,7 +8,7 @@ import time
 from ...system import files, procfs
 from ...system import http_client as web
 from ...system import json_line as jsonline
-from ..registry import Absent, in_this_network
+from ..base import Absent, in_this_network
 
 # secure port; insecure port and its flags, gone since 1.24
 PORTS = {"kube-scheduler": (10259, 10251), "kube-controller-manager": (10257, 10252)}

@@ -208,7 +208,9 @@ def units(full, seconds):
 
     main: the service's first process where that is another one: what it starts next has its limit.
     """
-    names = sorted({one["unit"] for one in full if one["unit"] and unit_limits.UNIT.match(one["unit"])})
+    names = sorted(
+        {one["unit"] for one in full if one["unit"] and unit_limits.UNIT.match(one["unit"])}
+    )
     if not names:
         return []
     try:

@@ -13,7 +13,7 @@ import stat
 from ...shared.checksum import MAX_ENTRIES, fnv32a
 from ...system import files, procfs
 from ...system import json_line as jsonline
-from .. import registry as spec
+from .. import base
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 CHECKPOINT = "kubelet_internal_checkpoint"
@@ -33,7 +33,7 @@ def collect(context, folder=FOLDER):
     """
     context.source = folder
     if not os.path.isdir(folder):
-        raise spec.Absent(f"{folder} does not exist")
+        raise base.Absent(f"{folder} does not exist")
     sockets = []
     for name in sorted(os.listdir(folder)):
         found = os.lstat(os.path.join(folder, name))
@@ -63,7 +63,7 @@ def running(folder=FOLDER):
 
     None where that cannot be told.
     """
-    found = checkpoint(os.path.join(folder, CHECKPOINT), spec.Context({}, [], {}))
+    found = checkpoint(os.path.join(folder, CHECKPOINT), base.Context({}, [], {}))
     if found is None:
         return set()
     return None if found["error"] else alive({entry["pod_uid"] for entry in found["entries"]})

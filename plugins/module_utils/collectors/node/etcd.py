@@ -9,7 +9,7 @@ Leader, alarms, size of its database.
 from ...system import files, procfs
 from ...system import http_client as web
 from ...system import json_line as jsonline
-from ..registry import Absent, Failed, in_this_network
+from ..base import Absent, Failed, in_this_network
 
 PREFIXES = ("/v3", "/v3beta")  # the second for etcd 3.3
 MEMBERS, STATUS, ALARMS = "/cluster/member/list", "/maintenance/status", "/maintenance/alarm"

@@ -8,7 +8,7 @@ holds it.
 import os
 
 from ...system import procfs
-from .. import registry as spec
+from .. import base
 
 ROOT = "/var/lib/kubemend"
 MAX_RUNS = 50
@@ -32,7 +32,7 @@ def collect(context):
     so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
-        raise spec.Absent(f"{ROOT} does not exist: no run has changed this node")
+        raise base.Absent(f"{ROOT} does not exist: no run has changed this node")
     # what these import costs more than all of the above, and most nodes were never changed
     from ...state import journal
     from ...state import step_record as proof

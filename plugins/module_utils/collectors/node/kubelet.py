@@ -12,7 +12,7 @@ from ...system import files, procfs, unit_mask
 from ...system import systemd as unit
 from ...system import yaml_scalars as kubeconfig
 from ...system.command import CommandError
-from ..registry import Absent, Failed
+from ..base import Absent, Failed
 
 # The units whose kubelet has no unit of its own, and what shows that they are there.
 OTHERS = (

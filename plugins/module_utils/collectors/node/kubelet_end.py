@@ -9,7 +9,7 @@ import os
 import time
 
 from ...system import command, files
-from ..registry import Absent, Denied, Failed
+from ..base import Absent, Denied, Failed
 
 RECENT = 600  # seconds
 # klog.Fatal of an old kubelet prints every goroutine: some thousand lines behind its last word.

@@ -6,7 +6,7 @@
 import os
 
 from ...system import command, files
-from ..registry import Denied, Failed
+from ..base import Denied, Failed
 
 RUNTIMES = (
     "containerd.service",

@@ -13,7 +13,7 @@ import stat
 import time
 
 from ...system import files, procfs
-from ..registry import Absent
+from ..base import Absent
 from . import descriptors, pressure
 
 PLACES = (

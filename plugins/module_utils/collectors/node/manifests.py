@@ -6,7 +6,7 @@
 import os
 
 from ...system import files
-from ..registry import Absent, Denied
+from ..base import Absent, Denied
 
 MAX_FILES = 200
 MAX_TEXT = 2 * 1024 * 1024

@@ -11,7 +11,7 @@ import os
 
 from ...system import files, procfs
 from ...system import yaml_scalars as kubeconfig
-from ..registry import Absent
+from ..base import Absent
 from . import limits
 
 ROOT_DIR = "/var/lib/kubelet"

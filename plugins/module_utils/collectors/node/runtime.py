@@ -17,7 +17,7 @@ from ...system import command, cri, files, procfs
 from ...system import systemd as unit
 from ...system.command import CommandError
 from ...system.runtime_endpoint import endpoint
-from ..registry import Absent, Failed
+from ..base import Absent, Failed
 from . import kubelet_end
 
 CONTAINERD, CRIO, DOCKER, CRI_DOCKER, EMBEDDED, OTHER = (

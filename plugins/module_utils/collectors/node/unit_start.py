@@ -16,7 +16,7 @@ from ...system import command, files, unit_mask
 from ...system import systemd as unit
 from ...system import unit_conditions as unit_checks
 from ...system.command import CommandError
-from ..registry import Absent, Failed
+from ..base import Absent, Failed
 
 HOW = ("Requires", "Requisite", "BindsTo")
 PROPERTIES = (

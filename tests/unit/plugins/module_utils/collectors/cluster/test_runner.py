@@ -20,6 +20,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
     runner as cluster,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import session
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
     client as api,
@@ -30,6 +31,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi impor
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
     proxy as api_proxy,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import collector_names
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.cluster_key import (
     cluster_key,
 )
@@ -102,7 +104,7 @@ def ask(tmp_path, monkeypatch):
         config = tmp_path / "admin.conf"
         stand_in(config, version, tmp_path, **(facts or {}))
         if not process:
-            monkeypatch.setattr(cluster, "Door", Recorded)
+            monkeypatch.setattr(session, "Door", Recorded)
             monkeypatch.setattr(configs, "view", lambda _kubectl, path, _deadline: (URL, CA))
         return cluster.collect(
             {"kubectl": kubectl_of(tmp_path), "kubeconfig": str(config), "timeout": 60, **params}
@@ -125,7 +127,9 @@ def ask(tmp_path, monkeypatch):
 def kubectl_of(folder):
     """The stand-in as a program, run by the Python of the tests."""
     program = folder / "kubectl"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{TESTS / "unit" / "support" / "fake_kubectl.py"}" "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -S "{TESTS / "unit" / "support" / "fake_kubectl.py"}" "$@"\n'
+    )
     program.chmod(0o755)
     return str(program)
 
@@ -389,7 +393,7 @@ def test_an_api_that_is_down_leaves_a_document_that_says_why(ask):
     document = ask(facts={"broken": {URL: "dial tcp 10.0.0.9:6443: connect: connection refused"}})
     assert document["status"] == "error"
     assert "connection refused" in document["reason"]
-    assert set(statuses(document)) == set(cluster.COLLECTORS) - {"pinnable", "pod"}
+    assert set(statuses(document)) == set(collector_names.CLUSTER) - {"pinnable", "pod"}
     assert set(statuses(document).values()) == {"error"}
     assert document["ca"] == {"pem": CA}
 
