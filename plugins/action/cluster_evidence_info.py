@@ -93,7 +93,10 @@ class ActionModule(NodeAction):
         while True:
             status, reason, answer = super()._ask(host, params, task_vars)
             nodes = _nodes(answer)
-            now = None if nodes is None else brought_back.waiting(nodes, names)
+            if nodes is None:
+                now = None
+            else:
+                now = brought_back.waiting(nodes, names)
             if brought_back.listed(nodes, names):
                 answered.touch(mode=0o600)
             if (
@@ -103,7 +106,10 @@ class ActionModule(NodeAction):
                 or time.monotonic() >= until
             ):
                 break
-            what = "the API does not answer yet" if now is None else brought_back.told(now)
+            if now is None:
+                what = "the API does not answer yet"
+            else:
+                what = brought_back.told(now)
             if what != left:
                 tell(
                     "kubemend: waiting for the API to have what was brought back Ready, for"
@@ -120,7 +126,10 @@ class ActionModule(NodeAction):
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
         authority = document.pop("ca", None)
-        pem = authority.get("pem") if isinstance(authority, dict) else None
+        if isinstance(authority, dict):
+            pem = authority.get("pem")
+        else:
+            pem = None
         document["cluster_key"] = evidence.cluster_key(pem if isinstance(pem, str) else None)
         document = {**evidence.accepted(document), "kind": "cluster"}
         if document["status"] == "skipped":
@@ -139,7 +148,10 @@ def _brought_back(folder: str) -> tuple[frozenset[str], float]:
     """
     ended = run_folder.last_end(folder)
     try:
-        plan = run_folder.read_plan(folder) if ended is not None else ()
+        if ended is not None:
+            plan = run_folder.read_plan(folder)
+        else:
+            plan = ()
     except (OSError, ValueError, TypeError):
         return frozenset(), 0.0
     return brought_back.nodes(plan, run_folder.read_steps(folder)), min(
@@ -151,8 +163,13 @@ def _nodes(answer: Any) -> list[Any] | None:
     """The API's list of Nodes; None where it does not answer."""
     found: Any = answer
     for name in ("collectors", "nodes", "data", "items"):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, list) else None
+        if isinstance(found, dict):
+            found = found.get(name)
+        else:
+            found = None
+    if isinstance(found, list):
+        return found
+    return None
 
 
 def _answered(folder: Path) -> dict[str, str]:

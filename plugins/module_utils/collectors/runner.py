@@ -84,7 +84,10 @@ class _Child:
 
     def ended(self, ready, now):
         """What became of it, and it is gone; None while there is more to come."""
-        more = self.read() if ready else True
+        if ready:
+            more = self.read()
+        else:
+            more = True
         late = more and now >= self.end
         if more and not late:
             return None
@@ -254,7 +257,9 @@ def _not_here(collector, processes):
     """(status, why) where a collector has nothing to look at, else None."""
     if collector.components and not procfs.any_of(collector.components, processes):
         return "absent", "none of {} runs here".format(", ".join(collector.components))
-    return _hidden(collector.path) if collector.path else None
+    if collector.path:
+        return _hidden(collector.path)
+    return None
 
 
 def _hidden(path):

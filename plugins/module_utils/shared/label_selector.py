@@ -51,7 +51,10 @@ def matches(requirements, labels):
     As in the API, an absent key meets != and notin.
     """
     for key, wanted, values in requirements:
-        met = key in labels if values is None else key in labels and labels[key] in values
+        if values is None:
+            met = key in labels
+        else:
+            met = key in labels and labels[key] in values
         if met is not wanted:
             return False
     return True

@@ -37,13 +37,21 @@ def parse(text):
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         return None
     text = str(text).strip()
-    match = _QUANTITY.fullmatch(text) if len(text) <= MAX_TEXT else None
+    if len(text) <= MAX_TEXT:
+        match = _QUANTITY.fullmatch(text)
+    else:
+        match = None
     if match is None:
         return None
     sign, number, exponent, suffix = match.groups()
-    scale = Fraction(10) ** int(exponent) if exponent else _SUFFIXES.get(suffix, Fraction(1))
+    if exponent:
+        scale = Fraction(10) ** int(exponent)
+    else:
+        scale = _SUFFIXES.get(suffix, Fraction(1))
     value = min(Fraction(-(-Fraction(number) * scale * NANO // 1), NANO), MOST)
-    return -value if sign == "-" else value
+    if sign == "-":
+        return -value
+    return value
 
 
 def same(one, other):

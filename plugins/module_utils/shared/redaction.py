@@ -63,7 +63,10 @@ def _key_blocks(text, spans):
             position = text.find("PRIVATE KEY-----", begin)
             continue
         end = text.find("-----END", begin)
-        end = len(text) if end < 0 else end
+        if end < 0:
+            end = len(text)
+        else:
+            end = end
         mask_text.lines(text, begin, end, spans)
         position = text.find("PRIVATE KEY-----", end + 40)
 
@@ -79,7 +82,10 @@ def _pairs(text, spans):
         elif key == "name" and text[mark] == ":":
             named = mask_text.Spans()
             mask_value.value(text, start, mark, named)
-            name = text[named[0][0] : named[0][1]].strip("\"'") if named else ""
+            if named:
+                name = text[named[0][0] : named[0][1]].strip("\"'")
+            else:
+                name = ""
             # Whatever a container's environment variable is called, nothing here needs its value;
             # extraArgs of kubeadm are lower case.
             if named.names or secret_env(name) or (name.upper() == name and name[:1].isalpha()):
@@ -150,7 +156,10 @@ def _keys(text, position, end):
         colon, equal = text.find(":", position, end), text.find("=", position, end)
         if colon < 0 and equal < 0:
             return
-        mark = colon if equal < 0 or 0 <= colon < equal else equal
+        if equal < 0 or 0 <= colon < equal:
+            mark = colon
+        else:
+            mark = equal
         position = mark + 1
         right = mark
         while right > 0 and text[right - 1] in " \t":
@@ -188,15 +197,19 @@ def _siblings(text, start, spans):
         while True:
             if step < 0 and text[line : line + column].strip().endswith("-"):
                 break  # the dash: the entry's first line
-            line = (
-                text.rfind("\n", 0, line - 1) + 1
-                if step < 0 and line > 0
-                else (text.find("\n", line) + 1 if step > 0 else -1)
-            )
+            if step < 0 and line > 0:
+                line = text.rfind("\n", 0, line - 1) + 1
+            elif step > 0:
+                line = text.find("\n", line) + 1
+            else:
+                line = -1
             if line < 0 or (step > 0 and line == 0):
                 break
             end = text.find("\n", line)
-            end = len(text) if end < 0 else end
+            if end < 0:
+                end = len(text)
+            else:
+                end = end
             content = text[line:end]
             indent = len(content) - len(content.lstrip(" "))
             if (

@@ -37,7 +37,10 @@ def lines(text, start, end, spans):
     """Mask what is written on each line between start and end, not the white space around it."""
     while start < end:
         stop = text.find("\n", start, end)
-        stop = end if stop < 0 else stop
+        if stop < 0:
+            stop = end
+        else:
+            stop = stop
         left, right = start, stop
         while left < right and text[left] in BLANK:
             left += 1
@@ -59,7 +62,9 @@ def add(text, start, end, spans):
 def column_of(text, start):
     """In which column a key begins, its quotes with it."""
     column = start - (text.rfind("\n", 0, start) + 1)
-    return column - 1 if text[start - 1 : start] in QUOTES else column
+    if text[start - 1 : start] in QUOTES:
+        return column - 1
+    return column
 
 
 def blanks(text, left):
@@ -70,7 +75,9 @@ def blanks(text, left):
 
 def line_end_of(text, left):
     end = text.find("\n", left)
-    return len(text) if end < 0 else end
+    if end < 0:
+        return len(text)
+    return end
 
 
 def quoted(text, left):
@@ -84,7 +91,10 @@ def quoted(text, left):
     if quote not in QUOTES:
         return None
     if not escapes:
-        end = text.find(quote * 3, left + 3) if text.startswith(quote * 3, left) else -1
+        if text.startswith(quote * 3, left):
+            end = text.find(quote * 3, left + 3)
+        else:
+            end = -1
         if end >= 0:  # TOML
             return left + 3, end, end + 3
         end = closing(text, left)

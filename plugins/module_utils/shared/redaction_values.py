@@ -69,7 +69,10 @@ def node(text, left, column, spans, flow="", alone=True):
 def properties(text, left, flow=""):
     """Where what stands behind tags and anchors begins."""
     while left < len(text) and text[left] in "&!":
-        verbatim = text.find(">", left) if text.startswith("!<", left) else -1
+        if text.startswith("!<", left):
+            verbatim = text.find(">", left)
+        else:
+            verbatim = -1
         left = max(left, verbatim)
         while (
             left < len(text)
@@ -91,7 +94,10 @@ def anchored(text, name, spans):
             line = text.rfind("\n", 0, at) + 1
             head, dash = line, line
             while text[head] in " -":
-                dash = head if text[head] == "-" else dash
+                if text[head] == "-":
+                    dash = head
+                else:
+                    dash = dash
                 head += 1
             column = (dash if head == at else head) - line
             node(
@@ -128,12 +134,9 @@ def _flow(text, start):
     above = line
     while not before and above > 0 and text[above - 1] in BLANK:
         above -= 1
-    return (
-        "lines"
-        if text[start - 1 : start] == '"'
-        or (not before and text[above - 1 : above] in tuple("{[,"))
-        else ""
-    )
+    if text[start - 1 : start] == '"' or (not before and text[above - 1 : above] in tuple("{[,")):
+        return "lines"
+    return ""
 
 
 def _assigned(text, start, left, spans):
@@ -157,7 +160,10 @@ def _assigned(text, start, left, spans):
         while text[quote - 1 : quote] == "\\":
             quote -= 1
         end = quoted(text, quote)[1]
-        end = end if end <= line_end or (begins_line and end < len(text)) else -1
+        if end <= line_end or (begins_line and end < len(text)):
+            end = end
+        else:
+            end = -1
     if end < 0 and not begins_line:
         end = left
         while end < line_end and text[end] not in " \t\r\"',]}\\":
@@ -189,7 +195,10 @@ def _plain(text, left, column, spans, flow, alone):
         return
     if flow == "lines":
         first = word.replace("}", ",").replace("]", ",").partition(",")[0].rstrip()
-        bare = first if NUMBER.issuperset(first) or first in PUBLIC else word.rstrip(",}] \t\r")
+        if NUMBER.issuperset(first) or first in PUBLIC:
+            bare = first
+        else:
+            bare = word.rstrip(",}] \t\r")
         if bare and bare != word:
             add(text, left, left + len(bare), spans)
             return
@@ -199,7 +208,10 @@ def _plain(text, left, column, spans, flow, alone):
 
 def _plain_end(text, left, line_end):
     comment = text.find(" #", left, line_end)
-    end = comment if comment >= 0 else line_end
+    if comment >= 0:
+        end = comment
+    else:
+        end = line_end
     while end > left and text[end - 1] in BLANK:
         end -= 1
     return end
@@ -210,7 +222,10 @@ def _string_end(text, left, end):
     before = text[text.rfind("\n", 0, left) + 1 : left].replace('\\"', "")
     if text[end - 1 : end] == "'" and text.count("'", left, end) == 1 and before.count("'") % 2:
         return end - 1
-    position = text.find('"', left, end) if before.count('"') % 2 else -1
+    if before.count('"') % 2:
+        position = text.find('"', left, end)
+    else:
+        position = -1
     while position >= 0:
         if text[position - 1] != "\\" and text[position + 1 : position + 2] in (
             *tuple(BLANK + ",]}:'"),
@@ -330,7 +345,10 @@ def _collection(text, left, line_end, spans):
     if text[left : left + 1] == "{":
         inner = text[left + 1 : line_end].partition("}")[0].strip()
         return not inner or inner.startswith("#") or ":" in inner or "=" in inner
-    end = _closed(text, left, line_end, spans) if text[left : left + 1] == "[" else -1
+    if text[left : left + 1] == "[":
+        end = _closed(text, left, line_end, spans)
+    else:
+        end = -1
     if end >= 0:
         _items(text, left + 1, end, spans)
     return end >= 0
@@ -361,7 +379,11 @@ def _closed(text, left, line_end, spans):
                 )
         position += 1
     spans.budget -= end - left
-    return -1 if spans.budget <= 0 else line_end if end == len(text) else end
+    if spans.budget <= 0:
+        return -1
+    if end == len(text):
+        return line_end
+    return end
 
 
 def _items(text, left, end, spans):

@@ -85,13 +85,11 @@ def _differing(argv, words, ours):
 
 
 def _shown(flags, name):
-    return (
-        "not set"
-        if name not in flags
-        else "set without a value"
-        if flags[name] is None
-        else repr(str(flags[name])[:80])
-    )
+    if name not in flags:
+        return "not set"
+    if flags[name] is None:
+        return "set without a value"
+    return repr(str(flags[name])[:80])
 
 
 def flags_of(words):
@@ -101,8 +99,14 @@ def flags_of(words):
         if word.startswith("--") and len(word) > 2:
             name, equal, value = word[2:].partition("=")
             before = name.replace("_", "-")
-            found[before] = value if equal else None
-            before = None if equal else before
+            if equal:
+                found[before] = value
+            else:
+                found[before] = None
+            if equal:
+                before = None
+            else:
+                before = before
         else:
             if before:
                 found[before] = word

@@ -52,7 +52,10 @@ def past(record, facts=None):
 
 
 def _refusals(record, facts, depth):
-    known = dict(record, **facts) if facts else record
+    if facts:
+        known = dict(record, **facts)
+    else:
+        known = record
     if known.get("active_state") in RUNS:
         return []
     found = _load(known) + _checks(known) + _needs(known, depth) + _paths(known)
@@ -72,28 +75,39 @@ def _mapping(value):
 
 
 def _items(value):
-    return [_mapping(one) for one in value] if isinstance(value, (list, tuple)) else []
+    if isinstance(value, (list, tuple)):
+        return [_mapping(one) for one in value]
+    return []
 
 
 def _text(value, limit=300):
-    return one_line(value, limit) if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return one_line(value, limit)
+    return ""
 
 
 def _number(value):
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return None
 
 
 def _name(known):
     """The unit's name as a part of a command."""
     name = _text(known.get("name"), 100)
     plain = name and all(char.isalnum() or char in "._-@:\\" for char in name)
-    return name if plain else "UNIT"
+    if plain:
+        return name
+    return "UNIT"
 
 
 def _said(known, *words):
     """The last line of systemd's own with one of these words; "" for none."""
     lines = known.get("said")
-    texts = [_text(one) for one in lines] if isinstance(lines, (list, tuple)) else []
+    if isinstance(lines, (list, tuple)):
+        texts = [_text(one) for one in lines]
+    else:
+        texts = []
     return next((line for line in reversed(texts) if any(word in line for word in words)), "")
 
 
@@ -102,7 +116,9 @@ def reason(line):
     for word in DETAILS:
         if word in line:
             return word + line.partition(word)[2]
-    return line.rpartition(": ")[2] if ": " in line else ""
+    if ": " in line:
+        return line.rpartition(": ")[2]
+    return ""
 
 
 def _why(known):
@@ -114,7 +130,10 @@ def _place(one):
     path, line = one.get("path"), one.get("line")
     if not isinstance(path, str) or not path:
         return None
-    number = line if isinstance(line, int) and not isinstance(line, bool) else None
+    if isinstance(line, int) and not isinstance(line, bool):
+        number = line
+    else:
+        number = None
     return _text(path), number
 
 
@@ -155,19 +174,28 @@ def _checks(known):
 
 
 def _unmet(known, rows, asserts):
-    word = "assert" if asserts else "condition"
+    if asserts:
+        word = "assert"
+    else:
+        word = "condition"
     refused = known.get(word + "_result") is False
     failing = _failing(rows, lambda one: _met(one, refused))
     if not failing and (not refused or known.get("result") == "exec-condition"):
         return None
-    unseen = [one for one in rows if _met(one, True) is None] if not failing else []
+    if not failing:
+        unseen = [one for one in rows if _met(one, True) is None]
+    else:
+        unseen = []
     # busctl lists all that systemd would check now; without it nobody knows what it was.
     none_left = not rows and known.get("checks_from") == "busctl"
     is_now = bool(failing or unseen) or not (rows or none_left)
     failing = failing or _failing(rows, lambda one: one.get("last")) or []
     # A daemon-reload makes systemd forget which of them it was.
     failing = failing or unseen or (rows if len(rows) == 1 else [])
-    verb = "is not met" if is_now else "was not met"
+    if is_now:
+        verb = "is not met"
+    else:
+        verb = "was not met"
     if unseen:
         verb = "may not be met"
     texts = [_shown(one, verb) for one in failing[:3]]
@@ -186,7 +214,10 @@ def _unmet(known, rows, asserts):
     cure = f"make it true, or take the line out{_where(place)} and systemctl daemon-reload"
     if not is_now:
         cure = "systemd would accept it now"
-    shown = (*place, _text(failing[0].get("text"))) if place else None
+    if place:
+        shown = (*place, _text(failing[0].get("text")))
+    else:
+        shown = None
     return Refusal(what, cure, is_now, refused, line, shown)
 
 
@@ -194,7 +225,9 @@ def _met(one, refused):
     """Whether it is met now; where that cannot be looked at, as systemd found it last."""
     if isinstance(one.get("met"), bool):
         return one["met"]
-    return one.get("last") if refused else None
+    if refused:
+        return one.get("last")
+    return None
 
 
 def _failing(rows, met):
@@ -206,7 +239,10 @@ def _failing(rows, met):
 
 
 def _shown(one, verb):
-    seen = _text(one.get("seen")) if one.get("met") is False else ""
+    if one.get("met") is False:
+        seen = _text(one.get("seen"))
+    else:
+        seen = ""
     return "{} {}{}".format(_text(one.get("text")), verb, f" ({seen})" if seen else "")
 
 
@@ -233,7 +269,10 @@ def _needed(known, one, why, line):
     cure = "see journalctl -u {}, and start that first (systemctl start {}); or take it out of {}={}".format(
         name, name, how, _where(place) or " where systemctl cat shows it"
     )
-    shown = (*place, f"{how}={name}") if place else None
+    if place:
+        shown = (*place, f"{how}={name}")
+    else:
+        shown = None
     return Refusal(what, cure, True, bool(line_of) or never, line or line_of, shown)
 
 
@@ -255,7 +294,10 @@ def _lacking(one, depth):
     if how == "Requires" and not failed:  # what a condition skips does not fail
         own = [found for found in own if not found.what.startswith("systemd skips")]
     if failed:
-        clause = ": " + own[0].what if own else _program(one)
+        if own:
+            clause = ": " + own[0].what
+        else:
+            clause = _program(one)
         return f"failed ({_ending(one)}){clause}", _last(one)
     if own:
         return f"would not start either: {own[0].what}", own[0].line
@@ -267,7 +309,10 @@ def _lacking(one, depth):
 def _ending(one):
     result, status = _text(one.get("result"), 40), _number(one.get("exec_main_status"))
     step = STEPS.get(status)
-    words = [f"result {result}"] if result else []
+    if result:
+        words = [f"result {result}"]
+    else:
+        words = []
     if status:
         words.append("status %d%s" % (status, "/" + step[0] if step else ""))
     return ", ".join(words) or "nothing is known of its end"
@@ -315,7 +360,10 @@ def _path(known, one):
         cure = f"write {name} again, or put a - before it where it may be missing{_where(place)}"
         mine = known.get("result") == "resources"
     elif setting in ("User", "Group"):
-        number, step = (217, "USER") if setting == "User" else (216, "GROUP")
+        if setting == "User":
+            number, step = (217, "USER")
+        else:
+            number, step = (216, "GROUP")
         what = "systemd cannot change to %s=%s (%d/%s): it is missing" % (
             setting,
             name,
@@ -328,7 +376,10 @@ def _path(known, one):
         what = f"systemd cannot execute the program of {setting}= (203/EXEC): {name} {wrong}"
         cure = f"install {name} again"
         mine = status == 203
-    shown = (*place, f"{setting}={name}") if place else None
+    if place:
+        shown = (*place, f"{setting}={name}")
+    else:
+        shown = None
     return Refusal(
         what, cure, True, mine or (_over(known) and bool(_said(known, name))), _why(known), shown
     )
@@ -357,7 +408,10 @@ def _step(known):
     line = _why(known)
     name, does, setting = STEPS.get(status, ("", "make one of its steps", ""))
     name = _named(known, status) or name
-    why = reason(line) if line and not line.endswith("'") else ""
+    if line and not line.endswith("'"):
+        why = reason(line)
+    else:
+        why = ""
     what = "systemd cannot %s (%d%s)%s" % (
         does,
         status,
@@ -379,7 +433,9 @@ def _step(known):
 def _named(known, status):
     """The name that the line with the end gives to this status."""
     line = _said(known, "status=%d/" % status)
-    return line.partition("status=%d/" % status)[2].split(" ")[0] if line else ""
+    if line:
+        return line.partition("status=%d/" % status)[2].split(" ")[0]
+    return ""
 
 
 def _well_now(known, status, line):
@@ -395,7 +451,10 @@ def _well_now(known, status, line):
             if key in ("ExecStart", "ExecStartPre")
         )
     if status in (216, 217):
-        key = "User" if status == 217 else "Group"
+        if status == 217:
+            key = "User"
+        else:
+            key = "Group"
         return rows.get(key, {}).get("state") == "ok" and "No such" in line
     return False
 

@@ -89,7 +89,10 @@ def rolled_out(item):
             status.get("numberAvailable") or 0,
         )
     else:
-        wanted = 1 if spec.get("replicas") is None else spec["replicas"]
+        if spec.get("replicas") is None:
+            wanted = 1
+        else:
+            wanted = spec["replicas"]
         updated, ready = (
             status.get("updatedReplicas") or 0,
             min(status.get("readyReplicas") or 0, status.get("replicas") or 0),

@@ -47,11 +47,10 @@ def collect(root=""):
         unit = name + ".service"
         if any(os.path.lexists(f"{root}{folder}/{unit}") for folder in UNITS):
             unread = []
-            records = (
-                _records(root, _firewalld(root, unread))
-                if name == FIREWALLD
-                else _records(root, RULES) + [_script(root, path) for path in SCRIPTS]
-            )
+            if name == FIREWALLD:
+                records = _records(root, _firewalld(root, unread))
+            else:
+                records = _records(root, RULES) + [_script(root, path) for path in SCRIPTS]
             found[name] = {
                 "active": active(unit, root),
                 "enabled": enabled(unit, root),
@@ -198,7 +197,10 @@ def denials(proc="/proc", path=AUDIT, now=time.time):
         booted = now() - float(files.text(proc + "/uptime", 64, "").split()[0])
         found = _reaching(path, booted, told)
     except (OSError, ValueError, IndexError) as error:
-        told["error"] = files.reason(error) if isinstance(error, OSError) else files.one_line(error)
+        if isinstance(error, OSError):
+            told["error"] = files.reason(error)
+        else:
+            told["error"] = files.one_line(error)
         return told
     told.update(count=len(found), lines=found[-MAX_LINES:], path=path)
     return told
@@ -220,7 +222,10 @@ def _reaching(path, booted, told):
         first, lines = None, []
         for line in data.decode("utf-8", "replace").split("\n"):
             when = _when(line)
-            first = when if first is None else first
+            if first is None:
+                first = when
+            else:
+                first = first
             if when is not None and when >= booted:
                 told["since"] = True
                 if "avc:" in line and " denied " in line and "permissive=1" not in line:
@@ -249,6 +254,8 @@ def _when(line):
     """The seconds of msg=audit(SECONDS:NUMBER)."""
     word = line.partition("msg=audit(")[2].partition(":")[0]
     try:
-        return float(word) if word else None
+        if word:
+            return float(word)
+        return None
     except ValueError:
         return None

@@ -26,7 +26,9 @@ def of_kubeconfig(path):
             pair.append((kubeconfig.decoded(embedded) or "").encode("utf-8"))
         elif named:
             pair.append(files.read(os.path.join(base, named), MAX_PEM))
-    return tuple(pair) if len(pair) == 2 and all(pair) else None
+    if len(pair) == 2 and all(pair):
+        return tuple(pair)
+    return None
 
 
 def of_process(process, certificate_flag, key_flag):

@@ -52,11 +52,9 @@ def complaint(argv, seconds):
             os.kill(pid, 9)
             os.waitpid(pid, 0)
             return "%s did not end within %d s and was stopped" % (argv[0], seconds)
-        return (
-            ""
-            if ended[1] == 0
-            else first_line(said) or "%s ended with %d" % (argv[0], ended[1] >> 8)
-        )
+        if ended[1] == 0:
+            return ""
+        return first_line(said) or "%s ended with %d" % (argv[0], ended[1] >> 8)
     finally:
         os.close(said)
 

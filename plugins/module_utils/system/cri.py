@@ -151,6 +151,11 @@ def status(block):
         position = block.find(name)
         if position >= 0:
             rest = block[position + len(name) :]
-            digits = rest[1 : 1 + rest[0]] if rest and rest[0] in (1, 2) else b""
-            return int(digits) if digits.isdigit() and len(digits) == rest[0] else None
+            if rest and rest[0] in (1, 2):
+                digits = rest[1 : 1 + rest[0]]
+            else:
+                digits = b""
+            if digits.isdigit() and len(digits) == rest[0]:
+                return int(digits)
+            return None
     return None

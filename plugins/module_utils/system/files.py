@@ -43,7 +43,9 @@ def reason(error):
 
 def opened(path, root=None):
     """A descriptor of the file, inside `root` when that is given."""
-    return os.open(path, FLAGS) if root is None else _open_in(root, path)
+    if root is None:
+        return os.open(path, FLAGS)
+    return _open_in(root, path)
 
 
 def _open_in(root, path):
@@ -73,9 +75,14 @@ def _open_in(root, path):
                     os.close(stack.pop())
                 names += [part for part in reversed(target.split("/")) if part not in ("", ".")]
                 continue
-            last = FLAGS if not names else PATH_ONLY | os.O_DIRECTORY
+            if not names:
+                last = FLAGS
+            else:
+                last = PATH_ONLY | os.O_DIRECTORY
             stack.append(os.open(name, last | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=stack[-1]))
-        return stack.pop() if len(stack) > 1 else os.dup(stack[-1])
+        if len(stack) > 1:
+            return stack.pop()
+        return os.dup(stack[-1])
     finally:
         for descriptor in stack:
             os.close(descriptor)
@@ -259,7 +266,10 @@ def certificates(text_of):
     blocks, position = [], 0
     while True:
         begin = text_of.find(BEGIN, position)
-        end = text_of.find(END, begin + len(BEGIN)) if begin >= 0 else -1
+        if begin >= 0:
+            end = text_of.find(END, begin + len(BEGIN))
+        else:
+            end = -1
         if end < 0:
             return "".join(blocks) or None
         position = end + len(END)

@@ -44,7 +44,9 @@ class Connection:
         try:
             plain.settimeout(self._left())
             plain.connect((address, port))
-            return plain if context is None else context.wrap_socket(plain)
+            if context is None:
+                return plain
+            return context.wrap_socket(plain)
         except BaseException:
             plain.close()
             raise
@@ -134,7 +136,10 @@ class Connection:
 
     def _exactly(self, left):
         while left > 0:
-            part = self.rest[:left] if self.rest else self._more()
+            if self.rest:
+                part = self.rest[:left]
+            else:
+                part = self._more()
             part, self.rest = part[:left], self.rest[left:] if self.rest else part[left:]
             left -= len(part)
             yield part
@@ -198,7 +203,9 @@ def told(error):
         return "timed out"
     if name.startswith("SSL"):
         return "TLS: %s" % (getattr(error, "reason", None) or str(error)[:200])
-    return os.strerror(number) if number and number > 0 else (str(error)[:200] or name)
+    if number and number > 0:
+        return os.strerror(number)
+    return str(error)[:200] or name
 
 
 def reachable(address):
@@ -209,4 +216,6 @@ def reachable(address):
 
 def bracketed(address):
     """An address as a URL has it."""
-    return f"[{address}]" if ":" in address else address
+    if ":" in address:
+        return f"[{address}]"
+    return address

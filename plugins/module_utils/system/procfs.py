@@ -67,15 +67,16 @@ def any_of(components, processes):
 def component(comm, argv):
     """Which component a process is; None for none."""
     if comm == "hyperkube":
-        word = (
-            next((item for item in argv[1:] if not item.startswith("-")), "")
-            if len(argv) > 1
-            else ""
-        )
+        if len(argv) > 1:
+            word = next((item for item in argv[1:] if not item.startswith("-")), "")
+        else:
+            word = ""
         return HYPERKUBE.get(word)
     found = NAMES.get(comm)
     if comm in ("k3s", "k3s-server", "k3s-agent") and comm == "k3s":
-        return found if len(argv) > 1 and argv[1] in ("server", "agent") else None
+        if len(argv) > 1 and argv[1] in ("server", "agent"):
+            return found
+        return None
     return found
 
 
@@ -83,7 +84,9 @@ def argv(pid, proc="/proc"):
     """The command line; OSError when it is hidden or the process is gone."""
     raw = files_of_proc(pid, "cmdline", proc)
     items = raw.decode("utf-8", "backslashreplace").split("\0")
-    return items[:-1] if items and items[-1] == "" else items
+    if items and items[-1] == "":
+        return items[:-1]
+    return items
 
 
 def files_of_proc(pid, name, proc="/proc"):
@@ -114,7 +117,9 @@ def started_at(pid, proc="/proc"):
     """When it started, seconds since the epoch; None when it is gone."""
     stat = files.text("%s/%d/stat" % (proc, pid))
     uptime = files.text(proc + "/uptime")
-    return start_of(stat, uptime, _now(), os.sysconf("SC_CLK_TCK")) if stat and uptime else None
+    if stat and uptime:
+        return start_of(stat, uptime, _now(), os.sysconf("SC_CLK_TCK"))
+    return None
 
 
 def ticks(pid, proc="/proc"):
@@ -123,7 +128,9 @@ def ticks(pid, proc="/proc"):
     """
     stat = files.text("%s/%d/stat" % (proc, pid)) or ""
     fields = stat.rpartition(")")[2].split()
-    return int(fields[19]) if len(fields) > 19 else None
+    if len(fields) > 19:
+        return int(fields[19])
+    return None
 
 
 def _now():
@@ -156,8 +163,16 @@ def flag(argv_of, name):
         key, equal, value = item.lstrip("-").partition("=")
         if key.replace("_", "-") != wanted:
             continue
-        following = argv_of[index + 1] if index + 1 < len(argv_of) else ""
-        found = value if equal else ("" if following.startswith("-") else following)
+        if index + 1 < len(argv_of):
+            following = argv_of[index + 1]
+        else:
+            following = ""
+        if equal:
+            found = value
+        elif following.startswith("-"):
+            found = ""
+        else:
+            found = following
     return found
 
 
@@ -206,23 +221,31 @@ def _pod_uid(part):
         part = part[: -len(".slice")]
         if not part.startswith("kubepods"):
             return None
-        part = part.rpartition("-pod")[2] if "-pod" in part else ""
+        if "-pod" in part:
+            part = part.rpartition("-pod")[2]
+        else:
+            part = ""
     elif part.startswith("pod"):
         part = part[3:]
     else:
         return None
     uid = part.replace("_", "-")
-    return (
-        uid if len(uid) in (32, 36) and all(char in "0123456789abcdef-" for char in uid) else None
-    )
+    if len(uid) in (32, 36) and all(char in "0123456789abcdef-" for char in uid):
+        return uid
+    return None
 
 
 def _container(part):
     if part.startswith("crio-conmon-"):
         return None  # CRI-O's monitor of the container, in a cgroup of its own beside it
-    part = part[: -len(".scope")] if part.endswith(".scope") else part
+    if part.endswith(".scope"):
+        part = part[: -len(".scope")]
+    else:
+        part = part
     part = part.rpartition("-")[2]
-    return part if len(part) == 64 and all(char in "0123456789abcdef" for char in part) else None
+    if len(part) == 64 and all(char in "0123456789abcdef" for char in part):
+        return part
+    return None
 
 
 def rlimit(text, name):
@@ -233,7 +256,9 @@ def rlimit(text, name):
                 -1 if word == "unlimited" else number(word)
                 for word in line[len(name) :].split()[:2]
             ]
-            return values if len(values) == 2 and None not in values else None
+            if len(values) == 2 and None not in values:
+                return values
+            return None
     return None
 
 
@@ -248,12 +273,16 @@ def status(text, key):
 def real_uid(text):
     """Whose process it is, by its /proc/PID/status; None where that does not say."""
     words = status(text, "Uid")
-    return number(words[0]) if words else None
+    if words:
+        return number(words[0])
+    return None
 
 
 def number(word):
     """A number as the kernel prints it; None for anything else."""
-    return int(word) if word.isdecimal() and len(word) <= 20 else None
+    if word.isdecimal() and len(word) <= 20:
+        return int(word)
+    return None
 
 
 def host_path(inside, mountinfo, host_mountinfo):

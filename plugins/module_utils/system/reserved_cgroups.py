@@ -22,11 +22,12 @@ _PLAIN = re.compile(r"/?[\w.@:-]{1,200}(?:/[\w.@:-]{1,200}){0,20}/?")
 def cgroups(kubelet, mountinfo=None):
     """[{name, driver, path, missing}]: the folders that are not there, None if unseen."""
     names = sorted({name for name in _names(kubelet) if name and _PLAIN.fullmatch(name)})
-    mounts = (
-        _mounts(files.whole("/proc/self/mountinfo") or "" if mountinfo is None else mountinfo)
-        if names
-        else []
-    )
+    if names:
+        mounts = _mounts(
+            files.whole("/proc/self/mountinfo") or "" if mountinfo is None else mountinfo
+        )
+    else:
+        mounts = []
     return [
         {"name": name, "driver": driver, "path": path, "missing": _missing(mounts, path)}
         for name in names
@@ -46,7 +47,10 @@ def _names(kubelet):
 def systemd_path(name):
     """The folder that a kubelet with the systemd driver makes of a name: a slice within slices."""
     base = os.path.basename(name.rstrip("/"))
-    stem = base[: -len(SLICE)] if base.endswith(SLICE) else base
+    if base.endswith(SLICE):
+        stem = base[: -len(SLICE)]
+    else:
+        stem = base
     parts = stem.split("-")
     return "/" + "/".join("-".join(parts[:count]) + SLICE for count in range(1, len(parts) + 1))
 

@@ -83,11 +83,12 @@ class Runtime:
             raise RuntimeDown("neither crictl nor another tool that asks it is there")
         try:
             told = self._run(words[self.tool])
-            found = (
-                [name for one in json.loads(told)["images"] for name in one.get("repoTags") or []]
-                if self.tool == "crictl"
-                else told.split()
-            )
+            if self.tool == "crictl":
+                found = [
+                    name for one in json.loads(told)["images"] for name in one.get("repoTags") or []
+                ]
+            else:
+                found = told.split()
         except command.CommandError as error:
             raise RuntimeDown(str(error))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -164,4 +165,6 @@ def normalised(image):
     folder, slash, last = name.rpartition("/")
     if at:
         return folder + slash + last.partition(":")[0] + at + digest
-    return name if ":" in last else name + ":latest"
+    if ":" in last:
+        return name
+    return name + ":latest"

@@ -74,7 +74,10 @@ def _networkd(root):
     """What says that packets of IPv4 are forwarded, of the machine first and then of its
     networks.
     """
-    paths = [NETWORKD] if os.path.lexists(root + NETWORKD) else []
+    if os.path.lexists(root + NETWORKD):
+        paths = [NETWORKD]
+    else:
+        paths = []
     paths += [path for folder in NETWORKD_DROPINS for path in _listed(root, folder, ".conf")]
     for folder in NETWORKS:
         paths += _listed(root, folder, ".network")

@@ -39,7 +39,9 @@ def show(names, properties=PROPERTIES, seconds=5):
     asked for several collectors.
     """
     answer = _told.get((tuple(names), tuple(properties)))
-    return _shown(names, properties, seconds) if answer is None else answer
+    if answer is None:
+        return _shown(names, properties, seconds)
+    return answer
 
 
 def ask(questions, seconds=2):
@@ -72,11 +74,10 @@ def ask(questions, seconds=2):
         }
     )
     try:
-        lines = (
-            command.run(["systemctl", "is-enabled", *there], seconds / 3.0).splitlines()
-            if there
-            else ()
-        )
+        if there:
+            lines = command.run(["systemctl", "is-enabled", *there], seconds / 3.0).splitlines()
+        else:
+            lines = ()
     except (command.CommandError, OSError):
         lines = ()
     if len(lines) == len(there):  # of a unit without a file it says nothing
@@ -95,16 +96,17 @@ def learn(answers):
 
 
 def _is(asked, name, block):
-    return (
-        name.endswith(asked[1:])
-        if asked.startswith("*")
-        else asked == name or asked in block.get("Names", [""])[0].split()
-    )
+    if asked.startswith("*"):
+        return name.endswith(asked[1:])
+    return asked == name or asked in block.get("Names", [""])[0].split()
 
 
 def _shown(names, properties, seconds):
     # The root's mount unit is called -.mount, which systemctl takes for an option.
-    end = ["--"] if any(name.startswith("-") for name in names) else []
+    if any(name.startswith("-") for name in names):
+        end = ["--"]
+    else:
+        end = []
     text = command.run(
         ["systemctl", "show", "--no-pager", "-p", ",".join(properties), *end, *list(names)], seconds
     )
@@ -147,13 +149,17 @@ def unit(block):
 
 
 def _number(value):
-    return int(value) if value.isdecimal() and len(value) <= 20 else None
+    if value.isdecimal() and len(value) <= 20:
+        return int(value)
+    return None
 
 
 def start_words(block):
     """The words of ExecStart as they stand there; [] when the unit starts nothing."""
     starts = [value for value in block.get("ExecStart", []) if "argv[]=" in value]
-    return words(starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0]) if starts else []
+    if starts:
+        return words(starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0])
+    return []
 
 
 def split_variables(block):
@@ -187,7 +193,10 @@ def values_of_others(data, used):
             )
             start = line.find(b"=") + 1
         end = len(line.rstrip())
-        end = end - 1 if line[:end].endswith(b"\\") else end
+        if line[:end].endswith(b"\\"):
+            end = end - 1
+        else:
+            end = end
         while start < end and line[start : start + 1] in b" \t":
             start += 1
         if hidden and start < end:
@@ -263,9 +272,15 @@ def _written(block, read):
         section = ""
         for dummy, line in joined(read(path) or ""):
             name, equal, value = line.partition("=")
-            section = line if line.startswith("[") else section
+            if line.startswith("["):
+                section = line
+            else:
+                section = section
             if equal and section == "[Service]" and name.strip() == "Environment":
-                found = found + words(value) if value.strip() else []
+                if value.strip():
+                    found = found + words(value)
+                else:
+                    found = []
     return found
 
 

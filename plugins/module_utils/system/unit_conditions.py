@@ -21,7 +21,10 @@ MAX, LONGEST = 40, 300
 
 def checks(name, written, seconds, on_bus=True):
     """(its conditions and asserts, where they were read): by busctl, else by the unit's files."""
-    told = [_by_bus(name, what, seconds) for what in ("Conditions", "Asserts")] if on_bus else []
+    if on_bus:
+        told = [_by_bus(name, what, seconds) for what in ("Conditions", "Asserts")]
+    else:
+        told = []
     if told and None not in told:
         rows, source = told[0] + told[1], "busctl"
     else:
@@ -52,7 +55,10 @@ def label(name):
     for index, char in enumerate(name.encode("utf-8", "surrogateescape")):
         letter = chr(char)
         plain = char < 128 and (letter.isalpha() or (letter.isdigit() and index > 0))
-        found += letter if plain else f"_{char:02x}"
+        if plain:
+            found += letter
+        else:
+            found += f"_{char:02x}"
     return found
 
 
@@ -67,7 +73,9 @@ def rows_of(text):
         last = {"1": True, "-1": False}.get(result)  # 0: not tested; else an error
         rows.append((kind, trigger == "true", negate == "true", parameter, last))
         rest = rest[5:]
-    return rows if len(rows) == int(words[1]) else None
+    if len(rows) == int(words[1]):
+        return rows
+    return None
 
 
 def _by_files(written):
@@ -79,9 +87,15 @@ def _by_files(written):
             found[kind] = []
         elif kind:
             trigger = value.startswith("|")
-            bare = value[1:].strip() if trigger else value
+            if trigger:
+                bare = value[1:].strip()
+            else:
+                bare = value
             negate = bare.startswith("!")
-            bare = bare[1:].strip() if negate else bare
+            if negate:
+                bare = bare[1:].strip()
+            else:
+                bare = bare
             found[kind].append((key, trigger, negate, bare, None))
     return found["Condition"] + found["Assert"]
 
@@ -93,9 +107,15 @@ def _check(row, written):
     """
     kind, trigger, negate, parameter, last = row
     marks = ("|" if trigger else "") + ("!" if negate else "")
-    bare = kind[len("Assert") :] if kind.startswith("Assert") else kind[len("Condition") :]
+    if kind.startswith("Assert"):
+        bare = kind[len("Assert") :]
+    else:
+        bare = kind[len("Condition") :]
     # What a file says may hold a specifier (%), which systemd has replaced.
-    holds, seen = (None, "") if "%" in parameter else holds_now(bare, parameter)
+    if "%" in parameter:
+        holds, seen = (None, "")
+    else:
+        holds, seen = holds_now(bare, parameter)
     place = _place(written, kind, marks + parameter)
     if bare == "Environment":  # NAME=VALUE, and a value may be a secret
         name, equal, _dummy = parameter.partition("=")

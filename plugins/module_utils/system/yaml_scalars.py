@@ -20,7 +20,9 @@ def top(text, key):
             value = json.loads(text).get(key)
         except (ValueError, AttributeError):
             return None
-        return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+        if isinstance(value, (str, int)) and not isinstance(value, bool):
+            return str(value)
+        return None
     found = None
     for line in text.splitlines():
         if line[:1] in ("", " ", "\t", "#"):
@@ -43,7 +45,10 @@ def anywhere(text, key):
         after = text[position + len(key) : position + len(key) + 1]
         before = text[position - 1 : position]
         rest = text[position + len(key) :].split("\n", 1)[0]
-        rest = rest[1:] if after in ("'", '"') and after else rest
+        if after in ("'", '"') and after:
+            rest = rest[1:]
+        else:
+            rest = rest
         rest = rest.lstrip(" \t")
         if rest.startswith(":") and (before == "" or before in " \t\n\"'{,-"):
             value = rest[1:]

@@ -31,7 +31,10 @@ def kubelet(api, version):
     old = (
         minor is not None and str(version.get("major")) == "1" and int(minor.group()) < UNVERSIONED
     )
-    name = "kubelet-config-1.%d" % int(minor.group()) if old else "kubelet-config"
+    if old:
+        name = "kubelet-config-1.%d" % int(minor.group())
+    else:
+        name = "kubelet-config"
     return {"items": [dict(_text(api, name, "kubelet"), name=name)]}
 
 

@@ -99,7 +99,9 @@ def _finished(status):
             for entry in status.get("conditions") or []
             if entry.get("lastTransitionTime")
         ]
-    return max(ends) if ends else status.get("startTime")
+    if ends:
+        return max(ends)
+    return status.get("startTime")
 
 
 def job_of(item):
@@ -137,7 +139,10 @@ def suspicion(job, pods, events):
     """
     parallelism, completions = job.get("parallelism"), job.get("completions")
     gone = job.get("created") is None
-    allowed = 1 if parallelism is None else parallelism
+    if parallelism is None:
+        allowed = 1
+    else:
+        allowed = parallelism
     if completions is not None and not gone:
         allowed = min(allowed, completions)
     lives = _lives(pods, events)
@@ -151,9 +156,14 @@ def suspicion(job, pods, events):
         return 3
     if deleted:
         return 2
-    asked = allowed if completions is None else completions
+    if completions is None:
+        asked = allowed
+    else:
+        asked = completions
     replaced = sum(1 for pod in pods if pod["deletion_requested"])
-    return 1 if len(lives) > (1 if gone else max(asked, allowed) + job["failed"] + replaced) else 0
+    if len(lives) > (1 if gone else max(asked, allowed) + job["failed"] + replaced):
+        return 1
+    return 0
 
 
 def _together(lives):
@@ -185,11 +195,12 @@ def _lives(pods, events):
             continue
         ends = [epoch(pod[key]) for key in ("finished_at", "deletion_requested")]
         ends = [end for end in ends if end is not None]
-        end = (
-            min(ends)
-            if ends
-            else (begin if pod["phase"] in ("Succeeded", "Failed") else float("inf"))
-        )
+        if ends:
+            end = min(ends)
+        elif pod["phase"] in ("Succeeded", "Failed"):
+            end = begin
+        else:
+            end = float("inf")
         lives[pod["name"]] = (begin, max(end, begin + 1))
     return list(lives.values())
 
@@ -258,8 +269,12 @@ def collect(api, ended):
 
     any_job = bool(api.get("/apis/batch/v1/jobs", {"limit": 1}).get("items"))
     events, names, oldest, some = until_cut(lambda: read_events(api), ({}, {}, None, True))
-    pods, more = until_cut(lambda: read_pods(api), ({}, True)) if any_job else ({}, False)
-    cut += [True] if some or more else []
+    if any_job:
+        pods, more = until_cut(lambda: read_pods(api), ({}, True))
+    else:
+        pods, more = ({}, False)
+    if some or more:
+        cut += [True]
     worst, listed = [], set()
 
     def weigh(job):

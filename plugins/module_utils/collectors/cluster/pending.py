@@ -88,7 +88,9 @@ def target_of(item):
         if len(fields) != 1 or not isinstance(fields[0], list) or len(fields[0]) != 1:
             return None
         named.add(str(fields[0][0])[:253])
-    return named.pop() if len(named) == 1 else None
+    if len(named) == 1:
+        return named.pop()
+    return None
 
 
 def owner_of(item):
@@ -98,7 +100,9 @@ def owner_of(item):
         for one in dicts((item.get("metadata") or {}).get("ownerReferences"))
         if one.get("controller")
     ]
-    return "{}/{}".format(owner[0].get("kind"), owner[0].get("name")) if owner else None
+    if owner:
+        return "{}/{}".format(owner[0].get("kind"), owner[0].get("name"))
+    return None
 
 
 def asks_of(spec):
@@ -185,9 +189,10 @@ class _Found:
         """A pod of which a scheduler says something."""
         self.total += 1
         entry = entry_of(item, condition)
-        entry["off"] = (
-            None if entry["targets"] else self.match.left_out(item["spec"], self._is_asked(item))
-        )
+        if entry["targets"]:
+            entry["off"] = None
+        else:
+            entry["off"] = self.match.left_out(item["spec"], self._is_asked(item))
         if self.match.refuses(item["spec"], [target for dummy, target in entry["targets"]]):
             entry["unfit"] = True
         if self._is_asked(item):

@@ -64,7 +64,10 @@ def _container(raw, kind):
     for resource in RESOURCES:
         for part in ("request", "limit"):
             value = (given.get(part + "s") or {}).get(resource)
-            found[f"{resource}_{part}"] = None if value is None else str(value)[: quantity.MAX_TEXT]
+            if value is None:
+                found[f"{resource}_{part}"] = None
+            else:
+                found[f"{resource}_{part}"] = str(value)[: quantity.MAX_TEXT]
     return found
 
 
@@ -87,7 +90,9 @@ def manager_of(meta):
     if labels.get(MANAGED_BY) not in (None, "", "kubectl"):
         return {"tool": str(labels[MANAGED_BY]), "name": labels.get(INSTANCE)}
     owner = controller_of(meta)
-    return {"tool": owner["kind"], "name": owner["name"]} if owner else None
+    if owner:
+        return {"tool": owner["kind"], "name": owner["name"]}
+    return None
 
 
 def controller_of(meta):
@@ -174,11 +179,10 @@ class Search:
             if meta.get("deletionTimestamp"):
                 continue
             containers, wanted = containers_of(spec), self._wanted(meta.get("labels") or {})
-            guaranteed = (
-                status["qosClass"] == "Guaranteed"
-                if status.get("qosClass")
-                else not any(unequal(one) for one in containers)
-            )
+            if status.get("qosClass"):
+                guaranteed = status["qosClass"] == "Guaranteed"
+            else:
+                guaranteed = not any(unequal(one) for one in containers)
             if _suspect(containers, guaranteed, wanted):
                 self._keep(item, containers, wanted)
             elif guaranteed:
@@ -188,17 +192,19 @@ class Search:
         meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         owner, manager = self._owner(meta)
         namespace = meta.get("namespace")
-        names = (
-            self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
-            if owner
-            else None
-        )
+        if owner:
+            names = self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
+        else:
+            names = None
         for one in containers:
             one["injected"] = names is not None and one["name"] not in names
         shape = tuple(
             tuple(str(value) for dummy, value in sorted(one.items())) for one in containers
         )
-        of = (owner["kind"], owner["name"]) if owner else (None, meta.get("uid"))
+        if owner:
+            of = (owner["kind"], owner["name"])
+        else:
+            of = (None, meta.get("uid"))
         key = (namespace, of, spec.get("nodeName"), shape)
         if key in self.pods:
             self.pods[key]["uids"].add(meta.get("uid"))

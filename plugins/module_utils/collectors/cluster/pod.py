@@ -114,7 +114,10 @@ def _short(item, *names, **renamed):
 def _container(one, init):
     last = (one.get("lastState") or {}).get("terminated")
     state = one.get("state") or {}
-    kind = sorted(state)[0] if state else None
+    if state:
+        kind = sorted(state)[0]
+    else:
+        kind = None
     return {
         "name": one.get("name"),
         "init": init,
@@ -249,7 +252,9 @@ class _Look:
             for one in (pod.get("metadata") or {}).get("ownerReferences") or []
             if one.get("controller")
         ]
-        return self._controller(namespace, reference[0]) if reference else ({}, {})
+        if reference:
+            return self._controller(namespace, reference[0])
+        return ({}, {})
 
     def creator(self, namespace, name):
         """The same for a pod that is no more, of which its owner's event tells."""
@@ -260,7 +265,9 @@ class _Look:
         ):
             if event_of(item)["pod"] == name:
                 owners.append(item.get("involvedObject") or {})
-        return self._controller(namespace, owners[0]) if owners else ({}, {})
+        if owners:
+            return self._controller(namespace, owners[0])
+        return ({}, {})
 
     def _controller(self, namespace, reference):
         kind, name, uid = reference.get("kind"), reference.get("name"), reference.get("uid")
@@ -271,7 +278,10 @@ class _Look:
             "uid": uid,
             "state": "not_asked",
         }
-        labels = {"controller-uid": uid} if kind == "Job" else {}
+        if kind == "Job":
+            labels = {"controller-uid": uid}
+        else:
+            labels = {}
         group, path, plural = KINDS.get(kind, ("", None, None))
         if path is None or not str(reference.get("apiVersion") or group).startswith(group):
             return found, labels
@@ -283,11 +293,12 @@ class _Look:
 
     def siblings(self, namespace, owner, labels, pod):
         """(the other pods of this controller that are nearest in time, how many there are)."""
-        query = (
-            {"labelSelector": ",".join("{}={}".format(*pair) for pair in sorted(labels.items()))}
-            if labels
-            else {}
-        )
+        if labels:
+            query = {
+                "labelSelector": ",".join("{}={}".format(*pair) for pair in sorted(labels.items()))
+            }
+        else:
+            query = {}
         found, total, scanned = {}, 0, 0
         near = _distance((pod or {}).get("metadata") or {})
         for item in self.api.items(f"/api/v1/namespaces/{_part(namespace)}/pods", query):
@@ -384,7 +395,10 @@ def collect(api, asked, rejected, ended):
             for event in data["events"]
             if event["kind"] == "Pod" and event["name"] == name and event["uid"]
         ]
-        data["uid"] = uids[-1] if uids else None
+        if uids:
+            data["uid"] = uids[-1]
+        else:
+            data["uid"] = None
     if item is None and not data["events"] and not look.cut:
         raise _unknown(f"{namespace}/{name}")
     return data, look.cut
@@ -430,7 +444,10 @@ def _around(look, data, item):
     namespace, name = data["namespace"], data["name"]
     about = "involvedObject.kind=Pod,involvedObject.name="
     look.listen(namespace, about + name)
-    owner, labels = look.owner(namespace, item) if item else look.creator(namespace, name)
+    if item:
+        owner, labels = look.owner(namespace, item)
+    else:
+        owner, labels = look.creator(namespace, name)
     data["owner"] = owner
     if not owner.get("uid"):
         return

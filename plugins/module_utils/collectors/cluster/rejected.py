@@ -91,7 +91,9 @@ def rejected_at(item):
         if one.get("manager") == "kubelet"
     ]
     times = [one for one in times if _is_time(one)]
-    return max(times) if times else None
+    if times:
+        return max(times)
+    return None
 
 
 def had(status):
@@ -187,11 +189,10 @@ def quantities(given):
     """
     found = {}
     for name in given:
-        value = (
-            quantity.parse(given[name])
-            if name in COMPUTED or name.startswith("hugepages-")
-            else None
-        )
+        if name in COMPUTED or name.startswith("hugepages-"):
+            value = quantity.parse(given[name])
+        else:
+            value = None
         if value is not None:
             found[name] = int(-(-value * (1000 if name == "cpu" else 1) // 1))
     return found
@@ -318,7 +319,10 @@ def _ask_owners(api, items):
                 path, fields = OWNERS[kind]
                 found = api.find(path % (pod["namespace"], name)) or {}
                 same = (found.get("metadata") or {}).get("uid") == uid  # Volcano has a Job too
-                given = [(found.get("spec") or {}).get(one) for one in fields] if same else []
+                if same:
+                    given = [(found.get("spec") or {}).get(one) for one in fields]
+                else:
+                    given = []
                 known[uid] = (
                     min([one for one in given if isinstance(one, int)] or [1 if same else 0])
                     or None
@@ -351,7 +355,10 @@ def _ask_events(api, items):
                 if number >= MAX_EVENTS:
                     break
                 about = item.get("involvedObject")
-                pod = wanted.get(about.get("uid")) if isinstance(about, dict) else None
+                if isinstance(about, dict):
+                    pod = wanted.get(about.get("uid"))
+                else:
+                    pod = None
                 at = collect_jobs.event_of(item)["last"]
                 if pod and pod["reason"] == item.get("reason") and _is_time(at):
                     pod["rejected_at"] = max(at, pod["rejected_at"] or "")

@@ -233,8 +233,8 @@ def missed(there, item, nodes):
     )
     if _strays(item):
         names = [name for name in names if there.has(meta.get("uid"), name) is False]
-    return (
-        {
+    if names:
+        return {
             "namespace": meta.get("namespace"),
             "name": meta.get("name"),
             "nodes": names[:MAX_LISTED],
@@ -249,9 +249,7 @@ def missed(there, item, nodes):
                 for one in listed
             ],
         }
-        if names
-        else None
-    )
+    return None
 
 
 def collect(api, ended, nodes):
@@ -275,7 +273,8 @@ def collect(api, ended, nodes):
                 cut = True
                 break
             one = missed(there, item, tainted)
-            daemonsets += [one] if one else []
+            if one:
+                daemonsets += [one]
     except Exception as error:  # pylint: disable=broad-except
         if not ended(error):
             raise

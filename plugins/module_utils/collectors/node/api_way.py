@@ -32,7 +32,10 @@ def collect(context):
     if record.get("error") == "denied":
         raise Denied("the kubelet's kubeconfig, which names the server, may not be read")
     text = record.get("text")
-    server = kubeconfig.anywhere(text, "server") if text else None
+    if text:
+        server = kubeconfig.anywhere(text, "server")
+    else:
+        server = None
     if not server:
         raise Absent("no kubeconfig of a kubelet that names a server")
     context.source = f"connection to {files.one_line(server, 200)}"
@@ -48,12 +51,13 @@ def collect(context):
 def _authority(text, known):
     """The CA's certificates as the kubeconfig gives them, None where it gives none."""
     embedded = kubeconfig.anywhere(text, "certificate-authority-data")
-    pem = (
-        files.certificates(kubeconfig.decoded(embedded) or "")
-        if embedded
-        else (known.get("ca") or {}).get("pem")
-    )
-    return pem.encode("ascii", "ignore") if pem else None
+    if embedded:
+        pem = files.certificates(kubeconfig.decoded(embedded) or "")
+    else:
+        pem = (known.get("ca") or {}).get("pem")
+    if pem:
+        return pem.encode("ascii", "ignore")
+    return None
 
 
 def _tried(server, authority):

@@ -30,7 +30,8 @@ def collect(context):
     argv = (context.data.get("kubelet") or {}).get("argv") or []
     here = folders(procfs.flag(argv, "root-dir") or KUBELET)
     paths, unlisted = limits.conf_files(_load())
-    paths += [SINGLE] if os.path.lexists(SINGLE) else []
+    if os.path.lexists(SINGLE):
+        paths += [SINGLE]
     context.truncated = len(paths) > MAX_FILES
     records = [files.record(path, limit=MAX_TEXT) for path in paths[:MAX_FILES]]
     modes = selinux()
@@ -51,7 +52,9 @@ def collect(context):
 
 def _load():
     """LOAD, the last only where it is a folder of its own."""
-    return LOAD[:-1] if os.path.realpath(LOAD[-1]) == os.path.realpath(LOAD[-2]) else LOAD
+    if os.path.realpath(LOAD[-1]) == os.path.realpath(LOAD[-2]):
+        return LOAD[:-1]
+    return LOAD
 
 
 def running(base="/proc/sys/"):
@@ -83,7 +86,10 @@ def modules(proc="/proc", sys="/sys", tree=None):
         and not os.path.exists(proc + "/modules")
     ):
         listed = ""
-    names = None if listed is None else {line.partition(" ")[0] for line in listed.split("\n")}
+    if listed is None:
+        names = None
+    else:
+        names = {line.partition(" ")[0] for line in listed.split("\n")}
     builtin = builtins(
         files.whole((tree or "/lib/modules/" + os.uname()[2]) + "/modules.builtin") or ""
     )
@@ -98,7 +104,10 @@ def modules(proc="/proc", sys="/sys", tree=None):
         elif name in builtin or shown[name] or os.path.isdir(os.path.join(sys, "module", name)):
             found[name] = BUILTIN
         else:
-            found[name] = None if names is None else ABSENT
+            if names is None:
+                found[name] = None
+            else:
+                found[name] = ABSENT
     return found
 
 
@@ -142,7 +151,9 @@ def _mounts():
         data = files.read("/proc/self/mounts", MAX_MOUNTS)
     except OSError:
         return None
-    return data.decode("utf-8", "backslashreplace") if len(data) < MAX_MOUNTS else None
+    if len(data) < MAX_MOUNTS:
+        return data.decode("utf-8", "backslashreplace")
+    return None
 
 
 def mounts(text, wanted):

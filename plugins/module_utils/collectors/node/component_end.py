@@ -130,22 +130,21 @@ def newest(root, component, back):
                 for one in files.names(folder)
                 if one.endswith(".log") and one[: -len(".log")].isdigit()
             ]
-            logs += (
-                [
+            if numbers:
+                logs += [
                     (
                         files.mtime(os.path.join(folder, "%d.log" % max(numbers))) or 0.0,
                         max(numbers),
                         folder,
                     )
                 ]
-                if numbers
-                else []
-            )
     if not logs:
         return None, None
     _dummy, number, folder = max(logs)
     path = os.path.join(folder, "%d.log" % (number - back))
-    return (number - back, path) if number >= back and os.path.exists(path) else (None, None)
+    if number >= back and os.path.exists(path):
+        return (number - back, path)
+    return (None, None)
 
 
 def _read(path):
@@ -188,7 +187,10 @@ def _lines(raw):
     joiner, cleaner, found = log_lines.Joiner(), log_lines.Cleaner(), []
     for one in raw.split(b"\n"):
         piece = log_lines.written(one)
-        whole = joiner.feed(piece) if piece else None
+        if piece:
+            whole = joiner.feed(piece)
+        else:
+            whole = None
         if whole:
             within = cleaner.within_key(whole[1])
             text = log_lines.cut(

@@ -167,7 +167,9 @@ def has_check(body):
     """Is leader election among the checks of healthz?verbose? None when that lists no checks."""
     lines = (body or "").splitlines()
     checks = [line for line in lines if line.startswith(("[+]", "[-]"))]
-    return any(line[3:].startswith(CHECK) for line in checks) if checks else None
+    if checks:
+        return any(line[3:].startswith(CHECK) for line in checks)
+    return None
 
 
 def configz(status, body):
@@ -182,7 +184,10 @@ def configz(status, body):
         _member(whole, "kubecontrollermanager.config.k8s.io"), "generic"
     )
     part = _member(part, "leaderelection")
-    error = None if isinstance(part, dict) else "no leader election in it"
+    if isinstance(part, dict):
+        error = None
+    else:
+        error = "no leader election in it"
     return {
         "status": status,
         "leader_election": part if isinstance(part, dict) else None,

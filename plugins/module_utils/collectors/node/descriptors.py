@@ -196,7 +196,10 @@ def name_pods(holders):
     """Add to those of containers the pod (namespace/name) and the container's name, None where
     no link of the kubelet's tells them.
     """
-    names = pinning.container_names() if any(one["container_id"] for one in holders) else {}
+    if any(one["container_id"] for one in holders):
+        names = pinning.container_names()
+    else:
+        names = {}
     for one in holders:
         one["pod"], one["container"] = names.get(one["container_id"]) or (None, None)
 

@@ -47,7 +47,10 @@ def collect(context, folder=FOLDER):
             )
     kubelet = [one for one in sockets if one["name"] == KUBELET]
     found = checkpoint(os.path.join(folder, CHECKPOINT), context)
-    uids = alive({entry["pod_uid"] for entry in found["entries"]}) if found else set()
+    if found:
+        uids = alive({entry["pod_uid"] for entry in found["entries"]})
+    else:
+        uids = set()
     return {
         "folder": folder,
         "kubelet_socket": kubelet[0] if kubelet else None,
@@ -66,7 +69,9 @@ def running(folder=FOLDER):
     found = checkpoint(os.path.join(folder, CHECKPOINT), base.Context({}, [], {}))
     if found is None:
         return set()
-    return None if found["error"] else alive({entry["pod_uid"] for entry in found["entries"]})
+    if found["error"]:
+        return None
+    return alive({entry["pod_uid"] for entry in found["entries"]})
 
 
 def names(uids, logs="/var/log/pods"):
@@ -158,11 +163,10 @@ def _parsed(data, context):
     for entry in held.get("PodDeviceEntries") or []:
         ids = entry.get("DeviceIDs")
         numa = numa or isinstance(ids, dict)
-        known = (
-            [one for node in sorted(ids, key=int) for one in ids[node] or []]
-            if isinstance(ids, dict)
-            else list(ids or [])
-        )
+        if isinstance(ids, dict):
+            known = [one for node in sorted(ids, key=int) for one in ids[node] or []]
+        else:
+            known = list(ids or [])
         entries.append(
             {
                 "pod_uid": str(entry["PodUID"]),
@@ -172,7 +176,10 @@ def _parsed(data, context):
             }
         )
         response = entry.get("AllocResp")
-        response = None if response is None else bytearray(binascii.a2b_base64(response))
+        if response is None:
+            response = None
+        else:
+            response = bytearray(binascii.a2b_base64(response))
         texts.append(
             "{{PodUID:(string){} ContainerName:(string){} ResourceName:(string){} DeviceIDs:{}"
             " AllocResp:([]uint8){}}}".format(
@@ -211,23 +218,21 @@ def _parsed(data, context):
 
 def _list(values):
     """As the kubelet's printer shows a slice; one that is nil is not an empty one."""
-    return "<nil>" if values is None else "[{}]".format(" ".join(str(value) for value in values))
+    if values is None:
+        return "<nil>"
+    return "[{}]".format(" ".join(str(value) for value in values))
 
 
 def _map(values, key=str):
-    return (
-        "<nil>"
-        if values is None
-        else "map[{}]".format(
-            " ".join(f"{name}:{_list(values[name])}" for name in sorted(values, key=key))
-        )
+    if values is None:
+        return "<nil>"
+    return "map[{}]".format(
+        " ".join(f"{name}:{_list(values[name])}" for name in sorted(values, key=key))
     )
 
 
 def _ids(ids):
     """Device ids as the kubelet's checksum sees them: a list up to 1.19, by NUMA node since."""
-    return (
-        "(checkpoint.DevicesPerNUMA)" + _map(ids, int)
-        if isinstance(ids, dict)
-        else "([]string)" + _list(ids)
-    )
+    if isinstance(ids, dict):
+        return "(checkpoint.DevicesPerNUMA)" + _map(ids, int)
+    return "([]string)" + _list(ids)

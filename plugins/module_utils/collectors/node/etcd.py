@@ -80,11 +80,12 @@ def _asked(context, found, endpoints, pairs, process, authority):
         scheme, address, port = parsed(url)
         for certificate, key in pairs if scheme == "https" else [(None, None)]:
             try:
-                encryption = (
-                    tls.context(certificate, key, _authority(process, authority, address))
-                    if scheme == "https"
-                    else None
-                )
+                if scheme == "https":
+                    encryption = tls.context(
+                        certificate, key, _authority(process, authority, address)
+                    )
+                else:
+                    encryption = None
                 door = Door(address, port, encryption, context)
                 _told(door, found, url)
                 status, body = door.post(MEMBERS)
@@ -114,7 +115,10 @@ def _told(door, found, url):
         if found["status"]["leader"] == NO_MEMBER:
             return
         status, body = door.post(ALARMS, QUESTION)
-        found["alarms"] = alarms(body) if status == 200 else None
+        if status == 200:
+            found["alarms"] = alarms(body)
+        else:
+            found["alarms"] = None
     except web.HttpError:
         pass  # the errors of the status name alarms too
 
@@ -178,8 +182,14 @@ def status_of(body):
     answer = _object(body, "status")
     if not isinstance(answer.get("version"), str):
         raise web.HttpError("the answer is no status")
-    header = answer.get("header") if isinstance(answer.get("header"), dict) else {}
-    said = answer.get("errors") if isinstance(answer.get("errors"), list) else []
+    if isinstance(answer.get("header"), dict):
+        header = answer.get("header")
+    else:
+        header = {}
+    if isinstance(answer.get("errors"), list):
+        said = answer.get("errors")
+    else:
+        said = []
     return {
         "version": _short(answer.get("version")),
         "member_id": _id(header.get("member_id")),
@@ -212,7 +222,9 @@ def refusal(body):
     except web.HttpError:
         return ""
     said = answer.get("error") or answer.get("message")
-    return ": " + _short(said) if isinstance(said, str) else ""
+    if isinstance(said, str):
+        return ": " + _short(said)
+    return ""
 
 
 def _object(body, what):
@@ -232,7 +244,9 @@ def _short(value):
 def _id(value):
     """An id as text, None where it is none or 0."""
     number = _number(value)
-    return str(number) if number else None
+    if number:
+        return str(number)
+    return None
 
 
 def _number(value):
@@ -243,7 +257,9 @@ def _number(value):
         number = int(value)
     except ValueError:
         return None
-    return number if abs(number) < 1 << 64 else None
+    if abs(number) < 1 << 64:
+        return number
+    return None
 
 
 def _pairs_of(process, certificate_flag, key_flag):
@@ -253,7 +269,9 @@ def _pairs_of(process, certificate_flag, key_flag):
         pair = credentials.of_process(process, certificate_flag, key_flag)
     except OSError:
         return []
-    return [pair[1:]] if pair else []
+    if pair:
+        return [pair[1:]]
+    return []
 
 
 def _usual_pairs():
@@ -268,7 +286,10 @@ def _usual_pairs():
 
 def _authority(process, flag, address):
     """What proves a server of another machine; on this one nothing needs proof."""
-    path = None if is_local(address) else procfs.flag(process["argv"], flag)
+    if is_local(address):
+        path = None
+    else:
+        path = procfs.flag(process["argv"], flag)
     if not path:
         return None
     try:
@@ -331,4 +352,6 @@ def members(body):
 
 
 def _text(value):
-    return None if value is None else str(value)
+    if value is None:
+        return None
+    return str(value)

@@ -55,7 +55,10 @@ def collect(context):
             if files.reason(error) != "missing":
                 unreadable.append({"pid": pid, "error": files.reason(error)})
             continue
-        component = procfs.component(comm, argv) if argv else None
+        if argv:
+            component = procfs.component(comm, argv)
+        else:
+            component = None
         if component in COMPONENTS:
             described = _describe(pid, component, argv, own, mounts)
             # One that ended meanwhile has no network any more, and would be one of which nobody can
@@ -109,7 +112,10 @@ def _describe(pid, component, argv, own, mounts):
 
 
 def _read_config(process, argv, folder, root, mounts):
-    path = procfs.flag(argv, "config") if process["component"] == "kube-scheduler" else None
+    if process["component"] == "kube-scheduler":
+        path = procfs.flag(argv, "config")
+    else:
+        path = None
     if path:
         path = os.path.normpath(os.path.join(folder, path))
         process["config"] = dict(
@@ -149,7 +155,9 @@ def given(pid, argv, mounts):
 
 def _mtime(path):
     try:
-        return os.stat(path).st_mtime if path else None
+        if path:
+            return os.stat(path).st_mtime
+        return None
     except OSError:
         return None
 

@@ -95,7 +95,10 @@ def _levels(clock):
     for item in level.raised(ROOT):
         intent = item["intent"]
         boot_id, uptime = intent["clock"]
-        left = uptime + intent["seconds"] - clock[1] if boot_id == clock[0] else PATIENCE - clock[1]
+        if boot_id == clock[0]:
+            left = uptime + intent["seconds"] - clock[1]
+        else:
+            left = PATIENCE - clock[1]
         found.append(
             dict(
                 [(name, intent[name]) for name in ("path", "real", "level", "former", "at")],

@@ -29,7 +29,10 @@ CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 def collect(context):
     """The kubelet as it runs, or as it would start."""
     process, block, trouble = here(context.processes)
-    found = unit.unit(block) if block else None
+    if block:
+        found = unit.unit(block)
+    else:
+        found = None
     if found:
         found.update(_start(block), unit_file_state=_enabled(found))
         if "masked" in (found["load_state"], found["unit_file_state"].partition("-")[0]):
@@ -38,9 +41,15 @@ def collect(context):
         if trouble:
             raise Failed(trouble)
         raise Absent("neither a process nor a unit of a kubelet")
-    argv = process.pop("raw") if process else unit.command_line(block)
+    if process:
+        argv = process.pop("raw")
+    else:
+        argv = unit.command_line(block)
     folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
-    context.source = "pid %d" % process["pid"] if process else found["name"]
+    if process:
+        context.source = "pid %d" % process["pid"]
+    else:
+        context.source = found["name"]
     return dict(
         _configuration(argv, folder),
         process=process,
@@ -175,7 +184,9 @@ def _unit_of(process, units):
         if name in units:
             return name
     present = [name for name, block in units.items() if unit.unit(block)]
-    return UNIT if UNIT in present or not present else present[0]
+    if UNIT in present or not present:
+        return UNIT
+    return present[0]
 
 
 def _configuration(argv, folder):
@@ -183,11 +194,19 @@ def _configuration(argv, folder):
 
     def path_of(flag):
         value = procfs.flag(argv, flag)
-        return os.path.join(folder, value) if value else None
+        if value:
+            return os.path.join(folder, value)
+        return None
 
     config_path, dropin_folder = path_of("config"), path_of("config-dir")
-    config = files.record(config_path) if config_path else None
-    dropins = [files.record(path) for path in dropin_paths(dropin_folder)] if dropin_folder else []
+    if config_path:
+        config = files.record(config_path)
+    else:
+        config = None
+    if dropin_folder:
+        dropins = [files.record(path) for path in dropin_paths(dropin_folder)]
+    else:
+        dropins = []
     texts = [one["text"] or "" for one in [config, *dropins] if one]
     kubeconfig_path = path_of("kubeconfig")
     credentials, raw = None, ""
@@ -266,8 +285,13 @@ def _client_certificate(text, base, cert_dir):
     named = kubeconfig.anywhere(text, "client-certificate")
     if named:
         return files.pem(os.path.join(base, named))
-    usual = os.path.join(cert_dir, "kubelet-client-current.pem") if cert_dir else CERTIFICATE
-    return files.pem(usual) if os.path.lexists(usual) else None
+    if cert_dir:
+        usual = os.path.join(cert_dir, "kubelet-client-current.pem")
+    else:
+        usual = CERTIFICATE
+    if os.path.lexists(usual):
+        return files.pem(usual)
+    return None
 
 
 def _authority(text, base):

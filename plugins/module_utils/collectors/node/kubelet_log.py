@@ -95,7 +95,10 @@ def chosen(text):
             said = line.partition("]: ")[2]
             # klog's own header counts the time too
             # that one counts seconds besides
-            key = PLEG if PLEG in lower else said.partition("] ")[2] or said or line
+            if PLEG in lower:
+                key = PLEG
+            else:
+                key = said.partition("] ")[2] or said or line
             found.pop(key, None)
             found[key] = (
                 managers,

@@ -168,7 +168,9 @@ class _Count:
         if is_folder and depth >= MAX_DEPTH:
             self.complete = False
             return None
-        return (entry.path, device, depth + 1, rows) if is_folder else None
+        if is_folder:
+            return (entry.path, device, depth + 1, rows)
+        return None
 
     def _counted(self, seen):
         """Whether another name of the same file was counted."""
@@ -206,7 +208,10 @@ def processes(proc="/proc"):
     """{memory, threads}: the processes with the most of each."""
     rows = []
     for name in os.listdir(proc):
-        status = files.text(f"{proc}/{name}/status", 16384) if name.isdecimal() else None
+        if name.isdecimal():
+            status = files.text(f"{proc}/{name}/status", 16384)
+        else:
+            status = None
         if status is None:
             continue
         resident, threads, uid = [

@@ -72,7 +72,8 @@ def collect(context):
         ("limits_files", ("/etc/security/limits.d",), "/etc/security/limits.conf"),
     ):
         paths, unlisted = conf_files(folders)
-        paths += [single] if os.path.lexists(single) else []
+        if os.path.lexists(single):
+            paths += [single]
         context.truncated = context.truncated or len(paths) > MAX_FILES
         records, room = _records(paths[:MAX_FILES], room)
         found[key] = records + unlisted
@@ -102,13 +103,17 @@ def kernel(base="/proc/sys/"):
 def file_nr(text):
     """[allocated, most] of /proc/sys/fs/file-nr; the one between them is always 0."""
     numbers = [procfs.number(word) for word in text.split()]
-    return [numbers[0], numbers[2]] if len(numbers) == 3 and None not in numbers else None
+    if len(numbers) == 3 and None not in numbers:
+        return [numbers[0], numbers[2]]
+    return None
 
 
 def threads(text):
     """How many threads there are, by /proc/loadavg."""
     words = text.split()
-    return procfs.number(words[3].partition("/")[2]) if len(words) > 3 else None
+    if len(words) > 3:
+        return procfs.number(words[3].partition("/")[2])
+    return None
 
 
 def tried():
@@ -142,9 +147,10 @@ def tried():
             os.close(one)
     found["opened"] = len(opened)
     if opened:
-        found["watch"] = (
-            None if add(opened[0], b"/", IN_DELETE_SELF) >= 0 else _name(ctypes.get_errno())
-        )
+        if add(opened[0], b"/", IN_DELETE_SELF) >= 0:
+            found["watch"] = None
+        else:
+            found["watch"] = _name(ctypes.get_errno())
         os.close(opened[0])
     return found
 
@@ -292,11 +298,15 @@ def limit_nofile(block):
     An old one says the hard limit only, and sets the soft one to it.
     """
     hard, soft = [_limit(block.get(name, [""])[0]) for name in ("LimitNOFILE", "LimitNOFILESoft")]
-    return None if hard is None else [hard if soft is None else soft, hard]
+    if hard is None:
+        return None
+    return [hard if soft is None else soft, hard]
 
 
 def _limit(value):
-    return -1 if value in INFINITE else procfs.number(value)
+    if value in INFINITE:
+        return -1
+    return procfs.number(value)
 
 
 def settings(path, text):
@@ -335,7 +345,9 @@ def pam(folder="/etc/pam.d"):
 
 def _folders():
     """SYSCTL, the last only where it is a folder of its own."""
-    return SYSCTL[:-1] if os.path.realpath(SYSCTL[-1]) == os.path.realpath(SYSCTL[-2]) else SYSCTL
+    if os.path.realpath(SYSCTL[-1]) == os.path.realpath(SYSCTL[-2]):
+        return SYSCTL[:-1]
+    return SYSCTL
 
 
 def conf_files(folders):

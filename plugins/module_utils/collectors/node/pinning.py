@@ -84,13 +84,19 @@ def collect(context):
         or "static"
         in (((found["cpu_state"] or {}).get("text") or "") + told).replace("staticPod", "").lower()
     )
-    found["cpus"]["topology"] = topology() if pinned else None
+    if pinned:
+        found["cpus"]["topology"] = topology()
+    else:
+        found["cpus"]["topology"] = None
     if pinned:
         names = container_names()
         containers = _containers(context, names)
         found["logged"] = _logged(found["cpu_state"], names)
         found["frozen"] = _frozen(containers)
-        found["stuck"] = _stuck(containers) if context.params.get("deep") else None
+        if context.params.get("deep"):
+            found["stuck"] = _stuck(containers)
+        else:
+            found["stuck"] = None
         found["containers"] = [
             {key: one[key] for key in one if key != "folder"} for one in containers
         ]
@@ -146,7 +152,9 @@ def _state(path):
     None where there is none.
     """
     found = files.record(path)
-    return None if found["error"] == "missing" and not found["link"] else found
+    if found["error"] == "missing" and not found["link"]:
+        return None
+    return found
 
 
 def topology(root=CPUS, nodes=NODES):
@@ -176,7 +184,9 @@ def numa_nodes(nodes=NODES):
     try:
         names = os.listdir(nodes)
     except OSError as error:
-        return [0] if error.errno == errno.ENOENT else None
+        if error.errno == errno.ENOENT:
+            return [0]
+        return None
     return sorted(
         int(name[4:]) for name in names if name.startswith("node") and name[4:].isdigit()
     ) or [0]
@@ -193,12 +203,16 @@ def memory_total(meminfo):
 
 def _line(path):
     text = files.text(path, 65536)
-    return None if text is None else text.strip()
+    if text is None:
+        return None
+    return text.strip()
 
 
 def _number(path):
     text = _line(path) or ""
-    return int(text) if text.lstrip("-").isdigit() else None
+    if text.lstrip("-").isdigit():
+        return int(text)
+    return None
 
 
 def _logged(state, names):
@@ -242,9 +256,10 @@ def container_names():
     """
     found = {}
     for name in os.listdir(LOGS) if os.path.isdir(LOGS) else ():
-        rest, _dummy, identity = (
-            name[: -len(".log")].rpartition("-") if name.endswith(".log") else ("", "", "")
-        )
+        if name.endswith(".log"):
+            rest, _dummy, identity = name[: -len(".log")].rpartition("-")
+        else:
+            rest, _dummy, identity = ("", "", "")
         if rest.count("_") == 2:
             pod, namespace, container = rest.split("_")
             found[identity] = (f"{namespace}/{pod}", container)
@@ -274,7 +289,10 @@ def _folder(text, hierarchy):
     for line in text.splitlines():
         _dummy, controllers, path = ([*line.split(":", 2), "", ""])[:3]
         if controller in controllers.split(",") and bool(controllers) == bool(controller):
-            inside = path[len(root) :] if root != "/" and path.startswith(root) else path
+            if root != "/" and path.startswith(root):
+                inside = path[len(root) :]
+            else:
+                inside = path
             return mount + "/" + inside.strip("/")
     return None
 

@@ -124,7 +124,10 @@ def filesystem(name, path, table):
         found["error"] = files.reason(error)
         return found
     # Some filesystems (btrfs) count no inodes.
-    inodes = (seen.f_files, seen.f_ffree) if seen.f_files else (None, None)
+    if seen.f_files:
+        inodes = (seen.f_files, seen.f_ffree)
+    else:
+        inodes = (None, None)
     found.update(
         total=seen.f_blocks * seen.f_frsize,
         free=seen.f_bavail * seen.f_frsize,
@@ -193,8 +196,12 @@ def amount(value, total):
         return None
     unit = value[len(number) :]
     if unit == "%":
-        return None if total is None else count * total / 100
-    return count * UNITS[unit] if unit in UNITS else None
+        if total is None:
+            return None
+        return count * total / 100
+    if unit in UNITS:
+        return count * UNITS[unit]
+    return None
 
 
 def used_up(found, told_of):
@@ -210,7 +217,10 @@ def used_up(found, told_of):
     ram, pid = found["memory"], found["pids"]
     if _is_short(ram["available"], told_of["memory.available"], ram["total"], MEMORY_NEAR):
         short.append("memory.available")
-    left = None if None in (pid["threads"], pid["max"]) else pid["max"] - pid["threads"]
+    if None in (pid["threads"], pid["max"]):
+        left = None
+    else:
+        left = pid["max"] - pid["threads"]
     if _is_short(left, told_of["pid.available"], pid["max"], NEAR):
         short.append("pid.available")
     return short

@@ -102,7 +102,10 @@ def collect(context):
     family = (known.get("unit") or {}).get("name") or ""
     names, properties, _dummy = question()
     try:
-        blocks = {} if named and within(named) else unit.show(names, properties)
+        if named and within(named):
+            blocks = {}
+        else:
+            blocks = unit.show(names, properties)
     except CommandError as error:
         raise Failed(str(error))
     kind, path = kind_of(
@@ -127,7 +130,10 @@ def collect(context):
     }
     for one in found["units"]:
         if not one["absent"]:
-            one["said"] = said(one["name"], context.seconds(3)) if ended(one) else []
+            if ended(one):
+                one["said"] = said(one["name"], context.seconds(3))
+            else:
+                one["said"] = []
     if kind == CONTAINERD:
         found["emptied"] = emptied(config_of(blocks))
     if kind == EMBEDDED or path is None:
@@ -150,7 +156,9 @@ def told_docker(known):
     None where it does not say.
     """
     value = procfs.flag(known.get("argv") or [], "container-runtime")
-    return None if value is None else value == "docker"
+    if value is None:
+        return None
+    return value == "docker"
 
 
 def within(path):
@@ -188,7 +196,9 @@ def socket_of(name, known):
     named = endpoint(known)
     if named and not within(named) and name in UNITS.get(kind_of(named, "", None, ())[0], ()):
         return named
-    return CONTAINERD_SOCKET if name == "containerd.service" and not named else None
+    if name == "containerd.service" and not named:
+        return CONTAINERD_SOCKET
+    return None
 
 
 def names_of(kind, blocks):
@@ -207,7 +217,10 @@ def names_of(kind, blocks):
 def _unit(name, blocks):
     """The evidence of one unit, with who else starts it: units that want it, and a socket."""
     block = blocks.get(name) or {}
-    found = unit.unit(block) if block else None
+    if block:
+        found = unit.unit(block)
+    else:
+        found = None
     if found is None:
         return {"name": name, "absent": True}
     found["absent"] = False
@@ -231,7 +244,10 @@ def _unit(name, blocks):
         if one in wanted and found["unit_file_state"] == "disabled" and brings(one, name)
     ]
     socket = name.replace(".service", ".socket")
-    trigger = unit.unit(blocks[socket]) if socket in SOCKETS and socket in blocks else None
+    if socket in SOCKETS and socket in blocks:
+        trigger = unit.unit(blocks[socket])
+    else:
+        trigger = None
     found["trigger"] = trigger and {
         key: trigger[key] for key in ("name", "active_state", "unit_file_state")
     }
@@ -363,9 +379,13 @@ def runs(units, family="", known=None):
 def state_of(path):
     """present, missing, other (no socket is there) or denied."""
     try:
-        return "present" if stat.S_ISSOCK(os.stat(path).st_mode) else "other"
+        if stat.S_ISSOCK(os.stat(path).st_mode):
+            return "present"
+        return "other"
     except OSError as error:
-        return "missing" if files.reason(error) == "missing" else "denied"
+        if files.reason(error) == "missing":
+            return "missing"
+        return "denied"
 
 
 def _ask(found, blocks):
@@ -401,7 +421,9 @@ def emptied(path):
         found = os.stat(path)
     except OSError:
         return None
-    return path if stat.S_ISREG(found.st_mode) and found.st_size == 0 else None
+    if stat.S_ISREG(found.st_mode) and found.st_size == 0:
+        return path
+    return None
 
 
 def plugins(path):
@@ -434,12 +456,13 @@ def root_of(path):
             break
         key, equal, value = row.partition("=")
         if equal and key.strip() == "root":
-            found = (
-                value.strip()[1:].partition(value.strip()[:1])[0]
-                if value.strip()[:1] in ("'", '"')
-                else ""
-            )
-            return found if found.startswith("/") else None
+            if value.strip()[:1] in ("'", '"'):
+                found = value.strip()[1:].partition(value.strip()[:1])[0]
+            else:
+                found = ""
+            if found.startswith("/"):
+                return found
+            return None
     return None
 
 

@@ -77,14 +77,19 @@ def may_lose(version):
 def level(argv):
     """The level that a command line gives; 0 where it gives none that is a number."""
     value = procfs.flag(argv, "v")
-    return int(value) if value and value.isdigit() else 0
+    if value and value.isdigit():
+        return int(value)
+    return 0
 
 
 def newest(root, pod_uid):
     """(the log of the container that was started last, whether nothing of it was rotated away)."""
     try:
         folders = [name for name in os.listdir(root) if name.endswith("_" + pod_uid)]
-        names = os.listdir(os.path.join(root, folders[0], COMPONENT)) if len(folders) == 1 else []
+        if len(folders) == 1:
+            names = os.listdir(os.path.join(root, folders[0], COMPONENT))
+        else:
+            names = []
     except OSError:
         return None, False
     numbers = [

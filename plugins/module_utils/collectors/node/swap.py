@@ -116,11 +116,9 @@ def question():
 def record(path):
     """The record of a file, short where there is none: few nodes have any of them."""
     found = files.record(path, limit=MAX_TEXT)
-    return (
-        {"path": path, "error": "missing"}
-        if found["error"] == "missing" and not found["link"]
-        else found
-    )
+    if found["error"] == "missing" and not found["link"]:
+        return {"path": path, "error": "missing"}
+    return found
 
 
 def units(blocks, folder=UNITS):
@@ -197,7 +195,9 @@ def version(maps):
     digits = maps.partition(LIBRARY)[2][:8]
     while digits and not digits.isdecimal():
         digits = digits[:-1]
-    return int(digits) if digits else None
+    if digits:
+        return int(digits)
+    return None
 
 
 def container(proc="/proc", run="/run"):
@@ -294,7 +294,10 @@ def generators(folders=GENERATORS):
                 if stat.S_ISLNK(state.st_mode)
                 else one.update(kind="file")
             )
-            one["size"] = os.stat(path).st_size if one["link"] != "/dev/null" else 0
+            if one["link"] != "/dev/null":
+                one["size"] = os.stat(path).st_size
+            else:
+                one["size"] = 0
         except OSError as error:
             one["error"] = files.reason(error)
         found.append(one)

@@ -43,7 +43,9 @@ def cgroup_version(root="/sys/fs/cgroup"):
     """v2 when the unified hierarchy is the only one, hybrid when it stands beside the old ones."""
     if os.path.exists(root + "/cgroup.controllers"):
         return "v2"
-    return "hybrid" if os.path.exists(root + "/unified") else "v1"
+    if os.path.exists(root + "/unified"):
+        return "hybrid"
+    return "v1"
 
 
 def ipv4(fib_trie):

@@ -134,17 +134,23 @@ def _tested(one, what):
 
 def _moment(microseconds):
     """Seconds since the epoch of a moment of the monotonic clock; None for none."""
-    return round(time.time() - time.monotonic() + microseconds / 1e6, 1) if microseconds else None
+    if microseconds:
+        return round(time.time() - time.monotonic() + microseconds / 1e6, 1)
+    return None
 
 
 def _number(value):
-    return int(value) if value.isdecimal() and len(value) <= 20 else None
+    if value.isdecimal() and len(value) <= 20:
+        return int(value)
+    return None
 
 
 def _message(value):
     """The sentence of LoadError, behind the name of the error."""
     parts = words(value)
-    return files.one_line(parts[-1], LONGEST) if parts and parts[-1] else ""
+    if parts and parts[-1]:
+        return files.one_line(parts[-1], LONGEST)
+    return ""
 
 
 # -- the units that it needs ----------------------------------------------------------------------
@@ -260,10 +266,16 @@ def _path(setting, name, test, wrong, written):
     state, changed = "ok", None
     try:
         if any(char in name for char in "*?["):
-            state = "ok" if unit_checks.matches(name)[0] else "missing"
+            if unit_checks.matches(name)[0]:
+                state = "ok"
+            else:
+                state = "missing"
         else:
             changed = round(os.stat(name).st_ctime, 1)
-            state = "ok" if test(name)[0] else wrong
+            if test(name)[0]:
+                state = "ok"
+            else:
+                state = wrong
     except OSError as error:
         state = files.reason(error)
     return dict(
@@ -324,14 +336,23 @@ def _behind(written):
     """What systemd would have of a unit once its mask is gone, as `systemctl show` gives it."""
     found = {key: [] for key in (*HOW, "After", "EnvironmentFiles", "ExecStart")}
     for dummy, key, value, dummy_path, dummy_line in written:
-        key = key + "s" if key == "EnvironmentFile" else key
+        if key == "EnvironmentFile":
+            key = key + "s"
+        else:
+            key = key
         if key in found and not value:
             found[key] = []
         elif key == "EnvironmentFiles":
-            optional = "yes" if value.startswith("-") else "no"
+            if value.startswith("-"):
+                optional = "yes"
+            else:
+                optional = "no"
             found[key].append("{} (ignore_errors={})".format(value.lstrip("-"), optional))
         elif key == "ExecStart":
-            optional = "yes" if value.startswith("-") else "no"
+            if value.startswith("-"):
+                optional = "yes"
+            else:
+                optional = "no"
             program = value.lstrip("-@:+!|").split(" ")[0]
             found[key].append(f"path={program} ; ignore_errors={optional}")
         elif key in found:
