@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks the API of a control-plane host's cluster, unless another host answered for that cluster
-already.
+"""Query the API of a control-plane host's cluster, unless another host answered for it already.
 
 Called in a loop over the control-plane hosts, of one cluster or of several: "first that answers" is
 decided here, by the evidence folder alone. What an earlier host of the loop wrote there tells which
@@ -142,7 +141,7 @@ def _silent(_sentence: str) -> None:
 
 
 def _brought_back(folder: str) -> tuple[frozenset[str], float]:
-    """(the Nodes that a run brought back, for how many seconds they are waited for).
+    """Return (the Nodes that a run brought back, for how many seconds they are waited for).
 
     Never longer than that, whatever clocks say.
     """
@@ -160,7 +159,7 @@ def _brought_back(folder: str) -> tuple[frozenset[str], float]:
 
 
 def _nodes(answer: Any) -> list[Any] | None:
-    """The API's list of Nodes; None where it does not answer."""
+    """Return the API's list of Nodes; None where it does not answer."""
     found: Any = answer
     for name in ("collectors", "nodes", "data", "items"):
         if isinstance(found, dict):

@@ -57,7 +57,7 @@ class _Child:
         return bool(chunk) and self.size <= MAX_COLLECTOR
 
     def record(self, late):
-        """What became of it."""
+        """Return what became of it."""
         spent = int(round((time.monotonic() - self.begin) * 1000))
         status, data, truncated, source, error = (
             "error",
@@ -83,7 +83,7 @@ class _Child:
         }
 
     def ended(self, ready, now):
-        """What became of it, and it is gone; None while there is more to come."""
+        """Return what became of it, and it is gone; None while there is more to come."""
         if ready:
             more = self.read()
         else:
@@ -110,7 +110,7 @@ class _Child:
 
 
 def _work(collector, context, fd):
-    """The child: nothing of it but its answer may reach anybody, and it never returns."""
+    """Run the child: only its answer may leave it, and it never returns."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
@@ -292,7 +292,7 @@ def _warm(waiting, processes):
 
 
 def gather(params):
-    """The node's document, as a dict."""
+    """Return the node's document, as a dict."""
     begin = time.time()
     records = run(
         params, registry.select(params.get("collectors"), params.get("deep")), procfs.of_interest()
@@ -311,7 +311,7 @@ def gather(params):
 
 
 def collect(params):
-    """The same as one line of JSON, bounded.
+    """Return the same as one line of JSON, bounded.
 
     The largest collectors lose their data first, and say so.
     """

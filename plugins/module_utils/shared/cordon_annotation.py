@@ -17,8 +17,7 @@ def cordoned(node):
 
 
 def cordon_of(node):
-    """Our own cordon as its annotation has it ({run, reason, at, held}), None where there is none
-    of ours.
+    """Return kubemend's own cordon as its annotation has it ({run, reason, at, held}), or None.
 
     held: somebody asked for it and comes back to end it: to whoever does not come for them it is
     somebody else's.

@@ -19,7 +19,7 @@ _EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*")
 
 
 def parse(text):
-    """The requirements, each (key, whether it must match, its values or None for any).
+    """Return the requirements, each (key, whether it must match, its values or None for any).
 
     Raises ValueError with what is wrong.
     """

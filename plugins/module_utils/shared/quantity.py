@@ -29,7 +29,7 @@ _SUFFIXES = dict(
 
 
 def parse(text):
-    """The exact value in units (CPUs, bytes) as a Fraction, None where it is no quantity.
+    """Return the exact value in units (CPUs, bytes) as a Fraction, None where it is no quantity.
 
     As in the API, what is finer than a billionth is rounded away from zero, and more than 2^63 - 1
     counts as that. Numbers are taken as well: YAML and JSON do not quote every quantity.

@@ -18,7 +18,7 @@ JWT = NAME | frozenset("=")
 
 
 def data(raw):
-    """(the bytes with every secret masked, [[start, end]] of what was masked)."""
+    """Return (the bytes with every secret masked, [[start, end]] of what was masked)."""
     text = raw.decode("latin-1")
     lower = text.lower()
     spans = mask_text.Spans()
@@ -37,7 +37,7 @@ def data(raw):
 
 
 def argv(items):
-    """The arguments with their secrets masked, `--token=x` and `--token x` alike."""
+    """Return the arguments with their secrets masked, `--token=x` and `--token x` alike."""
     masked, before = [], ""
     for item in items:
         raw = item.encode("utf-8", "surrogateescape")
@@ -119,14 +119,14 @@ def _flags(text, spans):
 
 
 def _item(text, left, column, spans):
-    """The value of a flag as the next item of a list, unless that is a flag itself."""
+    """Mask the value of a flag in the next item of a list, unless that is a flag itself."""
     inside = mask_text.quoted(text, mask_value.properties(text, left))
     if not text.startswith("-", inside[0] if inside else left):
         mask_value.node(text, left, column, spans)
 
 
 def _word(text, left, spans):
-    """The value of a flag as the next word, unless that is a flag or a key."""
+    """Mask the value of a flag in the next word, unless that is a flag or a key."""
     first, left = left, mask_value.properties(text, left, "line")
     for word in text[first:left].split():
         first = text.find(word, first)
@@ -182,7 +182,7 @@ def _keys(text, position, end):
 
 
 def _siblings(text, start, spans):
-    """The `value` beside a `name` that looks secret.
+    """Mask the `value` next to a `name` that looks secret.
 
     Within the same braces, or in the same block of lines.
     """
@@ -226,7 +226,7 @@ def _siblings(text, start, spans):
 
 
 def _braces(text, start):
-    """The innermost { } around a place, or (-1, -1)."""
+    """Return the innermost { } around a place, or (-1, -1)."""
     depth, left = 0, start
     while left > max(0, start - FAR):
         left -= 1

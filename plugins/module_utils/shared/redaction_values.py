@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the value of a secret lies in YAML, JSON, TOML, ini and flags, in whatever form it is
-written.
+"""Where the value of a secret lies in YAML, JSON, TOML, ini and flags.
+
+In whatever form it is written.
 
 Pure, for mask.py. What is under a secret key is masked unless it is a mapping, whose keys speak for
 themselves: scalars behind tags and anchors, items of sequences, what an alias stands for. Where a
@@ -123,7 +124,7 @@ def _head(text, start):
 
 
 def _flow(text, start):
-    """Does the key stand in a flow mapping.
+    """Return how the key stands in a flow mapping.
 
     "line" behind a bracket on its line, "lines" where that may be so on lines above, or ""?
     """
@@ -140,7 +141,7 @@ def _flow(text, start):
 
 
 def _assigned(text, start, left, spans):
-    """The value behind a =: of ini, TOML, an environment file or a flag."""
+    """Mask the value after a =, of ini, TOML, an environment file or a flag."""
     line_end, inside, end = line_end_of(text, left), quoted(text, left), -1
     line = text.rfind("\n", 0, start) + 1
     before = text[line:start].strip("\"' \t")
@@ -218,7 +219,7 @@ def _plain_end(text, left, line_end):
 
 
 def _string_end(text, left, end):
-    """The end of a plain value, before the quotes that are around its key too."""
+    """Return the end of a plain value, before the quotes that are around its key too."""
     before = text[text.rfind("\n", 0, left) + 1 : left].replace('\\"', "")
     if text[end - 1 : end] == "'" and text.count("'", left, end) == 1 and before.count("'") % 2:
         return end - 1
@@ -261,7 +262,7 @@ def _flow_end(text, left, line_end):
 
 
 def _deeper(text, line_end, column, spans):
-    """The lines below that are indented further than the key: the rest of its scalar."""
+    """Mask the lines below that are indented further than the key: the rest of its scalar."""
     position = line_end + 1
     while position < len(text):
         end = line_end_of(text, position)

@@ -37,7 +37,7 @@ def changes(process, files=(), words=None, flags=(), own=()):
 
 
 def of_kubelet(evidence, own=()):
-    """The same of the kubelet. Its kubeconfig and certificates are not looked at.
+    """Return the same of the kubelet, without its kubeconfig and certificates.
 
     It writes them itself while it runs.
     """
@@ -59,7 +59,7 @@ def of_kubelet(evidence, own=()):
 
 
 def sentence(host, component, found):
-    """The refusal."""
+    """Return the refusal."""
     return (
         "a restart of {} on {} would also load changes of somebody else: {}; look at them, then"
         " allow it with kubemend_allow: [pending_changes]".format(component, host, "; ".join(found))

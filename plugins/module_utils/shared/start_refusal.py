@@ -42,12 +42,12 @@ def refusals(record, facts=None):
 
 
 def now(record, facts=None):
-    """The first reason for which systemd would refuse a start now, or None."""
+    """Return the first reason for which systemd would refuse a start now, or None."""
     return next((one for one in refusals(record, facts) if one.now), None)
 
 
 def past(record, facts=None):
-    """The first reason for which it refused its last start, or None."""
+    """Return the first reason for which it refused its last start, or None."""
     return next((one for one in refusals(record, facts) if one.past), None)
 
 
@@ -67,7 +67,7 @@ def _refusals(record, facts, depth):
 
 
 def _mapping(value):
-    """It as a dict with the keys that are text."""
+    """Return the value as a dict with the keys that are text."""
     try:
         return {key: value[key] for key in value if isinstance(key, str)}
     except (TypeError, KeyError, IndexError):
@@ -93,7 +93,7 @@ def _number(value):
 
 
 def _name(known):
-    """The unit's name as a part of a command."""
+    """Return the unit's name as a part of a command."""
     name = _text(known.get("name"), 100)
     plain = name and all(char.isalnum() or char in "._-@:\\" for char in name)
     if plain:
@@ -102,7 +102,7 @@ def _name(known):
 
 
 def _said(known, *words):
-    """The last line of systemd's own with one of these words; "" for none."""
+    """Return the last line of systemd's own with one of these words; "" for none."""
     lines = known.get("said")
     if isinstance(lines, (list, tuple)):
         texts = [_text(one) for one in lines]
@@ -112,7 +112,7 @@ def _said(known, *words):
 
 
 def reason(line):
-    """What a line of systemd's gives as the reason, with the path where it names one."""
+    """Return what a line of systemd's gives as the reason, with the path where it names one."""
     for word in DETAILS:
         if word in line:
             return word + line.partition(word)[2]
@@ -122,7 +122,10 @@ def reason(line):
 
 
 def _why(known):
-    """The line with the reason for which its last start failed: one with a path before others."""
+    """Return the line with the reason for which its last start failed.
+
+    One with a path before others.
+    """
     return _said(known, *DETAILS) or _said(known, *REASONS)
 
 
@@ -138,7 +141,7 @@ def _place(one):
 
 
 def _where(place):
-    """The file and line as the end of a sentence, "" where no file is known."""
+    """Return the file and line as the end of a sentence, "" where no file is known."""
     if not place:
         return ""
     return " ({}{})".format(place[0], ", line %d" % place[1] if place[1] else "")
@@ -231,7 +234,10 @@ def _met(one, refused):
 
 
 def _failing(rows, met):
-    """The checks that fail together: each without a trigger, and all with one if none is met."""
+    """Return the checks that fail together.
+
+    Each without a trigger, and all with one if none is met.
+    """
     plain = [one for one in rows if one.get("trigger") is not True and met(one) is False]
     triggers = [one for one in rows if one.get("trigger") is True]
     none_met = triggers and all(met(one) is False for one in triggers)
@@ -339,7 +345,7 @@ def _last(one):
 
 
 def _paths(known):
-    """What its start needs and does not find."""
+    """Return what its start needs and does not find."""
     found = []
     for one in _items(known.get("paths")):
         if one.get("state") in BAD:
@@ -390,7 +396,7 @@ def _over(known):
 
 
 def _failed_with(known):
-    """The status of systemd's own with which its last start ended; None else."""
+    """Return the status of systemd's own with which its last start ended; None else."""
     status = _number(known.get("exec_main_status"))
     if status is None or not FIRST <= status <= LAST or not _over(known):
         return None
@@ -431,7 +437,7 @@ def _step(known):
 
 
 def _named(known, status):
-    """The name that the line with the end gives to this status."""
+    """Return the name that the line with the end gives to this status."""
     line = _said(known, "status=%d/" % status)
     if line:
         return line.partition("status=%d/" % status)[2].split(" ")[0]
@@ -465,7 +471,10 @@ def _changed_since(known, one):
 
 
 def _before(known):
-    """A program of ExecStartPre= ended badly: its own never began, and may begin the next time."""
+    """Return the refusal by a program of ExecStartPre= that failed.
+
+    The unit's own never started.
+    """
     if not _over(known) or known.get("exec_main_status"):
         return []
     rows = [one for one in _items(known.get("paths")) if one.get("setting") == "ExecStartPre"]
@@ -481,7 +490,7 @@ def _before(known):
 
 
 def _limit(known):
-    """It ended too often: newer ones keep the result of its end then, and say so in words."""
+    """Return the refusal of a unit that ended too often, by the result or the words of systemd."""
     line = _said(known, *LIMIT)
     told = known.get("result") in ("start-limit", "start-limit-hit")  # by its state
     if not line or told or not _over(known) or known.get("active_state") != "failed":

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The resources of a workload's containers as one text, that is compared, swapped and put back
-as a file is. Pure.
+"""The resources of a workload's containers as one text, that is compared.
+
+Swapped and put back as a file is. Pure.
 """
 
 import json
@@ -11,7 +12,7 @@ LISTS = ("containers", "initContainers")
 
 
 def pod_spec(item):
-    """The spec of the pods that it makes; an empty one where it makes none."""
+    """Return the spec of the pods that it makes; an empty one where it makes none."""
     spec = item.get("spec") or {}
     if item.get("kind") == "CronJob" or "jobTemplate" in spec:
         spec = (spec.get("jobTemplate") or {}).get("spec") or {}
@@ -19,8 +20,9 @@ def pod_spec(item):
 
 
 def text_of(item):
-    """[[list, container, resources]] of all containers, in their order, always written the same
-    way.
+    """[[list, container, resources]] of all containers, in their order.
+
+    Always written the same way.
     """
     spec = pod_spec(item)
     found = [
@@ -32,7 +34,7 @@ def text_of(item):
 
 
 def put(item, text):
-    """The object with these resources; ValueError where its containers are others."""
+    """Return the object with these resources; ValueError where its containers are others."""
     rows, spec = json.loads(text), pod_spec(item)
     present = [(where, one.get("name")) for where in LISTS for one in spec.get(where) or []]
     if present != [(where, name) for where, name, dummy in rows]:
@@ -48,7 +50,9 @@ def put(item, text):
 
 
 def given(text, wanted):
-    """The text with requests and limits of its containers set: wanted {list: {container: {resource.
+    """Return the text with requests and limits of its containers set.
+
+    Wanted {list: {container: {resource.
 
     Quantity}}}; ValueError for a stranger.
     """

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""For the collector boot: firewalld and ufw, whether they run and start at boot and what they let
-in; what SELinux denied.
+"""For the collector boot.
+
+Firewalld and ufw, whether they run and start at boot and what they let in; what SELinux denied.
 
 Files alone, and none of them where neither is installed. What they mean is for the controller
 (plugin_utils/parsers/firewall.py). What somebody told a running firewalld without --permanent is in
@@ -108,8 +109,9 @@ def _firewalld(root, unread):
 
 
 def _records(root, paths):
-    """Of each path; where there are more than are read, the first, which all depends on, is not
-    known: what is left out may let something in.
+    """Of each path; where there are more than are read, the first, which all depends on.
+
+    Is not known: what is left out may let something in.
     """
     found = [_record(root, path) for path in paths[:MAX_FILES]]
     if len(paths) > MAX_FILES:
@@ -146,7 +148,7 @@ def _script(root, path):
 
 
 def bound(root, unread):
-    """The zones that NetworkManager's and the network scripts' files give to interfaces.
+    """Return the zones that NetworkManager's and the network scripts' files give to interfaces.
 
     Their other words are nobody's business. A profile of NetworkManager is root's alone: what
     cannot be read is added to unread, because it may name a zone.
@@ -187,10 +189,11 @@ def _listed(root, folder, unread):
 
 
 def denials(proc="/proc", path=AUDIT, now=time.time):
-    """What SELinux denied since the boot, by the end of the audit log, and of the one before it
-    where a rotation came between: {count, lines, cut, since, path, error}. lines: the last
-    ones; cut: what was read does not reach back to the boot; since: whether anything was
-    written since the boot; path: of the error.
+    """Return what SELinux denied since the boot, by the end of the audit log.
+
+    And of the one before it where a rotation came between: {count, lines, cut, since, path, error}.
+    lines: the last ones; cut: what was read does not reach back to the boot; since: whether
+    anything was written since the boot; path: of the error.
     """
     told = {"count": 0, "lines": [], "cut": False, "since": False, "path": path, "error": None}
     try:
@@ -207,8 +210,9 @@ def denials(proc="/proc", path=AUDIT, now=time.time):
 
 
 def _reaching(path, booted, told):
-    """The denials since the boot of the log, and of what it was rotated to where it begins after
-    the boot.
+    """Return the denials since the boot of the log.
+
+    And of what it was rotated to where it begins after the boot.
     """
     found = []
     for one in (path, path + ".1"):
@@ -251,7 +255,7 @@ def _end(path):
 
 
 def _when(line):
-    """The seconds of msg=audit(SECONDS:NUMBER)."""
+    """Return the seconds of msg=audit(SECONDS:NUMBER)."""
     word = line.partition("msg=audit(")[2].partition(":")[0]
     try:
         if word:

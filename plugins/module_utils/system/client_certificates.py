@@ -32,8 +32,9 @@ def of_kubeconfig(path):
 
 
 def of_process(process, certificate_flag, key_flag):
-    """(path of the certificate, certificate, key) that a process was given by two flags, as its
-    own root shows them.
+    """(path of the certificate, certificate, key) that a process was given by two flags.
+
+    As its own root shows them.
     """
     certificate, key = (
         procfs.flag(process["argv"], certificate_flag),

@@ -100,7 +100,7 @@ def _read(argv, read, pid, seconds, limit):
 
 
 def first_line(fd):
-    """The first line of a standard error that start() gave, or an empty text."""
+    """Return the first line of a standard error that start() gave, or an empty text."""
     try:
         return os.read(fd, 1024).decode("utf-8", "replace").strip().partition("\n")[0].strip()
     except BlockingIOError:
@@ -108,7 +108,7 @@ def first_line(fd):
 
 
 def _become(argv, write, complain):
-    """The child: it becomes the command or ends."""
+    """Become the command in the child, or end it."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)

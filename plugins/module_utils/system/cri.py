@@ -50,8 +50,9 @@ def connect(path, seconds):
 
 
 def version(path, of, seconds):
-    """The status that /runtime.<of>.RuntimeService/Version ends with, or one of SILENT, CLOSED
-    and ODD, or why there is no connection.
+    """Return the status that /runtime.<of>.RuntimeService/Version ends with, or one of SILENT.
+
+    CLOSED and ODD, or why there is no connection.
     """
     end = time.monotonic() + seconds
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -69,7 +70,7 @@ def version(path, of, seconds):
 
 
 def request(method):
-    """The bytes of a call with an empty message."""
+    """Return the bytes of a call with an empty message."""
     fields = (
         (":method", "POST"),
         (":scheme", "http"),
@@ -143,7 +144,7 @@ def _answer(plain, end):
 
 
 def status(block):
-    """The number of grpc-status in a block of headers.
+    """Return the number of grpc-status in a block of headers.
 
     None where it is not there, or not as servers are known to write it.
     """

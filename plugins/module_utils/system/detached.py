@@ -15,7 +15,7 @@ class AtWork(Exception):
 
 
 def run(job, params, patience=None):
-    """What job(params) answers, from a process that outlives this one.
+    """Return what job(params) answers, from a process that outlives this one.
 
     None when it ended without an answer.
 
@@ -47,7 +47,7 @@ def run(job, params, patience=None):
 
 
 def _apart(job, params, writing):
-    """The process that does the work; it never returns."""
+    """Do the work in this process and never return."""
     try:
         os.setsid()
         for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGINT):

@@ -33,7 +33,7 @@ KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "sy
 
 
 def reason(error):
-    """An OSError as the file record has it."""
+    """Return an OSError as the file record has it."""
     if error.errno in (errno.EACCES, errno.EPERM):
         return "denied"
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESRCH):
@@ -42,15 +42,16 @@ def reason(error):
 
 
 def opened(path, root=None):
-    """A descriptor of the file, inside `root` when that is given."""
+    """Return a descriptor of the file, inside `root` when that is given."""
     if root is None:
         return os.open(path, FLAGS)
     return _open_in(root, path)
 
 
 def _open_in(root, path):
-    """open() as if root were /, link by link, so that nothing outside is reached however the
-    links change meanwhile.
+    """open() as if root were /, link by link.
+
+    So that nothing outside is reached however the links change meanwhile.
     """
     names = [name for name in reversed(path.split("/")) if name not in ("", ".")]
     stack = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
@@ -103,7 +104,7 @@ def content(descriptor, limit):
 
 
 def read(path, limit=MAX_TEXT, root=None):
-    """The bytes of a file, bounded; OSError when there is none."""
+    """Return the bytes of a file, bounded; OSError when there is none."""
     descriptor = opened(path, root)
     try:
         return content(descriptor, limit)
@@ -112,7 +113,7 @@ def read(path, limit=MAX_TEXT, root=None):
 
 
 def whole(path, limit=4194304, default=None):
-    """The text of a file of /proc, of which one read gives no more than a page.
+    """Return the text of a file of /proc, of which one read gives no more than a page.
 
     The default when it cannot be read.
     """
@@ -123,7 +124,7 @@ def whole(path, limit=4194304, default=None):
 
 
 def text(path, limit=MAX_TEXT, default=None):
-    """A file of /proc, /sys or /etc as text, by one read.
+    """Return a file of /proc, /sys or /etc as text, by one read.
 
     Of what the kernel lists (mounts, tasks) that is the first page alone, see whole.
 
@@ -142,7 +143,7 @@ def text(path, limit=MAX_TEXT, default=None):
 
 
 def names(folder):
-    """What lies in a folder; nothing where it cannot be listed."""
+    """Return what lies in a folder; nothing where it cannot be listed."""
     try:
         return os.listdir(folder)
     except OSError:
@@ -158,7 +159,7 @@ def mtime(path):
 
 
 def record(path, root=None, limit=MAX_TEXT):
-    """The evidence of one file; never raises for what the file system says."""
+    """Return the evidence of one file; never raises for what the file system says."""
     found = {
         "path": path,
         "name": os.path.basename(path),
@@ -241,8 +242,9 @@ def _fill(found, descriptor, limit):
 
 
 def told(text_of, limit):
-    """What an object of the API says of a program, of its log perhaps, as a terminated
-    container's message: its secrets masked first, then cut.
+    """Return what an object of the API says of a program, of its log perhaps.
+
+    As a terminated container's message: its secrets masked first, then cut.
     """
     return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[
         :limit
@@ -259,7 +261,7 @@ def masked_argv(argv):
 
 
 def certificates(text_of):
-    """The certificate blocks of a PEM text, and nothing else of it.
+    """Return the certificate blocks of a PEM text, and nothing else of it.
 
     The file may hold the key too.
     """

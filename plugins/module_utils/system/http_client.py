@@ -106,7 +106,7 @@ class Connection:
         return int(words[1]), headers
 
     def _parts(self, headers):
-        """The body, piece by piece."""
+        """Yield the body, piece by piece."""
         if "chunked" in headers.get("transfer-encoding", ""):
             while True:
                 while b"\r\n" not in self.rest:
@@ -209,13 +209,13 @@ def told(error):
 
 
 def reachable(address):
-    """The address at which a server that listens there answers on this node."""
+    """Return the address at which a server that listens there answers on this node."""
     address = (address or "").strip("[]")
     return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
 
 
 def bracketed(address):
-    """An address as a URL has it."""
+    """Return an address as a URL has it."""
     if ":" in address:
         return f"[{address}]"
     return address

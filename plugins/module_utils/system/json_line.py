@@ -34,7 +34,7 @@ class _Rules:
 
 
 def loads(text):
-    """The value of a JSON text, ValueError where it is none."""
+    """Return the value of a JSON text, ValueError where it is none."""
     if _make_scanner is None:
         import json
 

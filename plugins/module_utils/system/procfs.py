@@ -81,7 +81,7 @@ def component(comm, argv):
 
 
 def argv(pid, proc="/proc"):
-    """The command line; OSError when it is hidden or the process is gone."""
+    """Return the command line; OSError when it is hidden or the process is gone."""
     raw = files_of_proc(pid, "cmdline", proc)
     items = raw.decode("utf-8", "backslashreplace").split("\0")
     if items and items[-1] == "":
@@ -90,7 +90,7 @@ def argv(pid, proc="/proc"):
 
 
 def files_of_proc(pid, name, proc="/proc"):
-    """The bytes of one of its files, bounded."""
+    """Return the bytes of one of its files, bounded."""
     descriptor = os.open("%s/%d/%s" % (proc, pid, name), files.FLAGS)
     chunks, size = [], 0
     try:
@@ -123,8 +123,9 @@ def started_at(pid, proc="/proc"):
 
 
 def ticks(pid, proc="/proc"):
-    """The same in the kernel's own count since the boot, which tells a process from a later one
-    of its number; None when it is gone.
+    """Return the same in the kernel's own count since the boot.
+
+    Which tells a process from a later one of its number; None when it is gone.
     """
     stat = files.text("%s/%d/stat" % (proc, pid)) or ""
     fields = stat.rpartition(")")[2].split()
@@ -140,7 +141,7 @@ def _now():
 
 
 def start_of(stat, uptime, now, ticks):
-    """The same, of the texts. A name may hold spaces and brackets.
+    """Return the same, of the texts. A name may hold spaces and brackets.
 
     The fields begin after the last one.
     """
@@ -152,7 +153,7 @@ def start_of(stat, uptime, now, ticks):
 
 
 def flag(argv_of, name):
-    """The value of a flag as the component takes it: the last one counts; `_` for `-`.
+    """Return the value of a flag as the component takes it: the last one counts; `_` for `-`.
 
     None when it is not given.
     """
@@ -202,7 +203,7 @@ def cgroup(text):
 
 
 def session(text):
-    """The login that a process belongs to, by its /proc/PID/cgroup.
+    """Return the login that a process belongs to, by its /proc/PID/cgroup.
 
     Its session's scope, else its user's own manager; None where there is none.
     """
@@ -263,7 +264,7 @@ def rlimit(text, name):
 
 
 def status(text, key):
-    """The words of a line of /proc/PID/status; [] where it is not there."""
+    """Return the words of a line of /proc/PID/status; [] where it is not there."""
     for line in text.splitlines():
         if line.startswith(key + ":"):
             return line[len(key) + 1 :].split()
@@ -279,7 +280,7 @@ def real_uid(text):
 
 
 def number(word):
-    """A number as the kernel prints it; None for anything else."""
+    """Return a number as the kernel prints it; None for anything else."""
     if word.isdecimal() and len(word) <= 20:
         return int(word)
     return None

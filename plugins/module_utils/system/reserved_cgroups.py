@@ -36,7 +36,7 @@ def cgroups(kubelet, mountinfo=None):
 
 
 def _names(kubelet):
-    """What its command line or its files name, by the last word."""
+    """Return what its command line or its files name, by the last word."""
     argv = kubelet.get("argv") or []
     records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
     for key, flag in KEYS:
@@ -45,7 +45,10 @@ def _names(kubelet):
 
 
 def systemd_path(name):
-    """The folder that a kubelet with the systemd driver makes of a name: a slice within slices."""
+    """Return the folder that a kubelet with the systemd driver makes of a name.
+
+    A slice within slices.
+    """
     base = os.path.basename(name.rstrip("/"))
     if base.endswith(SLICE):
         stem = base[: -len(SLICE)]

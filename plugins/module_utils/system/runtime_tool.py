@@ -35,7 +35,7 @@ class Runtime:
         self.path = path
 
     def demand(self):
-        """It answers within the time limit, or RuntimeDown."""
+        """Require an answer within the time limit; raise RuntimeDown without one."""
         if self.socket is None:
             raise RuntimeDown("no socket of a container runtime was found")
         if self.tool is None:
@@ -112,7 +112,7 @@ class Runtime:
 
 
 def find(kubelet):
-    """The runtime that this kubelet (evidence of its collector) uses."""
+    """Return the runtime that this kubelet (evidence of its collector) uses."""
     socket = endpoint(kubelet) or next((path for path in USUAL if _is_socket(path)), None)
     tools = ["crictl"]
     if socket and "docker" in socket:
@@ -155,7 +155,7 @@ def _connect(path):
 
 
 def normalised(image):
-    """The full name under which containerd's CRI keeps an image."""
+    """Return the full name under which containerd's CRI keeps an image."""
     first, slash, _dummy = image.partition("/")
     if not slash:
         image = "docker.io/library/" + image

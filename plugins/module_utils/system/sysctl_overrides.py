@@ -71,8 +71,9 @@ def _ufw(root):
 
 
 def _networkd(root):
-    """What says that packets of IPv4 are forwarded, of the machine first and then of its
-    networks.
+    """Return what says that packets of IPv4 are forwarded.
+
+    Of the machine first and then of its networks.
     """
     if os.path.lexists(root + NETWORKD):
         paths = [NETWORKD]
@@ -106,7 +107,7 @@ def _listed(root, folder, suffix):
 
 
 def _rows(path, text, counts):
-    """The assignments of the sections that count."""
+    """Return the assignments of the sections that count."""
     found, section = [], ""
     for number, line in unit.joined(text):
         key, equal, value = line.partition("=")
@@ -136,7 +137,7 @@ def _tuned(root):
 
 
 def _profile(name, root, unknown, above):
-    """The rows of a profile: those that it includes come first."""
+    """Return the rows of a profile: those that it includes come first."""
     path = next(
         (
             one

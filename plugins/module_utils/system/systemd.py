@@ -45,8 +45,9 @@ def show(names, properties=PROPERTIES, seconds=5):
 
 
 def ask(questions, seconds=2):
-    """Answers to these questions, each (names, properties, whether is-enabled is asked too), by one
-    systemctl, or two; for learn().
+    """Answers to these questions, each (names, properties, whether is-enabled is asked too).
+
+    By one systemctl, or two; for learn().
 
     It is asked what show() and enabled() would ask one by one. Where systemd does not answer in
     that time, nothing is known.
@@ -125,7 +126,7 @@ def enabled(name, seconds=5):
 
 
 def unit(block):
-    """The evidence of one unit; None when there is no such unit."""
+    """Return the evidence of one unit; None when there is no such unit."""
 
     def one(name):
         return block.get(name, [""])[0]
@@ -155,7 +156,7 @@ def _number(value):
 
 
 def start_words(block):
-    """The words of ExecStart as they stand there; [] when the unit starts nothing."""
+    """Return the words of ExecStart as they stand there; [] when the unit starts nothing."""
     starts = [value for value in block.get("ExecStart", []) if "argv[]=" in value]
     if starts:
         return words(starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0])
@@ -163,7 +164,10 @@ def start_words(block):
 
 
 def split_variables(block):
-    """The variables of ExecStart whose values become words of their own: $NAME, in their order."""
+    """Return the variables of ExecStart whose values become words of their own.
+
+    $NAME, in their order.
+    """
     return [
         word[1:]
         for word in start_words(block)
@@ -172,13 +176,14 @@ def split_variables(block):
 
 
 def variables(block):
-    """The names of all variables of ExecStart: $NAME, ${NAME} and those within a word."""
+    """Return the names of all variables of ExecStart: $NAME, ${NAME} and those within a word."""
     return {found for word in start_words(block) for found in _VARIABLE.findall(word)}
 
 
 def values_of_others(data, used):
-    """[[start, end]] of the values, in the bytes of a file of EnvironmentFiles=, of variables
-    that are not among those used.
+    """[[start, end]] of the values, in the bytes of a file of EnvironmentFiles=.
+
+    Of variables that are not among those used.
     """
     spans, position, hidden = [], 0, False
     for line in data.split(b"\n"):
@@ -206,7 +211,7 @@ def values_of_others(data, used):
 
 
 def environment_paths(block):
-    """The files of EnvironmentFiles=, in their order."""
+    """Return the files of EnvironmentFiles=, in their order."""
     return [
         value.rpartition(" (ignore_errors=")[0] or value
         for value in block.get("EnvironmentFiles", [])
@@ -214,7 +219,7 @@ def environment_paths(block):
 
 
 def command_line(block, read=files.text):
-    """The argv that ExecStart would have, its variables replaced as systemd does.
+    """Return the argv that ExecStart would have, its variables replaced as systemd does.
 
     [] when the unit starts nothing.
     """
@@ -242,7 +247,7 @@ def environment(block, read=files.text):
 
 
 def _assignments(value):
-    """The words of Environment=.
+    """Return the words of Environment=.
 
     In double quotes where they need some, or, by an old systemd, with a blank in them as \\x20 and
     quotes as they are.
@@ -261,7 +266,7 @@ def _assignments(value):
 
 
 def _written(block, read):
-    """The words of Environment= by the unit's files.
+    """Return the words of Environment= by the unit's files.
 
     RHEL 8's systemd, and 240 until it learned to quote, shows none that has a blank in it.
     """
@@ -285,7 +290,7 @@ def _written(block, read):
 
 
 def joined(text, comments="#;"):
-    """[(number of its first line, line)] without comments.
+    """Return [(number of its first line, line)] without comments.
 
     A backslash at its end continues a line, also past a comment.
     """

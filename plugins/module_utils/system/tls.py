@@ -15,7 +15,7 @@ from .http_client import HttpError, told
 
 
 def context(certificate=None, key=None, authority=None):
-    """A client's context. Given PEM bytes, they reach OpenSSL through memory.
+    """Return a client's context. Given PEM bytes, they reach OpenSSL through memory.
 
     Never a file on the node.
     """
@@ -46,7 +46,7 @@ def _load(made, pem):
 
 
 def _memory():
-    """A file in memory only. Python has it from 3.8 on, Linux since 3.17."""
+    """Make a file in memory only. Python has it from 3.8 on, Linux since 3.17."""
     create = getattr(os, "memfd_create", None)
     if create is not None:
         return create("kubemend", 1)  # close-on-exec, the default, has no name before 3.8 either

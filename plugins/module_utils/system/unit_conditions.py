@@ -50,7 +50,7 @@ def _by_bus(name, what, seconds):
 
 
 def label(name):
-    """A unit's name as a part of an object's path."""
+    """Return a unit's name as a part of an object's path."""
     found = ""
     for index, char in enumerate(name.encode("utf-8", "surrogateescape")):
         letter = chr(char)
@@ -63,7 +63,10 @@ def label(name):
 
 
 def rows_of(text):
-    """The rows of `a(sbbsi) N "Type" trigger negate "parameter" result`; None for other text."""
+    """Return the rows of `a(sbbsi) N "Type" trigger negate "parameter" result`.
+
+    None for other text.
+    """
     words = unit.words(text)
     if len(words) < 2 or words[0] != "a(sbbsi)" or not words[1].isdecimal():
         return None
@@ -79,7 +82,7 @@ def rows_of(text):
 
 
 def _by_files(written):
-    """The same from the lines of [Unit]; an empty value takes back all those before it."""
+    """Return the same from the lines of [Unit]; an empty value takes back all those before it."""
     found = {"Condition": [], "Assert": []}
     for section, key, value, dummy_path, dummy_line in written:
         kind = next((kind for kind in found if section == "[Unit]" and key.startswith(kind)), None)

@@ -9,7 +9,7 @@ controller.
 
 
 def top(text, key):
-    """A scalar at the top level of YAML in block style, or of JSON.
+    """Return a scalar at the top level of YAML in block style, or of JSON.
 
     None when it is not there or no scalar.
     """
@@ -36,7 +36,9 @@ def top(text, key):
 
 
 def anywhere(text, key):
-    """The first non-empty scalar of this key at any depth, in block or flow style or JSON.
+    """Return the first non-empty scalar of this key at any depth.
+
+    In block or flow style or JSON.
 
     None when there is none.
     """
@@ -63,7 +65,7 @@ def anywhere(text, key):
 
 
 def scalar(value):
-    """The text of a plain or quoted scalar on one line, without its comment.
+    """Return the text of a plain or quoted scalar on one line, without its comment.
 
     None when it is empty or no scalar.
     """
@@ -89,7 +91,7 @@ def os_release(text):
 
 
 def decoded(value):
-    """The text that a *-data field holds; None when it is no base64."""
+    """Return the text that a *-data field holds; None when it is no base64."""
     import binascii
 
     try:

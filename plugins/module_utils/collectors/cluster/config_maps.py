@@ -39,7 +39,7 @@ def kubelet(api, version):
 
 
 def _text(api, name, key):
-    """The text of one key with the digest and size of its true bytes; raises ApiError."""
+    """Return the text of one key with the digest and size of its true bytes; raises ApiError."""
     item = api.get(CONFIG_MAPS + name)
     text = (item.get("data") or {}).get(key)
     if text is None:

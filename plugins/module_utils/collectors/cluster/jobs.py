@@ -41,12 +41,12 @@ def epoch(text):
 
 
 def iso(seconds):
-    """The API's spelling of these seconds."""
+    """Return the API's spelling of these seconds."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def event_of(item):
-    """What an event says, whichever of its generations of fields it uses."""
+    """Return what an event says, whichever of its generations of fields it uses."""
     series = item.get("series") or {}
     first = item.get("firstTimestamp") or item.get("eventTime")
     named = POD.search(item.get("message") or "")
@@ -61,7 +61,7 @@ def event_of(item):
 
 
 def pod_of(item):
-    """The few values of a pod that tell how long it lived."""
+    """Return the few values of a pod that tell how long it lived."""
     meta, status = item.get("metadata") or {}, item.get("status") or {}
     deleted, requested = meta.get("deletionTimestamp"), None
     if epoch(deleted) is not None:  # it lies ahead of the request by the grace period
@@ -105,7 +105,7 @@ def _finished(status):
 
 
 def job_of(item):
-    """The values of a Job that tell how many pods it asks for."""
+    """Return the values of a Job that tell how many pods it asks for."""
     meta, spec, status = (
         item.get("metadata") or {},
         item.get("spec") or {},
@@ -167,7 +167,7 @@ def suspicion(job, pods, events):
 
 
 def _together(lives):
-    """The most that lived at one time."""
+    """Return the most that lived at one time."""
     most = now = 0
     for dummy, change in sorted(
         [(begin, 1) for begin, end in lives] + [(end, -1) for begin, end in lives]
@@ -253,8 +253,9 @@ def read_pods(api):
 
 
 def collect(api, ended):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of
-    costing all of it.
+    """Return (data, truncated).
+
+    `ended(error)` says whether an error may cut the list short instead of costing all of it.
     """
     cut = []
 

@@ -16,12 +16,15 @@ LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
 def uid_of(api, seconds=None):
-    """The uid of namespace kube-system, by which a cluster is known whatever it is called."""
+    """Return the uid of namespace kube-system.
+
+    By which a cluster is known whatever it is called.
+    """
     return (api.get(SYSTEM, accept=door.ONE, seconds=seconds).get("metadata") or {}).get("uid")
 
 
 def read(address, api):
-    """The lock objects of kube-system through one API server.
+    """Return the lock objects of kube-system through one API server.
 
     A kind that may not be read is said, the others are kept.
 

@@ -32,7 +32,7 @@ REFUSALS = ("Unschedulable", "SchedulerError")
 
 
 def refused(item):
-    """The condition by which a scheduler says that it finds no node, or that it failed.
+    """Return the condition by which a scheduler says that it finds no node, or that it failed.
 
     Else None.
     """
@@ -69,7 +69,7 @@ def unseen(item):
 
 
 def target_of(item):
-    """The node that a DaemonSet's pod is meant for.
+    """Return the node that a DaemonSet's pod is meant for.
 
     Its affinity names it in fields, each of its terms the same. None else.
     """
@@ -119,7 +119,7 @@ def asks_of(spec):
 
 
 def entry_of(item, condition):
-    """What tells whose pod it is, what it tolerates, and what keeps it waiting."""
+    """Return what tells whose pod it is, what it tolerates, and what keeps it waiting."""
     meta, spec = item.get("metadata") or {}, item.get("spec") or {}
     listed, target = dicts(spec.get("tolerations")), target_of(item)
     return {
@@ -186,7 +186,7 @@ class _Found:
                 self._unheard(item, condition)
 
     def say(self, item, condition):
-        """A pod of which a scheduler says something."""
+        """Return a pod of which a scheduler says something."""
         self.total += 1
         entry = entry_of(item, condition)
         if entry["targets"]:
@@ -200,7 +200,7 @@ class _Found:
         self.cut = not _add(self.refused, entry) or self.cut
 
     def hear(self, heard):
-        """What events say of pods that say nothing themselves."""
+        """Return what events say of pods that say nothing themselves."""
         for item, condition in self.silent:
             event = heard.get((item.get("metadata") or {}).get("uid"))
             if event:
@@ -223,7 +223,10 @@ class _Found:
             )
 
     def _placed(self, item):
-        """A pod that has its node: it waits for the kubelet until that one writes when it began."""
+        """Return a pod that has its node.
+
+        It waits for the kubelet until that one writes when it began.
+        """
         meta, status = item.get("metadata") or {}, item.get("status") or {}
         if meta.get("deletionTimestamp"):
             return
@@ -316,8 +319,9 @@ def largest(allocatable):
 
 
 def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of
-    costing all of it.
+    """Return (data, truncated).
+
+    `ended(error)` says whether an error may cut the list short instead of costing all of it.
 
     labels, room, allocatable: {node: its labels}, {node: how many pods it may have}, {node: what it
     has for them}, None where they are not known.

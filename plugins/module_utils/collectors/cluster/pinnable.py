@@ -72,8 +72,9 @@ def _container(raw, kind):
 
 
 def pinned(containers, guaranteed):
-    """Whether a static CPU manager gives one of them, that is no plain init container, CPUs of
-    its own.
+    """Whether a static CPU manager gives one of them, that is no plain init container.
+
+    CPUs of its own.
     """
     return guaranteed and any(
         quantity.whole(one["cpu_limit"]) for one in containers if one["kind"] != INIT
@@ -131,8 +132,10 @@ class Search:
         self.fine, self.cut = set(), False
 
     def workloads(self):
-        """Templates. One with resources of the pod as a whole is left to its pods, whose class
-        the API server has worked out.
+        """Read the templates.
+
+        One with resources of the whole pod is left to its pods, whose class the API server has
+        worked out.
         """
         for kind, paths in WORKLOADS:
             for version, item in self._list(paths):
@@ -156,7 +159,7 @@ class Search:
                 )
 
     def _list(self, paths):
-        """(API version, object) of the first of these paths that the API has."""
+        """Return (API version, object) of the first of these paths that the API has."""
         for number, path in enumerate(paths):
             try:
                 for item in self.api.items(path, unmanaged=True):
@@ -167,8 +170,9 @@ class Search:
                     raise
 
     def living(self):
-        """Pods that have not ended. Of those of one owner on one node that are alike one is
-        kept, and counted.
+        """Read pods that have not ended.
+
+        Of equal pods of one owner on one node, one is kept and counted.
         """
         for item in self.api.items("/api/v1/pods", LIVING, unmanaged=True):
             meta, spec, status = (
@@ -223,7 +227,7 @@ class Search:
             )
 
     def _workload(self, meta):
-        """The workload of a pod as its own names tell.
+        """Return the workload of a pod as its own names tell.
 
         A ReplicaSet's name is its Deployment's with the hash that its pods carry.
         """
@@ -241,7 +245,7 @@ class Search:
         return owner["kind"], meta.get("namespace"), owner["name"]
 
     def _owner(self, meta):
-        """(the topmost owner that can be patched or named, the manager of it) of a pod."""
+        """Return (the topmost owner that can be patched or named, the manager of it) of a pod."""
         owner, manager = controller_of(meta), None
         if owner is None:
             return None, manager_of(meta)

@@ -34,8 +34,9 @@ KINDS = {
 
 
 def choose(items):
-    """(namespace, name, uid) of the newest rejected pod whose device was refused, else of the
-    newest; None without any.
+    """(namespace, name, uid) of the newest rejected pod whose device was refused.
+
+    Else of the newest; None without any.
     """
     for wanted in (DEVICES, re.compile("")):
         for pod in items:
@@ -45,7 +46,7 @@ def choose(items):
 
 
 def pod_of(item):
-    """A pod with the times of everything that happened to it."""
+    """Return a pod with the times of everything that happened to it."""
     meta, spec, status = (
         item.get("metadata") or {},
         item.get("spec") or {},
@@ -140,8 +141,9 @@ def _state(state):
 
 
 def owner_of(item):
-    """The values of a controller that tell when it began and ended, and by which labels its pods
-    are found.
+    """Return the values of a controller that tell when it began and ended.
+
+    And by which labels its pods are found.
     """
     meta, spec, status = (
         item.get("metadata") or {},
@@ -169,7 +171,7 @@ def owner_of(item):
 
 
 def event_of(item):
-    """What an event says, whichever of its generations of fields it uses.
+    """Return what an event says, whichever of its generations of fields it uses.
 
     Who says it, and where that runs.
     """
@@ -202,7 +204,7 @@ class _Look:
         self.events, self.cut = {}, False
 
     def pod(self, namespace, name):
-        """The pod of this name as the API has it, None where there is none."""
+        """Return the pod of this name as the API has it, None where there is none."""
         return self.api.find(f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}")
 
     def named(self, uid):
@@ -246,7 +248,7 @@ class _Look:
             )
 
     def owner(self, namespace, pod):
-        """(the controller, the labels of its pods) of a pod; ({}, {}) where it has none."""
+        """Return (the controller, the labels of its pods) of a pod; ({}, {}) where it has none."""
         reference = [
             one
             for one in (pod.get("metadata") or {}).get("ownerReferences") or []
@@ -257,7 +259,7 @@ class _Look:
         return ({}, {})
 
     def creator(self, namespace, name):
-        """The same for a pod that is no more, of which its owner's event tells."""
+        """Return the same for a pod that is no more, of which its owner's event tells."""
         owners = []
         for item in self.api.items(
             f"/api/v1/namespaces/{_part(namespace)}/events",
@@ -348,7 +350,7 @@ def _part(text):
 
 
 def collect(api, asked, rejected, ended):
-    """(data, truncated) of the pod `asked`: namespace/name, a UID, or REJECTED.
+    """Return (data, truncated) of the pod `asked`: namespace/name, a UID, or REJECTED.
 
     `rejected()` lists rejected pods, newest first.
 

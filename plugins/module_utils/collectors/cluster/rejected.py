@@ -42,7 +42,10 @@ TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")
 
 
 def pod_of(item):
-    """The few values that tell whose pod it is, what it asks for and how it got to its node."""
+    """Return the few values that tell whose pod it is.
+
+    What it asks for and how it got to its node.
+    """
     meta, spec, status = (
         item.get("metadata") or {},
         item.get("spec") or {},
@@ -97,8 +100,9 @@ def rejected_at(item):
 
 
 def had(status):
-    """{resource: how many devices its containers were given once}, where the kubelet's release
-    tells (1.36.3 does).
+    """{resource: how many devices its containers were given once}.
+
+    Where the kubelet's release tells (1.36.3 does).
     """
     found = {}
     for container in dicts(status.get("containerStatuses")):
@@ -145,8 +149,9 @@ def compute(spec):
 
 
 def _total(spec, asked):
-    """The sum of the containers, or the largest of the plain init containers with those that
-    were started before it and stay.
+    """Return the sum of the containers.
+
+    Or the largest of the plain init containers with those that were started before it and stay.
     """
     total, first, staying = {}, {}, {}
     for container in spec.get("containers") or []:
@@ -165,7 +170,7 @@ def _total(spec, asked):
 
 
 def _given(container):
-    """A limit without a request is one."""
+    """Return the request; a limit without a request is one."""
     given = container.get("resources") or {}
     return dict(given.get("limits") or {}, **(given.get("requests") or {}))
 
@@ -241,8 +246,9 @@ def plugin_of(item):
 
 
 def collect(api, ended):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of
-    costing all of it.
+    """Return (data, truncated).
+
+    `ended(error)` says whether an error may cut the list short instead of costing all of it.
     """
     items, counts, cut = [], {}, False
     for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Failed"}):
@@ -286,7 +292,7 @@ def crashing(plugins):
 
 
 def last_words(api, plugin, container):
-    """The telling line of the log that it left when it ended, else the last.
+    """Return the telling line of the log that it left when it ended, else the last.
 
     Empty where the API gives none. Secrets are masked.
     """

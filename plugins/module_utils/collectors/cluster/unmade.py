@@ -111,7 +111,7 @@ def lacking(item, kind):
 
 
 def _still(api, key, said):
-    """What is told of this owner, None where it lacks no pod any more."""
+    """Return what is told of this owner, None where it lacks no pod any more."""
     kind, namespace, name, uid = key
     _dummy, path, plural = collect_pod.KINDS[kind]
     item = api.find(
@@ -253,7 +253,7 @@ def missed(there, item, nodes):
 
 
 def collect(api, ended, nodes):
-    """(data, truncated). nodes: [{name, labels, taints}], None where they are not known.
+    """Return (data, truncated). nodes: [{name, labels, taints}], None where they are not known.
 
     `ended` as elsewhere.
 

@@ -49,7 +49,7 @@ def collect(context):
 
 
 def _authority(text, known):
-    """The CA's certificates as the kubeconfig gives them, None where it gives none."""
+    """Return the CA's certificates as the kubeconfig gives them, None where it gives none."""
     embedded = kubeconfig.anywhere(text, "certificate-authority-data")
     if embedded:
         pem = files.certificates(kubeconfig.decoded(embedded) or "")
@@ -94,7 +94,7 @@ def _tried(server, authority):
 
 
 def _shaken(plain, host, authority):
-    """(what failed, why) of a TLS handshake.
+    """Return (what failed, why) of a TLS handshake.
 
     The certificate's name and time count, as they do for a kubelet.
     """

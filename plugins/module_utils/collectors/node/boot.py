@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector boot: modules, kernel settings and file systems that a node needs, and what brings them
-back at a boot.
+"""Collector boot: modules, kernel settings and file systems that a node needs.
+
+And what brings them back at a boot.
 
 Files of /proc, /sys and /etc alone, and no process. What they mean is for the controller
 (plugin_utils/models/boot.py).
@@ -23,8 +24,9 @@ MAX_TEXT, MAX_FILES, MAX_MOUNTS = 65536, 100, 8 * 1024 * 1024
 
 
 def collect(context):
-    """What the kernel has, what names it for the next boot, and how the folders of kubelet,
-    runtime and etcd are mounted.
+    """Return what the kernel has, what names it for the next boot.
+
+    And how the folders of kubelet, runtime and etcd are mounted.
     """
     context.source = "/proc, /sys, modules-load.d, /etc/selinux/config, firewalld, ufw"
     argv = (context.data.get("kubelet") or {}).get("argv") or []
@@ -112,7 +114,7 @@ def modules(proc="/proc", sys="/sys", tree=None):
 
 
 def builtins(text):
-    """The names in modules.builtin: the paths of what would be their files."""
+    """Return the names in modules.builtin: the paths of what would be their files."""
     return {
         line.rpartition("/")[2].partition(".")[0].replace("-", "_")
         for line in text.split("\n")
@@ -121,13 +123,14 @@ def builtins(text):
 
 
 def overlay(text):
-    """Does the kernel know this file system?"""
+    """Return whether the kernel knows this file system."""
     return any(line.split()[-1:] == ["overlay"] for line in text.split("\n"))
 
 
 def folders(root):
-    """{folder: where it really lies, or would, None where there is none} of the kubelet's, the
-    runtimes' and etcd's.
+    """{folder: where it really lies, or would, None where there is none} of the kubelet's.
+
+    The runtimes' and etcd's.
     """
     return {
         path: os.path.realpath(path) if os.path.lexists(path) else None

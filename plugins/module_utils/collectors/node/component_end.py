@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector component_end: the last words of a control plane component that a static pod should
-run, and that does not run or was started of late. Where all run, and have for a while, no
-file is opened.
+"""Collector component_end.
+
+The last words of a control plane component that a static pod should run, and that does not run or
+was started of late. Where all run, and have for a while, no file is opened.
 """
 
 import os
@@ -69,7 +70,7 @@ def collect(context):
 
 
 def _named(manifests):
-    """The components that a manifest of the folder names.
+    """Return the components that a manifest of the folder names.
 
     Which of its words are the pod's is judged later.
     """
@@ -115,7 +116,7 @@ def _row(root, component, running):
 
 
 def newest(root, component, back):
-    """(number, path) of the log of a static pod's last start, or of that many before it.
+    """Return (number, path) of the log of a static pod's last start, or of that many before it.
 
     (None, None) where there is none.
     """
@@ -148,7 +149,7 @@ def newest(root, component, back):
 
 
 def _read(path):
-    """(the bytes that a log begins with, those that it ends with)."""
+    """Return (the bytes that a log begins with, those that it ends with)."""
     descriptor = files.opened(path)
     try:
         head = files.content(descriptor, READ)
@@ -206,7 +207,7 @@ def _lines(raw):
 
 
 def _journal(context, unit):
-    """The kubelet's last lines, the newest first; none where journald does not tell."""
+    """Return the kubelet's last lines, the newest first; none where journald does not tell."""
     if not unit:
         return []
     try:
@@ -232,7 +233,9 @@ def _journal(context, unit):
 
 
 def said(lines, component):
-    """The first of these lines in which the kubelet fails to start the component, without secrets.
+    """Return the first of these lines in which the kubelet fails to start the component.
+
+    Without secrets.
 
     None without one.
     """

@@ -21,7 +21,7 @@ EACH = 5
 
 
 def collect(context):
-    """What each scheduler and controller manager of this node says of itself."""
+    """Return what each scheduler and controller manager of this node reports of itself."""
     everyone = (context.data.get("instances") or {}).get("processes") or []
     asked = in_this_network(context, PORTS)
     if not asked:
@@ -173,7 +173,7 @@ def has_check(body):
 
 
 def configz(status, body):
-    """The leader election of /configz, in the names that the version gives it."""
+    """Return the leader election of /configz, in the names that the version gives it."""
     if status != 200:
         return {"status": status, "leader_election": None, "error": "HTTP %d" % status}
     try:
@@ -196,7 +196,7 @@ def configz(status, body):
 
 
 def _member(value, name):
-    """A member of an object by its name without regard to case.
+    """Return a member of an object by its name without regard to case.
 
     1.18 capitalises what 1.36 does not.
     """

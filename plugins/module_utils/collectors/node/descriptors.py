@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector descriptors: who holds inotify instances and watches, and who is near its limit of open
-files.
+"""Collector descriptors.
+
+Who holds inotify instances and watches, and who is near its limit of open files.
 
 The walk over /proc/*/fd reads links, which the kernel makes of what it has in memory: a filesystem
 that hangs cannot hold it up.
@@ -40,7 +41,7 @@ def collect(context):
 
 
 def walk(end, proc="/proc"):
-    """The data; `end` is when to stop."""
+    """Return the data; `end` is when to stop."""
     found = {"processes": 0, "denied": 0, "complete": True}
     holders, full, users, ours = [], [], {}, _link(proc + "/self/ns/user")
     most_open, most_threads = [], []  # (count, pid, uid), of no more processes than are told
@@ -106,7 +107,7 @@ def _note(most_of, count, pid, uid):
 
 
 def look(where, end):
-    """What one process holds; _Gone when it is no more."""
+    """Return what one process holds; _Gone when it is no more."""
     status = files.text(where + "/status", 16384)
     seen = {
         "uid": procfs.real_uid(status or ""),
@@ -193,8 +194,9 @@ def holder(pid, uid, where):
 
 
 def name_pods(holders):
-    """Add to those of containers the pod (namespace/name) and the container's name, None where
-    no link of the kubelet's tells them.
+    """Add to those of containers the pod (namespace/name) and the container's name.
+
+    None where no link of the kubelet's tells them.
     """
     if any(one["container_id"] for one in holders):
         names = pinning.container_names()
@@ -205,7 +207,7 @@ def name_pods(holders):
 
 
 def units(full, seconds):
-    """What systemd gives the services of those near their limit, and which files say so.
+    """Return what systemd gives the services of those near their limit, and which files say so.
 
     None where it does not answer. Without any it is not asked.
 

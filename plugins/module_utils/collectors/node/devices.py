@@ -62,7 +62,7 @@ def collect(context, folder=FOLDER):
 
 
 def running(folder=FOLDER):
-    """The UIDs of pods to which devices were given and that have a process now.
+    """Return the UIDs of pods to which devices were given and that have a process now.
 
     None where that cannot be told.
     """
@@ -75,7 +75,10 @@ def running(folder=FOLDER):
 
 
 def names(uids, logs="/var/log/pods"):
-    """These pods as namespace/name, or by UID where the kubelet's folder of their logs is gone."""
+    """Return these pods as namespace/name.
+
+    Or by UID where the kubelet's folder of their logs is gone.
+    """
     known = {}
     try:
         names = os.listdir(logs)

@@ -23,8 +23,9 @@ NO_MEMBER = "0"  # how etcd writes that it knows no leader
 
 
 def collect(context):
-    """The members as etcd itself counts them (argv keeps retired ones and adds none), and how
-    the member that answered does.
+    """Return the members as etcd itself counts them (argv keeps retired ones and adds none).
+
+    And how the member that answered does.
     """
     everyone = in_this_network(context, ("kube-apiserver", "etcd"))
     servers = [one for one in everyone if one["component"] == "kube-apiserver"]
@@ -69,8 +70,9 @@ def collect(context):
 
 
 def _asked(context, found, endpoints, pairs, process, authority):
-    """Ask one endpoint after another, those on this node first, with one credential after
-    another.
+    """Ask one endpoint after another, those on this node first.
+
+    With one credential after another.
     """
     from ...system import tls
 
@@ -101,7 +103,7 @@ def _asked(context, found, endpoints, pairs, process, authority):
 
 
 def _told(door, found, url):
-    """What the first member that answers says of itself. Its alarms go through consensus.
+    """Return what the first member that answers says of itself. Its alarms go through consensus.
 
     Without a leader they are not asked for.
     """
@@ -151,8 +153,9 @@ class Door:
 
 
 def _health(context, process):
-    """What etcd says of itself without a credential, at the address for metrics that its command
-    line names; None without one.
+    """Return what etcd says of itself without a credential.
+
+    At the address for metrics that its command line names; None without one.
     """
     for url in split(procfs.flag(process["argv"], "listen-metrics-urls")):
         scheme, address, port = parsed(url)
@@ -162,7 +165,10 @@ def _health(context, process):
 
 
 def _quota(status, process):
-    """The quota of the member on this node: its own word (3.6), else its flag, else the default."""
+    """Return the quota of the member on this node.
+
+    Its own word (3.6), else its flag, else the default.
+    """
     if status["quota"]:
         return {"quota": status["quota"] if status["quota"] > 0 else None, "quota_source": "status"}
     given = procfs.flag(process["argv"], "quota-backend-bytes")
@@ -175,7 +181,7 @@ def _quota(status, process):
 
 
 def status_of(body):
-    """The values of maintenance/status.
+    """Return the values of maintenance/status.
 
     Of the gateway's JSON numbers of 64 bits are strings, and what is 0 or empty is left out.
     """
@@ -216,7 +222,7 @@ def alarms(body):
 
 
 def refusal(body):
-    """What etcd says of a refusal, behind a colon; empty where it says nothing."""
+    """Return what etcd says of a refusal, behind a colon; empty where it says nothing."""
     try:
         answer = _object(body, "refusal")
     except web.HttpError:
@@ -242,7 +248,7 @@ def _short(value):
 
 
 def _id(value):
-    """An id as text, None where it is none or 0."""
+    """Return an id as text, None where it is none or 0."""
     number = _number(value)
     if number:
         return str(number)
@@ -250,7 +256,7 @@ def _id(value):
 
 
 def _number(value):
-    """A whole number of at most 64 bits, however it is written; None for everything else."""
+    """Return a whole number of at most 64 bits, however it is written; None for everything else."""
     if isinstance(value, bool) or not isinstance(value, (int, str)) or len(str(value)) > 20:
         return None
     try:
@@ -285,7 +291,7 @@ def _usual_pairs():
 
 
 def _authority(process, flag, address):
-    """What proves a server of another machine; on this one nothing needs proof."""
+    """Return what proves a server of another machine; on this one nothing needs proof."""
     if is_local(address):
         path = None
     else:
@@ -299,7 +305,7 @@ def _authority(process, flag, address):
 
 
 def split(value):
-    """The URLs of a flag."""
+    """Return the URLs of a flag."""
     return [part for part in (value or "").split(",") if part]
 
 
@@ -314,7 +320,7 @@ def parsed(url):
 
 
 def is_local(address):
-    """Does this address belong to this machine? Asked of the kernel: may one listen on it?"""
+    """Return whether this address belongs to this host: whether the kernel lets it listen there."""
     if address == "localhost":
         return True
     probe = web.socket.socket(

@@ -171,7 +171,7 @@ def _identity(path):
 
 
 def _host_path(pid, path, root, mounts):
-    """The path on the host, if device and inode prove that it is the same file."""
+    """Return the path on the host, if device and inode prove that it is the same file."""
     try:
         descriptor = files.opened(path, root)
     except OSError:

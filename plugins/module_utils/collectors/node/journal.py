@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector journal: what earlier runs changed on this node, what they left unfinished, who
-holds it.
+"""Collector journal.
+
+What earlier runs changed on this node, what they left unfinished, who holds it.
 """
 
 import os

@@ -27,7 +27,7 @@ CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
 
 def collect(context):
-    """The kubelet as it runs, or as it would start."""
+    """Return the kubelet as it runs, or as it would start."""
     process, block, trouble = here(context.processes)
     if block:
         found = unit.unit(block)
@@ -60,7 +60,7 @@ def collect(context):
 
 
 def _enabled(found):
-    """What is-enabled says, and of a unit that it does not speak of what systemd knows."""
+    """Return what is-enabled says, and of a unit that it does not speak of what systemd knows."""
     try:
         return unit.enabled(found["name"])
     except CommandError:
@@ -118,7 +118,7 @@ def here(processes):
 
 
 def question():
-    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
     names = [UNIT]
     for path, others in OTHERS:
         if os.path.isdir(path):
@@ -134,7 +134,7 @@ def _units():
 
 
 def _process(processes, units):
-    """The kubelet of this machine.
+    """Return the kubelet of this machine.
 
     The one of a unit, else one that is in no pod (a pod may hold a cluster of its own).
     """
@@ -178,7 +178,10 @@ def _process(processes, units):
 
 
 def _unit_of(process, units):
-    """The unit to report: that of the process, else kubelet.service, else another that is there."""
+    """Return the unit to report.
+
+    That of the process, else kubelet.service, else another that is there.
+    """
     if process:
         name = procfs.cgroup(files.text("/proc/%d/cgroup" % process["pid"]) or "")["unit"]
         if name in units:
@@ -229,7 +232,7 @@ def _configuration(argv, folder):
 
 
 def dropin_paths(folder):
-    """The *.conf files below the folder in the order in which the kubelet reads them."""
+    """Return the *.conf files below the folder in the order in which the kubelet reads them."""
     found = []
     for where, folders, names in os.walk(folder):
         folders.sort()
@@ -238,8 +241,9 @@ def dropin_paths(folder):
 
 
 def static_pods(flag, folder, config_path, texts):
-    """(path, source): argv, else the last file that names it, relative to the folder of the
-    configuration file.
+    """(path, source): argv, else the last file that names it.
+
+    Relative to the folder of the configuration file.
     """
     if flag:
         return os.path.normpath(os.path.join(folder, flag)), "argv"

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector kubelet_end: the end of the journal of a kubelet's unit, where it does not run or
-was lately started again.
+"""Collector kubelet_end.
+
+The end of the journal of a kubelet's unit, where it does not run or was lately started again.
 """
 
 import os
@@ -17,8 +18,10 @@ READ_LINES, READ_BYTES, KEPT, KEPT_BYTES, LONGEST = 5000, 2 * 1024 * 1024, 400, 
 
 
 def collect(context):
-    """{unit, lines}: the last lines, systemd's own among them, oldest first, as `journalctl -o
-    short-iso` prints them.
+    """Return {unit, lines}.
+
+    The last lines, systemd's own among them, oldest first, as `journalctl -o short-iso` prints
+    them.
     """
     known = context.data.get("kubelet") or {}
     unit = known.get("unit") or {}
@@ -74,7 +77,9 @@ def wanted(unit, process, now):
 
 
 def last(lines):
-    """The last of the lines, without the stacks that a Go program leaves, bounded. A tab stays.
+    """Return the last of the lines, without the stacks that a Go program leaves, bounded.
+
+    A tab stays.
 
     What it indents is no line of its own.
     """
@@ -118,5 +123,5 @@ def frame(text):
 
 
 def said(line):
-    """What stands behind the prefix that journalctl gives."""
+    """Return what stands behind the prefix that journalctl gives."""
     return line.partition("]: ")[2]

@@ -83,7 +83,7 @@ def collect(context):
 
 
 def chosen(text):
-    """The lines that matter, of each of the two kinds the last KEPT.
+    """Return the lines that matter, of each of the two kinds the last KEPT.
 
     Of those that differ in their time only, the last.
     """
@@ -110,7 +110,7 @@ def chosen(text):
 
 
 def _last_of_each(rows):
-    """The lines of (kind, line), of each kind the last KEPT, in their order."""
+    """Return the lines of (kind, line), of each kind the last KEPT, in their order."""
     left, chosen_lines = {True: KEPT, False: KEPT}, []
     for kind, line in reversed(rows):
         if left[kind]:

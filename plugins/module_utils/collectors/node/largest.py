@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector largest: what uses up the filesystem, the memory or the process ids that are nearly
-used up.
+"""Collector largest.
+
+What uses up the filesystem, the memory or the process ids that are nearly used up.
 
 It never leaves the filesystem that is short: a path where something else is mounted is known by
 /proc/self/mountinfo, and nothing is asked of it, for a server that is gone would not answer.
@@ -125,7 +126,7 @@ class _Count:
         return self.entries > MAX_ENTRIES or time.monotonic() >= self.end
 
     def begun(self, root):
-        """What folders() takes for this folder; None where it is not there."""
+        """Return what folders() takes for this folder; None where it is not there."""
         try:
             return root, os.lstat(root).st_dev, 0, [self._row(root)]
         except OSError:
@@ -185,7 +186,7 @@ class _Count:
 
 
 def chosen(rows, keys):
-    """The largest by bytes, by files or by both.
+    """Return the largest by bytes, by files or by both.
 
     Instead of a folder, the one in it that has most of it.
     """

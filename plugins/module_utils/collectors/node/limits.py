@@ -48,8 +48,9 @@ MAX_LINES, MAX_DROPINS, LONGEST = 100, 64, 200
 
 
 def collect(context):
-    """The kernel's limits and whether they are reached, what the processes have, and what sets
-    them; units is None where systemd does not answer.
+    """Return the kernel's limits and whether they are reached, what the processes have.
+
+    And what sets them; units is None where systemd does not answer.
     """
     context.source = "/proc, systemctl, sysctl.d, limits.conf, pam.d"
     blocks = _blocks(context.seconds(5))
@@ -81,7 +82,7 @@ def collect(context):
 
 
 def question():
-    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
     return [name for name, dummy in ROLES], PROPERTIES, False
 
 
@@ -95,7 +96,7 @@ def _blocks(seconds):
 
 
 def kernel(base="/proc/sys/"):
-    """The text of each of KERNEL that can be read."""
+    """Return the text of each of KERNEL that can be read."""
     told = ((key, files.text(base + key.replace(".", "/"), 256)) for key in KERNEL)
     return {key: text.strip() for key, text in told if text is not None}
 
@@ -117,8 +118,9 @@ def threads(text):
 
 
 def tried():
-    """Whether as many instances as a program that starts needs, and a watch, can be had, by having
-    them for less than a millisecond.
+    """Whether as many instances as a program that starts needs, and a watch, can be had.
+
+    By having them for less than a millisecond.
 
     The kernel counts them for the effective user. opened: how many there were, of TRIED. It takes
     15 ms, nearly all of it in the close() of the one with a watch: there the kernel waits until
@@ -160,7 +162,7 @@ def _name(number):
 
 
 def used_up(found):
-    """What of the machine's is used up or nearly so.
+    """Return what of the machine's is used up or nearly so.
 
     For this alone it is worth while to look at every process.
     """
@@ -182,7 +184,7 @@ def used_up(found):
 
 
 def init(proc="/proc"):
-    """What PID 1 may have and give on; None where its limits cannot be read."""
+    """Return what PID 1 may have and give on; None where its limits cannot be read."""
     text = files.text(proc + "/1/limits", 8192, "")
     nofile, nproc = procfs.rlimit(text, "Max open files"), procfs.rlimit(text, "Max processes")
     if nofile is None or nproc is None:
@@ -204,7 +206,7 @@ def capable(status):
 
 
 def _processes(of_interest, blocks):
-    """The main processes of the units.
+    """Return the main processes of the units.
 
     The kubelet also where it has no unit of its own, as in k3s.
     """
@@ -233,7 +235,7 @@ def _kubelet(of_interest):
 
 
 def process(pid, role, name, proc="/proc"):
-    """What a process may have open and has; None when it is gone."""
+    """Return what a process may have open and has; None when it is gone."""
     base = "%s/%d/" % (proc, pid)
     status = files.text(base + "status", 16384)
     if status is None:
@@ -255,7 +257,7 @@ def process(pid, role, name, proc="/proc"):
 
 
 def of_unit(block):
-    """The evidence of one unit; None when there is no such unit. ours.
+    """Return the evidence of one unit; None when there is no such unit. ours.
 
     What a drop-in of ours says, which systemd may not have read yet.
     """
@@ -310,7 +312,7 @@ def _limit(value):
 
 
 def settings(path, text):
-    """The lines of a unit's file that set one of SETTINGS: only those of [Service] count."""
+    """Return the lines of a unit's file that set one of SETTINGS: only those of [Service] count."""
     found, section = [], ""
     for number, line in unit.joined(text):
         key, equal, value = line.partition("=")
@@ -328,7 +330,7 @@ def settings(path, text):
 
 
 def pam(folder="/etc/pam.d"):
-    """The lines that name pam_limits.so, of every service."""
+    """Return the lines that name pam_limits.so, of every service."""
     found = []
     try:
         names = sorted(os.listdir(folder))[: 2 * MAX_FILES]

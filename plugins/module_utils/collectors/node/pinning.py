@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector pinning: the managers' state files, the machine's CPUs, and where containers really
-run.
+"""Collector pinning.
+
+The managers' state files, the machine's CPUs, and where containers really run.
 """
 
 import errno
@@ -135,7 +136,7 @@ def _pods(root, context):
 
 
 def _version(program, context):
-    """The first line of what it says to --version; None where it cannot be started."""
+    """Return the first line of what it says to --version; None where it cannot be started."""
     from ...system import command
 
     try:
@@ -180,7 +181,7 @@ def topology(root=CPUS, nodes=NODES):
 
 
 def numa_nodes(nodes=NODES):
-    """The numbers of the NUMA nodes; a machine whose kernel tells of none is one."""
+    """Return the numbers of the NUMA nodes; a machine whose kernel tells of none is one."""
     try:
         names = os.listdir(nodes)
     except OSError as error:
@@ -267,8 +268,9 @@ def container_names():
 
 
 def _hierarchy(mountinfo):
-    """(mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in, or
-    None.
+    """(mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in.
+
+    Or None.
     """
     unified = None
     for line in mountinfo.splitlines():
@@ -282,7 +284,7 @@ def _hierarchy(mountinfo):
 
 
 def _folder(text, hierarchy):
-    """The folder of a process's cpuset cgroup, as this process sees it."""
+    """Return the folder of a process's cpuset cgroup, as this process sees it."""
     if not text or not hierarchy:
         return None
     mount, root, controller = hierarchy
@@ -298,7 +300,7 @@ def _folder(text, hierarchy):
 
 
 def _own(folder, container_id):
-    """The container's own folder: its first process may have made cgroups below."""
+    """Return the container's own folder: its first process may have made cgroups below."""
     parts = (folder or "").split("/")
     while parts and container_id not in parts[-1]:
         parts.pop()
@@ -306,7 +308,7 @@ def _own(folder, container_id):
 
 
 def _set_of(folder):
-    """The CPUs that the cgroup allows: an empty cpuset.cpus of v2 inherits."""
+    """Return the CPUs that the cgroup allows: an empty cpuset.cpus of v2 inherits."""
     for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus") if folder else ():
         text = _line(f"{folder}/{name}")
         if text is not None:
@@ -379,7 +381,7 @@ def _tasks(folder):
 
 
 def _listed(folder):
-    """The tasks of a cgroup: of each thread its own, where the hierarchy tells them."""
+    """Return the tasks of a cgroup: of each thread its own, where the hierarchy tells them."""
     for name in ("tasks", "cgroup.threads", "cgroup.procs") if folder else ():
         text = files.whole(f"{folder}/{name}", 1048576)
         if text is not None:

@@ -69,7 +69,7 @@ def collect(context):
 
 
 def images(known, exists=os.path.isdir):
-    """The folders where this kubelet's runtime keeps images."""
+    """Return the folders where this kubelet's runtime keeps images."""
     named = procfs.flag(known.get("argv") or [], "container-runtime-endpoint")
     for one in reversed([known.get("config")] + (known.get("config_dropins") or [])):
         if not named and one and one["text"]:
@@ -90,7 +90,7 @@ def mounts(text):
 
 
 def mount_of(path, table):
-    """The (mount point, device, type) that a path lies on; None where no mount says so."""
+    """Return the (mount point, device, type) that a path lies on; None where no mount says so."""
     best = None
     for one in table:
         base = one[0].rstrip("/")
@@ -101,7 +101,7 @@ def mount_of(path, table):
 
 
 def filesystem(name, path, table):
-    """What is free where a folder lies."""
+    """Return what is free where a folder lies."""
     found = {
         "name": name,
         "path": path,
@@ -179,7 +179,7 @@ def thresholds(texts):
 
 
 def value_at(text, start):
-    """The word behind a signal's name, up to the end of a value in YAML, JSON or a flag."""
+    """Return the word behind a signal's name, up to the end of a value in YAML, JSON or a flag."""
     rest = text[start : start + 64].lstrip("\"': <=")
     for index, char in enumerate(rest):
         if char in " ,;\"'\n}":
@@ -188,7 +188,7 @@ def value_at(text, start):
 
 
 def amount(value, total):
-    """A threshold as a number of what there is in all; None for what is no threshold."""
+    """Return a threshold as a number of what there is in all; None for what is no threshold."""
     number = value.rstrip("%kKMGTi")
     try:
         count = float(number)
@@ -205,7 +205,7 @@ def amount(value, total):
 
 
 def used_up(found, told_of):
-    """The names of what is below a threshold, or nearly so."""
+    """Return the names of what is below a threshold, or nearly so."""
     short = []
     for one in found["filesystems"]:
         for field, signal, total in (

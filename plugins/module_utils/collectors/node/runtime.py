@@ -146,7 +146,7 @@ def collect(context):
 
 
 def question():
-    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
     return OWN + SOCKETS, PROPERTIES, True
 
 
@@ -188,8 +188,9 @@ def kind_of(named, family, docker, present, exists=os.path.lexists):
 
 
 def socket_of(name, known):
-    """The socket at which this unit's program answers, as far as the kubelet's evidence or
-    custom tell; None where they do not.
+    """Return the socket at which this unit's program answers.
+
+    As far as the kubelet's evidence or custom tell; None where they do not.
     """
     if name == "docker.service":
         return DOCKER_SOCKET
@@ -202,8 +203,9 @@ def socket_of(name, known):
 
 
 def names_of(kind, blocks):
-    """UNITS of this kind: of two names of one unit the one that runs, else the one that is
-    there.
+    """UNITS of this kind.
+
+    Of two names of one unit the one that runs, else the one that is there.
     """
     ranks = {
         name: (found["active_state"] == "active", 1) if found else (False, 0)
@@ -215,7 +217,10 @@ def names_of(kind, blocks):
 
 
 def _unit(name, blocks):
-    """The evidence of one unit, with who else starts it: units that want it, and a socket."""
+    """Return the evidence of one unit, with who else starts it.
+
+    Units that want it, and a socket.
+    """
     block = blocks.get(name) or {}
     if block:
         found = unit.unit(block)
@@ -265,7 +270,7 @@ def ended(one):
 
 
 def said(name, seconds):
-    """The last of its own lines in the journal, oldest first, without the stacks of Go.
+    """Return the last of its own lines in the journal, oldest first, without the stacks of Go.
 
     [] where nobody may read them.
     """
@@ -331,8 +336,9 @@ def _magic(file, place):
 
 
 def brings(target, name, folders=LOADED):
-    """Whether a link or a drop-in of this target starts the unit at a boot, as vendors of images
-    have it (Flatcar, COS, extensions of systemd).
+    """Whether a link or a drop-in of this target starts the unit at a boot.
+
+    As vendors of images have it (Flatcar, COS, extensions of systemd).
     """
     for folder in folders:
         base = os.path.join(folder, target)
@@ -389,7 +395,7 @@ def state_of(path):
 
 
 def _ask(found, blocks):
-    """A connection, and of a socket that speaks the CRI its version, in both languages."""
+    """Return a connection, and of a socket that speaks the CRI its version, in both languages."""
     found["asked"] = True
     found["error"] = cri.connect(found["path"], CONNECT)
     if found["error"] is not None or found["kind"] == DOCKER:
@@ -413,7 +419,9 @@ def config_of(blocks):
 
 
 def emptied(path):
-    """The path, where a file of 0 bytes is there: containerd takes it for one that changes nothing.
+    """Return the path, where a file of 0 bytes is there.
+
+    Containerd takes it for one that changes nothing.
 
     None else.
     """
@@ -450,7 +458,10 @@ def plugins(path):
 
 
 def root_of(path):
-    """The folder that containerd's configuration names as its root; None where it names none."""
+    """Return the folder that containerd's configuration names as its root.
+
+    None where it names none.
+    """
     for row in (files.text(path, MAX_CONFIG) or "").split("\n"):
         if row.lstrip().startswith("["):
             break

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector scheduler_log: in which order the scheduler saw nodes come and go, as its own log has
-it.
+"""Collector scheduler_log.
+
+In which order the scheduler saw nodes come and go, as its own log has it.
 
 Only a scheduler of level 2 and higher writes it, and only of one that may lose nodes does anybody
 ask: of others no file is opened.
@@ -21,7 +22,9 @@ ROUNDS = (b"bound successfully on node", b"Unable to schedule ")
 
 
 def collect(context):
-    """{logs: [{pid, level, path, whole, events}]}, one for each scheduler in a static pod. events.
+    """Return {logs: [{pid, level, path, whole, events}]}.
+
+    One for each scheduler in a static pod. events.
 
     [kind, node, zone], the oldest first.
 
@@ -75,7 +78,7 @@ def may_lose(version):
 
 
 def level(argv):
-    """The level that a command line gives; 0 where it gives none that is a number."""
+    """Return the level that a command line gives; 0 where it gives none that is a number."""
     value = procfs.flag(argv, "v")
     if value and value.isdigit():
         return int(value)
@@ -106,7 +109,7 @@ def newest(root, pod_uid):
 
 
 def events(lines):
-    """(what the lines tell, whether all of it was kept)."""
+    """Return (what the lines tell, whether all of it was kept)."""
     found, read = [], 0
     for line in lines:
         read += len(line)

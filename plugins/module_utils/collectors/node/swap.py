@@ -76,7 +76,7 @@ MAX_TEXT, MAX_UNITS, MAX_FILES, MAX_LINKS, MAX_FOLDERS, LONGEST = 65536, 500, 64
 
 
 def collect(context):
-    """The swap that is on and what may be.
+    """Return the swap that is on and what may be.
 
     Units is None where systemd does not answer, links only those of devices that are swapped on.
     """
@@ -109,12 +109,12 @@ def collect(context):
 
 
 def question():
-    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
     return ("*.swap", "swap.target", *SERVICES), PROPERTIES, False
 
 
 def record(path):
-    """The record of a file, short where there is none: few nodes have any of them."""
+    """Return the record of a file, short where there is none: few nodes have any of them."""
     found = files.record(path, limit=MAX_TEXT)
     if found["error"] == "missing" and not found["link"]:
         return {"path": path, "error": "missing"}
@@ -146,7 +146,7 @@ def units(blocks, folder=UNITS):
 
 
 def paths(text):
-    """The paths of /proc/swaps, unescaped."""
+    """Return the paths of /proc/swaps, unescaped."""
     found = [line.split()[0] for line in text.split("\n")[1:] if line.strip()]
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         found = [path.replace(code, char) for path in found]
@@ -154,8 +154,9 @@ def paths(text):
 
 
 def cmdline(text):
-    """The words of the kernel's command line that are systemd's, and a dash for all others,
-    which are nobody's business; None where it is not known.
+    """Return the words of the kernel's command line that are systemd's.
+
+    And a dash for all others, which are nobody's business; None where it is not known.
     """
     if text is None:
         return None
@@ -175,7 +176,9 @@ def cmdline(text):
 
 
 def memory(text):
-    """The numbers of /proc/meminfo that tell whether memory takes what lies in swap, in KiB.
+    """Return the numbers of /proc/meminfo that tell whether memory takes what lies in swap.
+
+    In KiB.
 
     None for one that is not there.
     """

@@ -14,7 +14,7 @@ MAX_ADDRESSES, MAX_TRIE = 1024, 4194304
 
 
 def collect(context):
-    """What this machine is."""
+    """Return what this machine is."""
     context.source = "/proc, /etc, /sys/fs/cgroup"
     trie = files.whole("/proc/net/fib_trie", MAX_TRIE)
     addresses = ipv4(trie or "") + ipv6(files.whole("/proc/net/if_inet6", MAX_TRIE) or "")
@@ -68,7 +68,10 @@ def ipv4(fib_trie):
 
 
 def ipv6(if_inet6):
-    """The addresses of global scope in /proc/net/if_inet6, shortened as people write them."""
+    """Return the addresses of global scope in /proc/net/if_inet6.
+
+    Shortened as people write them.
+    """
     found = []
     for line in if_inet6.splitlines():
         words = line.split()

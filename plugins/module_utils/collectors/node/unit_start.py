@@ -91,7 +91,10 @@ def _left(end):
 
 
 def _facts(block, end, left, depth):
-    """What systemd says of a unit, what it checks at a start, and the units that it needs."""
+    """Return what systemd says of a unit, what it checks at a start.
+
+    And the units that it needs.
+    """
 
     def one(name):
         return block.get(name, [""])[0]
@@ -146,7 +149,7 @@ def _number(value):
 
 
 def _message(value):
-    """The sentence of LoadError, behind the name of the error."""
+    """Return the sentence of LoadError, behind the name of the error."""
     parts = words(value)
     if parts and parts[-1]:
         return files.one_line(parts[-1], LONGEST)
@@ -190,7 +193,7 @@ def _line_of(written, key, word):
 
 
 def paths(block, written=()):
-    """[{setting, name, state, changed_at, path, line}] of what its start needs.
+    """Return [{setting, name, state, changed_at, path, line}] of what its start needs.
 
     state: ok, missing, no_directory, no_file, not_executable, or why it cannot be told;
     ended: of a program the status with which it ended.
@@ -252,7 +255,10 @@ def _programs(block, key):
 
 
 def _environment(block):
-    """The files of EnvironmentFile= that must be there, patterns replaced by what they match."""
+    """Return the files of EnvironmentFile= that must be there.
+
+    Patterns replaced by what they match.
+    """
     found = []
     for value in block.get("EnvironmentFiles", []):
         path, mark, rest = value.rpartition(" (ignore_errors=")
@@ -309,7 +315,10 @@ def _account(key, name):
 
 
 def _files(block, name):
-    """The files of the unit in the order in which they count; of a masked one, those behind it."""
+    """Return the files of the unit in the order in which they count.
+
+    Of a masked one, those behind it.
+    """
     if block.get("LoadState", [""])[0] == "masked":
         behind = unit_mask.facts(name)["file"]
         return ([behind] if behind else []) + _dropins(name)
@@ -319,7 +328,7 @@ def _files(block, name):
 
 
 def _dropins(name):
-    """The drop-ins of a unit: by their name, and of one name that of the first folder."""
+    """Return the drop-ins of a unit: by their name, and of one name that of the first folder."""
     found = {}
     for folder in DROPINS[::-1]:
         base = os.path.join(folder, name + ".d")
@@ -333,7 +342,10 @@ def _dropins(name):
 
 
 def _behind(written):
-    """What systemd would have of a unit once its mask is gone, as `systemctl show` gives it."""
+    """Return what systemd would have of a unit once its mask is gone.
+
+    As `systemctl show` gives it.
+    """
     found = {key: [] for key in (*HOW, "After", "EnvironmentFiles", "ExecStart")}
     for dummy, key, value, dummy_path, dummy_line in written:
         if key == "EnvironmentFile":
@@ -379,7 +391,7 @@ def settings(places):
 
 
 def _place_of(written, key, name):
-    """The line that sets it, also one that has more words (programs) or marks before it."""
+    """Return the line that sets it, also one that has more words (programs) or marks before it."""
     for dummy, other, text, path, line in reversed(written):
         words = text.lstrip("-@:+!|").split()
         if other == key and words and words[0].strip('"') == name:
@@ -391,7 +403,10 @@ def _place_of(written, key, name):
 
 
 def said(name, seconds):
-    """The last lines of systemd's own about this unit, oldest first; [] where it tells none."""
+    """Return the last lines of systemd's own about this unit, oldest first.
+
+    [] where it tells none.
+    """
     argv = [
         "journalctl",
         "--no-pager",
