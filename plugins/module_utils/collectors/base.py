@@ -61,8 +61,6 @@ def in_this_network(context, components):
     for process in processes:
         if process["host_network"] is None:
             raise Denied(
-                "without root nobody can tell whether pid {pid:d} is in this node's network".format(
-                    **process
-                )
+                f"without root it is unknown whether pid {process['pid']} is in this node's network"
             )
     return [process for process in processes if process["host_network"]]

@@ -67,9 +67,9 @@ class _Child:
             "the collector's process ended without an answer",
         )
         if late:
-            status, error = "timeout", "no answer within %d s" % round(self.end - self.begin)
+            status, error = "timeout", f"no answer within {round(self.end - self.begin)} s"
         elif self.size > MAX_COLLECTOR:
-            truncated, error = True, "more than %d bytes" % MAX_COLLECTOR
+            truncated, error = True, f"more than {MAX_COLLECTOR} bytes"
         else:
             with contextlib.suppress(EOFError, ValueError, TypeError):
                 status, data, truncated, source, error = marshal.loads(b"".join(self.chunks))
@@ -114,7 +114,7 @@ def _work(collector, context, fd):
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
-            os.dup2(null, number)  # ssh waits until nobody holds its channel any more
+            os.dup2(null, number)  # ssh waits until no process holds its channel
         if collector.tier == registry.DEEP:
             os.nice(10)
         answer = marshal.dumps(_answer(collector, context))
@@ -137,7 +137,7 @@ def _answer(collector, context):
     except PermissionError as reason:
         status, error = "denied", reason
     except Exception as reason:  # pylint: disable=broad-except
-        # an answer of a shape that nobody foresaw costs this collector only
+        # an answer of an unexpected shape costs this collector only
         status, error = "error", f"{type(reason).__name__}: {reason}"
     return (
         status,
@@ -192,7 +192,7 @@ def run(params, collectors, processes, proc=time.monotonic):
         if waiting:
             _warm(waiting, processes)
         left = min(child.end for child in working.values()) - proc()
-        ready = [fd for fd, dummy in poll.poll(max(0, int(left * 1000) + 1))]
+        ready = [fd for fd, _dummy in poll.poll(max(0, int(left * 1000) + 1))]
         for child in list(working.values()):
             record = child.ended(child.fd in ready, proc())
             if record is None:
@@ -247,14 +247,14 @@ class _Systemd(registry.Collector):
         return self.unit.ask(self.questions, self.timeout)
 
     def learn(self, record):
-        """Whether anybody still has to wait for it: never."""
+        """Return whether anybody still has to wait for it: never."""
         if record["status"] == "ok":
             self.unit.learn(record["data"])
         return False
 
 
 def _not_here(collector, processes):
-    """(status, why) where a collector has nothing to look at, else None."""
+    """Return (status, why) where a collector has nothing to look at, else None."""
     if collector.components and not procfs.any_of(collector.components, processes):
         return "absent", "none of {} runs here".format(", ".join(collector.components))
     if collector.path:
@@ -263,7 +263,7 @@ def _not_here(collector, processes):
 
 
 def _hidden(path):
-    """(status, why) where nothing can be collected from the path.
+    """Return (status, why) where nothing can be collected from the path.
 
     A folder above it that this user may not enter is no absence.
     """
@@ -324,7 +324,7 @@ def collect(params):
             data=None,
             status="error",
             truncated=True,
-            error="the document would be larger than %d bytes" % MAX_DOCUMENT,
+            error=f"the document would be larger than {MAX_DOCUMENT} bytes",
         )
         line = jsonline.dumps(document)
     return line

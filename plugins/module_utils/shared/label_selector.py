@@ -24,7 +24,7 @@ def parse(text):
     Raises ValueError with what is wrong.
     """
     if len(text) > MAX_TEXT:
-        raise ValueError("longer than %d characters" % MAX_TEXT)
+        raise ValueError(f"longer than {MAX_TEXT} characters")
     return [_requirement(part) for part in re.split(r",(?![^()]*\))", text)]
 
 
@@ -41,12 +41,12 @@ def _requirement(part):
     if match:
         return match.group(2), not match.group(1), None
     raise ValueError(
-        "%s is no requirement" % (repr(part.strip()[:60]) if part.strip() else "nothing")
+        "{} is no requirement".format(repr(part.strip()[:60]) if part.strip() else "nothing")
     )
 
 
 def matches(requirements, labels):
-    """Whether these labels meet every requirement.
+    """Return whether these labels meet every requirement.
 
     As in the API, an absent key meets != and notin.
     """

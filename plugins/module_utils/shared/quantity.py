@@ -61,13 +61,13 @@ def same(one, other):
 
 
 def positive(text):
-    """Whether it is a quantity above zero: the API counts a limit of 0 as none."""
+    """Return whether it is a quantity above zero: the API counts a limit of 0 as none."""
     value = parse(text)
     return value is not None and value > 0
 
 
 def whole(text):
-    """Whether it is a whole number above zero.
+    """Return whether it is a whole number above zero.
 
     What a static CPU manager gives exclusive CPUs for.
     """

@@ -41,18 +41,17 @@ def argv(items):
     masked, before = [], ""
     for item in items:
         raw = item.encode("utf-8", "surrogateescape")
-        if (
-            before.startswith("-")
-            and "=" not in before
-            and secret_key(before)
-            and not item.startswith("-")
-            and item not in PUBLIC
-        ):
+        is_value = not item.startswith("-") and item not in PUBLIC
+        if is_value and _names_secret(before):
             masked.append("*" * len(raw))
         else:
             masked.append(data(raw)[0].decode("utf-8", "backslashreplace"))
         before = item
     return masked
+
+
+def _names_secret(argument):
+    return argument.startswith("-") and "=" not in argument and secret_key(argument)
 
 
 def _key_blocks(text, spans):
@@ -65,8 +64,6 @@ def _key_blocks(text, spans):
         end = text.find("-----END", begin)
         if end < 0:
             end = len(text)
-        else:
-            end = end
         mask_text.lines(text, begin, end, spans)
         position = text.find("PRIVATE KEY-----", end + 40)
 
@@ -135,13 +132,8 @@ def _word(text, left, spans):
             mask_text.add(text, first, first + len(word), spans)
     inside = mask_text.quoted(text, left)
     left, right, after = inside or (left, left, left)
-    while (
-        not inside
-        and right < len(text)
-        and text[right] not in "\"',]" + BLANK
-        and text[right : right + 2] not in ("\\'", '\\"')
-    ):
-        right, after = right + 1, right + 1
+    if not inside:
+        right = after = _word_end(text, right)
     if (
         not text.startswith("-", left)
         and not text[left:right].endswith(":")
@@ -150,8 +142,16 @@ def _word(text, left, spans):
         mask_text.add(text, left, right, spans)
 
 
+def _word_end(text, right):
+    while right < len(text) and text[right] not in "\"',]" + BLANK:
+        if text[right : right + 2] in ("\\'", '\\"'):
+            break
+        right += 1
+    return right
+
+
 def _keys(text, position, end):
-    """(key, where it begins, where its : or = stands)."""
+    """Return (key, where it begins, where its : or = stands)."""
     while True:
         colon, equal = text.find(":", position, end), text.find("=", position, end)
         if colon < 0 and equal < 0:
@@ -208,8 +208,6 @@ def _siblings(text, start, spans):
             end = text.find("\n", line)
             if end < 0:
                 end = len(text)
-            else:
-                end = end
             content = text[line:end]
             indent = len(content) - len(content.lstrip(" "))
             if (

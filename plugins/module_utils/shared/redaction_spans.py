@@ -26,7 +26,7 @@ class Spans(list):
 
 
 def every(text, word):
-    """Wherever the word stands."""
+    """Return wherever the word stands."""
     position = text.find(word)
     while position >= 0:
         yield position
@@ -39,8 +39,6 @@ def lines(text, start, end, spans):
         stop = text.find("\n", start, end)
         if stop < 0:
             stop = end
-        else:
-            stop = stop
         left, right = start, stop
         while left < right and text[left] in BLANK:
             left += 1
@@ -107,7 +105,7 @@ def quoted(text, left):
 
 
 def closing(text, left):
-    """Where the quoted scalar that begins at left ends."""
+    """Return where the quoted scalar that begins at left ends."""
     quote, position = text[left], left + 1
     while position < len(text):
         if text[position] == "\\" and quote == '"':

@@ -68,7 +68,7 @@ def node(text, left, column, spans, flow="", alone=True):
 
 
 def properties(text, left, flow=""):
-    """Where what stands behind tags and anchors begins."""
+    """Return where what stands behind tags and anchors begins."""
     while left < len(text) and text[left] in "&!":
         if text.startswith("!<", left):
             verbatim = text.find(">", left)
@@ -97,8 +97,6 @@ def anchored(text, name, spans):
             while text[head] in " -":
                 if text[head] == "-":
                     dash = head
-                else:
-                    dash = dash
                 head += 1
             column = (dash if head == at else head) - line
             node(
@@ -161,9 +159,7 @@ def _assigned(text, start, left, spans):
         while text[quote - 1 : quote] == "\\":
             quote -= 1
         end = quoted(text, quote)[1]
-        if end <= line_end or (begins_line and end < len(text)):
-            end = end
-        else:
+        if end > line_end and not (begins_line and end < len(text)):
             end = -1
     if end < 0 and not begins_line:
         end = left
@@ -238,7 +234,7 @@ def _string_end(text, left, end):
 
 
 def _flow_end(text, left, line_end):
-    """Where a plain scalar of a flow collection ends.
+    """Return where a plain scalar of a flow collection ends.
 
     It may go on below, as long as nothing there looks like another thing.
     """
@@ -329,7 +325,7 @@ def _sequence(text, dash, spans):
 
 
 def _nested(text, left, column, spans, flow):
-    if spans.depth >= DEEPEST:  # nobody writes so
+    if spans.depth >= DEEPEST:  # deeper than any real text
         add(text, left, line_end_of(text, left), spans)
         _deeper(text, line_end_of(text, left), column, spans)
         return
@@ -345,7 +341,9 @@ def _collection(text, left, line_end, spans):
     """
     if text[left : left + 1] == "{":
         inner = text[left + 1 : line_end].partition("}")[0].strip()
-        return not inner or inner.startswith("#") or ":" in inner or "=" in inner
+        if not inner or inner.startswith("#"):
+            return True
+        return ":" in inner or "=" in inner
     if text[left : left + 1] == "[":
         end = _closed(text, left, line_end, spans)
     else:
@@ -356,7 +354,7 @@ def _collection(text, left, line_end, spans):
 
 
 def _closed(text, left, line_end, spans):
-    """Where the sequence ends that begins here, the line's end where it does not.
+    """Return where the sequence ends that begins here, the line's end where it does not.
 
     -1 if there are letters behind it.
     """

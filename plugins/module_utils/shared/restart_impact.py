@@ -61,7 +61,7 @@ def of_kubelet(evidence, own=()):
 def sentence(host, component, found):
     """Return the refusal."""
     return (
-        "a restart of {} on {} would also load changes of somebody else: {}; look at them, then"
+        "a restart of {} on {} would also load changes of others: {}; look at them, then"
         " allow it with kubemend_allow: [pending_changes]".format(component, host, "; ".join(found))
     )
 
@@ -93,7 +93,7 @@ def _shown(flags, name):
 
 
 def flags_of(words):
-    """{name: last value} of a command line; None for a flag without one."""
+    """Return {name: last value} of a command line; None for a flag without one."""
     found, before = {}, None
     for word in words:
         if word.startswith("--") and len(word) > 2:
@@ -105,8 +105,6 @@ def flags_of(words):
                 found[before] = None
             if equal:
                 before = None
-            else:
-                before = before
         else:
             if before:
                 found[before] = word

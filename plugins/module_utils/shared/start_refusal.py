@@ -34,7 +34,7 @@ BY_HAND = ", then start it once by hand (systemctl start %s): no start is planne
 
 
 def refusals(record, facts=None):
-    """Why systemd does not start this unit: what it refused last comes first. Never raises.
+    """Return why systemd does not start this unit: what it refused last comes first. Never raises.
 
     record, facts: mappings of evidence, or anything else.
     """
@@ -144,7 +144,7 @@ def _where(place):
     """Return the file and line as the end of a sentence, "" where no file is known."""
     if not place:
         return ""
-    return " ({}{})".format(place[0], ", line %d" % place[1] if place[1] else "")
+    return " ({}{})".format(place[0], f", line {place[1]:d}" if place[1] else "")
 
 
 # -- its file -------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def _unmet(known, rows, asserts):
         unseen = [one for one in rows if _met(one, True) is None]
     else:
         unseen = []
-    # busctl lists all that systemd would check now; without it nobody knows what it was.
+    # busctl lists all that systemd would check now; without it what it was is not known.
     none_left = not rows and known.get("checks_from") == "busctl"
     is_now = bool(failing or unseen) or not (rows or none_left)
     failing = failing or _failing(rows, lambda one: one.get("last")) or []
@@ -202,18 +202,12 @@ def _unmet(known, rows, asserts):
     if unseen:
         verb = "may not be met"
     texts = [_shown(one, verb) for one in failing[:3]]
-    told = " and ".join(texts) or "{} {} of it was not met".format("an" if asserts else "a", word)
-    at = _text(known.get(word + "_at"), 60)
-    if is_now:
-        what = "systemd {} its start: {}".format("refuses" if asserts else "skips", told)
-    else:
-        what = "systemd {} its last start{}: {}".format(
-            "refused" if asserts else "skipped",
-            f" ({at})" if at else "",
-            told,
-        )
+    what = _unmet_sentence(known, asserts, is_now, " and ".join(texts))
     place = next((found for found in map(_place, failing) if found), None)
-    line = _said(known, *(("sserts failed", "ssertion failed") if asserts else SKIPS))
+    if asserts:
+        line = _said(known, "sserts failed", "ssertion failed")
+    else:
+        line = _said(known, *SKIPS)
     cure = f"make it true, or take the line out{_where(place)} and systemctl daemon-reload"
     if not is_now:
         cure = "systemd would accept it now"
@@ -224,8 +218,21 @@ def _unmet(known, rows, asserts):
     return Refusal(what, cure, is_now, refused, line, shown)
 
 
+def _unmet_sentence(known, asserts, is_now, texts):
+    word, article, now, past = "condition", "a", "skips", "skipped"
+    if asserts:
+        word, article, now, past = "assert", "an", "refuses", "refused"
+    texts = texts or f"{article} {word} of it was not met"
+    if is_now:
+        return f"systemd {now} its start: {texts}"
+    at = _text(known.get(word + "_at"), 60)
+    if at:
+        at = f" ({at})"
+    return f"systemd {past} its last start{at}: {texts}"
+
+
 def _met(one, refused):
-    """Whether it is met now; where that cannot be looked at, as systemd found it last."""
+    """Return whether it is met now; where that cannot be looked at, as systemd found it last."""
     if isinstance(one.get("met"), bool):
         return one["met"]
     if refused:
@@ -283,14 +290,14 @@ def _needed(known, one, why, line):
 
 
 def _lacking(one, depth):
-    """(why this unit that is needed keeps the other from starting, a line), or None."""
+    """Return (why this unit that is needed keeps the other from starting, a line), or None."""
     load, how, active = one.get("load_state"), one.get("how"), one.get("active_state")
     if load == "not-found":
         return "is not there: no file of such a unit", ""
     if load == "masked":
         return "is masked", ""
     if load in ("bad-setting", "error"):
-        return "cannot be loaded (%s)" % (_text(one.get("load_error")) or load), ""
+        return "cannot be loaded ({})".format(_text(one.get("load_error")) or load), ""
     if how == "Requisite":
         return f"is not active ({_text(active, 40)}), and nothing starts it for this", ""
     if how == "Requires" and one.get("ordered") is not True:
@@ -320,7 +327,7 @@ def _ending(one):
     else:
         words = []
     if status:
-        words.append("status %d%s" % (status, "/" + step[0] if step else ""))
+        words.append("status {:d}{}".format(status, "/" + step[0] if step else ""))
     return ", ".join(words) or "nothing is known of its end"
 
 
@@ -329,11 +336,7 @@ def _program(one):
     rows = [row for row in _items(one.get("paths")) if _number(row.get("ended"))]
     if not rows:
         return ""
-    return ": its %s=%s ended with %d" % (
-        _text(rows[0].get("setting"), 40),
-        _text(rows[0].get("name")),
-        rows[0]["ended"],
-    )
+    return f": its {_text(rows[0].get('setting'), 40)}={_text(rows[0].get('name'))} ended with {rows[0]['ended']:d}"
 
 
 def _last(one):
@@ -370,12 +373,7 @@ def _path(known, one):
             number, step = (217, "USER")
         else:
             number, step = (216, "GROUP")
-        what = "systemd cannot change to %s=%s (%d/%s): it is missing" % (
-            setting,
-            name,
-            number,
-            step,
-        )
+        what = f"systemd cannot change to {setting}={name} ({number:d}/{step}): it is missing"
         cure = f"make the {setting.lower()} {name} again, or correct {setting}="
         mine = status in (216, 217)
     else:
@@ -414,21 +412,14 @@ def _step(known):
     line = _why(known)
     name, does, setting = STEPS.get(status, ("", "make one of its steps", ""))
     name = _named(known, status) or name
+    why = ""
     if line and not line.endswith("'"):
         why = reason(line)
-    else:
-        why = ""
-    what = "systemd cannot %s (%d%s)%s" % (
-        does,
-        status,
-        "/" + name if name else "",
-        ": " + why if why else "",
-    )
-    cure = "see {}systemctl cat {} and journalctl -u {}, and correct it".format(
-        f"{setting} in " if setting else "",
-        _name(known),
-        _name(known),
-    )
+    what = f"systemd cannot {does} ({status:d}{_after('/', name)}){_after(': ', why)}"
+    if setting:
+        setting += " in "
+    unit = _name(known)
+    cure = f"see {setting}systemctl cat {unit} and journalctl -u {unit}, and correct it"
     cure += BY_HAND % _name(known)
     again = not _well_now(known, status, line)
     if not again:
@@ -436,16 +427,23 @@ def _step(known):
     return [Refusal(what, cure, again, True, line, None)]
 
 
+def _after(mark, text):
+    """Return the text after a mark, or nothing where there is no text."""
+    if text:
+        return mark + text
+    return ""
+
+
 def _named(known, status):
     """Return the name that the line with the end gives to this status."""
-    line = _said(known, "status=%d/" % status)
+    line = _said(known, f"status={status:d}/")
     if line:
-        return line.partition("status=%d/" % status)[2].split(" ")[0]
+        return line.partition(f"status={status:d}/")[2].split(" ")[0]
     return ""
 
 
 def _well_now(known, status, line):
-    """Whether what ended the last start is seen to be well now."""
+    """Return whether what ended the last start is seen to be well now."""
     rows = {_text(one.get("setting"), 60): one for one in _items(known.get("paths"))}
     if status == 200:
         there = rows.get("WorkingDirectory", {}).get("state") == "ok"
@@ -481,10 +479,7 @@ def _before(known):
     one = next((one for one in rows if _number(one.get("ended"))), None)
     if one is None:
         return []
-    what = "ExecStartPre=%s ended with status %d, so that its own program did not begin" % (
-        _text(one.get("name")),
-        one["ended"],
-    )
+    what = f"ExecStartPre={_text(one.get('name'))} ended with status {one['ended']:d}, so that its own program did not begin"
     cure = f"see journalctl -u {_name(known)}, and correct what that program says"
     return [Refusal(what, cure, False, True, _said(known, "ontrol process exited"), None)]
 
@@ -493,7 +488,9 @@ def _limit(known):
     """Return the refusal of a unit that ended too often, by the result or the words of systemd."""
     line = _said(known, *LIMIT)
     told = known.get("result") in ("start-limit", "start-limit-hit")  # by its state
-    if not line or told or not _over(known) or known.get("active_state") != "failed":
+    if not line or told:
+        return []
+    if not _over(known) or known.get("active_state") != "failed":
         return []
     return [
         Refusal(
@@ -529,7 +526,9 @@ def _result(known):
         one for one in _items(known.get("paths")) if one.get("setting") == "EnvironmentFile"
     ]
     well = any(_changed_since(known, one) for one in environment) and (not why or GONE in why)
-    what = "systemd could not set up its start (result resources%s)" % (": " + why if why else "")
+    what = "systemd could not set up its start (result resources{})".format(
+        ": " + why if why else ""
+    )
     cure = f"see journalctl -u {name}: a file of EnvironmentFile=, memory, or a cgroup"
     cure += BY_HAND % name
     if well:

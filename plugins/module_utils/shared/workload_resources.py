@@ -20,7 +20,7 @@ def pod_spec(item):
 
 
 def text_of(item):
-    """[[list, container, resources]] of all containers, in their order.
+    """Return [[list, container, resources]] of all containers, in their order.
 
     Always written the same way.
     """
@@ -37,7 +37,7 @@ def put(item, text):
     """Return the object with these resources; ValueError where its containers are others."""
     rows, spec = json.loads(text), pod_spec(item)
     present = [(where, one.get("name")) for where in LISTS for one in spec.get(where) or []]
-    if present != [(where, name) for where, name, dummy in rows]:
+    if present != [(where, name) for where, name, _dummy in rows]:
         raise ValueError("its containers are no longer those")
     left = iter(rows)
     for where in LISTS:
@@ -68,7 +68,7 @@ def given(text, wanted):
 
 
 def rolled_out(item):
-    """Why its pods are not all of its present template and ready, or None.
+    """Return why its pods are not all of its present template and ready, or None.
 
     What changes later (CronJob, OnDelete, paused, a partition) is not waited for.
     """
@@ -106,12 +106,8 @@ def rolled_out(item):
             "partition"
         ) or 0
         if (status.get("replicas") or 0) > wanted:
-            return "%d of its former pods are still there" % (status["replicas"] - wanted)
+            return "{} of its former pods are still there".format(status["replicas"] - wanted)
     if updated < wanted - later or ready < wanted:
-        return "%d of %d pods are made anew, %d of %d are ready" % (
-            updated,
-            max(0, wanted - later),
-            ready,
-            wanted,
-        )
+        expected = max(0, wanted - later)
+        return f"{updated} of {expected} pods are recreated, {ready} of {wanted} are ready"
     return None

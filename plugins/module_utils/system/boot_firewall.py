@@ -6,8 +6,8 @@
 Firewalld and ufw, whether they run and start at boot and what they let in; what SELinux denied.
 
 Files alone, and none of them where neither is installed. What they mean is for the controller
-(plugin_utils/parsers/firewall.py). What somebody told a running firewalld without --permanent is in
-no file.
+(plugin_utils/parsers/firewall.py). What an operator told a running firewalld without --permanent is
+in no file.
 """
 
 import os
@@ -64,7 +64,7 @@ def collect(root=""):
 
 
 def active(unit, root=""):
-    """Whether the unit is active, by what systemd keeps of those that are.
+    """Return whether the unit is active, by what systemd keeps of those that are.
 
     An older one of a service that has a process.
     """
@@ -79,12 +79,10 @@ def active(unit, root=""):
 
 
 def enabled(unit, root=""):
-    """Whether a target that a boot reaches wants it."""
+    """Return whether a target that a boot reaches wants it."""
+    links = [f"{target}.{kind}" for target in TARGETS for kind in ("wants", "requires")]
     return any(
-        os.path.lexists(f"{root}{folder}/{target}.{kind}/{unit}")
-        for folder in UNITS
-        for target in TARGETS
-        for kind in ("wants", "requires")
+        os.path.lexists(f"{root}{folder}/{link}/{unit}") for folder in UNITS for link in links
     )
 
 
@@ -118,7 +116,7 @@ def _records(root, paths):
         found[0] = {
             "path": paths[0],
             "text": None,
-            "error": "one of more than %d files" % MAX_FILES,
+            "error": f"one of more than {MAX_FILES} files",
             "truncated": True,
         }
     return found
@@ -150,14 +148,14 @@ def _script(root, path):
 def bound(root, unread):
     """Return the zones that NetworkManager's and the network scripts' files give to interfaces.
 
-    Their other words are nobody's business. A profile of NetworkManager is root's alone: what
+    Their other words are not read. A profile of NetworkManager is root's alone: what
     cannot be read is added to unread, because it may name a zone.
     """
     found = set()
     for folder, begin, key in BOUND:
         names = [name for name in _listed(root, folder, unread) if name.startswith(begin)]
         if len(names) > MAX_BOUND:
-            unread.append({"path": folder, "error": "more than %d files" % MAX_BOUND})
+            unread.append({"path": folder, "error": f"more than {MAX_BOUND} files"})
         for name in names[:MAX_BOUND]:
             for line in _profile(root, f"{folder}/{name}", unread).split("\n"):
                 word, equals, value = line.strip().partition("=")
@@ -175,7 +173,7 @@ def _profile(root, path, unread):
             unread.append({"path": path, "error": files.reason(error)})
         return ""
     if len(data) > MAX_TEXT:
-        unread.append({"path": path, "error": "more than %d bytes" % MAX_TEXT})
+        unread.append({"path": path, "error": f"more than {MAX_TEXT} bytes"})
     return data.decode("utf-8", "replace")
 
 
@@ -228,8 +226,6 @@ def _reaching(path, booted, told):
             when = _when(line)
             if first is None:
                 first = when
-            else:
-                first = first
             if when is not None and when >= booted:
                 told["since"] = True
                 if "avc:" in line and " denied " in line and "permissive=1" not in line:
@@ -244,7 +240,7 @@ def _reaching(path, booted, told):
 
 
 def _end(path):
-    """(its last bytes, whether there are others before)."""
+    """Return (its last bytes, whether there are others before)."""
     descriptor = files.opened(path)
     try:
         size = os.fstat(descriptor).st_size

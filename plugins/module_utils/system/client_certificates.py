@@ -13,7 +13,7 @@ MAX_PEM = 262144
 
 
 def of_kubeconfig(path):
-    """(certificate, key) of the first user with a client certificate, embedded or in files.
+    """Return (certificate, key) of the first user with a client certificate, embedded or in files.
 
     None when there is none.
     """
@@ -32,7 +32,7 @@ def of_kubeconfig(path):
 
 
 def of_process(process, certificate_flag, key_flag):
-    """(path of the certificate, certificate, key) that a process was given by two flags.
+    """Return (path of the certificate, certificate, key) that a process was given by two flags.
 
     As its own root shows them.
     """
@@ -42,7 +42,7 @@ def of_process(process, certificate_flag, key_flag):
     )
     if not certificate or not key:
         return None
-    root = "/proc/%d/root" % process["pid"]
+    root = f"/proc/{process['pid']}/root"
     return certificate, files.read(certificate, MAX_PEM, root), files.read(key, MAX_PEM, root)
 
 

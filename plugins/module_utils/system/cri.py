@@ -32,7 +32,7 @@ _STATUS = (b"\x0bgrpc-status", b"\x88\x9a\xca\xc8\xb2\x12\x34\xda\x8f")
 
 
 def connect(path, seconds):
-    """Why this socket takes no connection; None where it does.
+    """Return why this socket takes no connection; None where it does.
 
     PermissionError where this user may not try.
     """

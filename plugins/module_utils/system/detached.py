@@ -11,7 +11,7 @@ import time
 
 
 class AtWork(Exception):
-    """It goes on, and nobody of us waits for it any longer."""
+    """The detached process goes on, and its caller waits no longer."""
 
 
 def run(job, params, patience=None):

@@ -151,7 +151,7 @@ def names(folder):
 
 
 def mtime(path):
-    """When it was written last, None where nobody can tell."""
+    """Return the time of the last write, or None where it cannot be read."""
     try:
         return os.stat(path).st_mtime
     except OSError:
@@ -222,7 +222,7 @@ def _describe(found, state):
 def _fill(found, descriptor, limit):
     data = content(descriptor, MAX_HASHED + 1)
     if len(data) > MAX_HASHED:
-        found.update(truncated=True, error="more than %d bytes" % MAX_HASHED)
+        found.update(truncated=True, error=f"more than {MAX_HASHED} bytes")
         return
     found["size"] = len(data)
     found["sha256"] = sha256(data).hexdigest()
@@ -281,14 +281,15 @@ def certificates(text_of):
 
 
 def pem(path, root=None):
-    """{path, pem, error} of a certificate file."""
+    """Return {path, pem, error} of a certificate file."""
     try:
         data = read(path, root=root)
         found = certificates(data.decode("utf-8", "replace"))
-        return {
-            "path": path,
-            "pem": found,
-            "error": None if found else "no certificate in it" if data else EMPTY,
-        }
     except OSError as error:
         return {"path": path, "pem": None, "error": reason(error)}
+    error = None
+    if not data:
+        error = EMPTY
+    elif not found:
+        error = "no certificate in it"
+    return {"path": path, "pem": found, "error": error}

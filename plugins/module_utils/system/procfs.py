@@ -40,7 +40,7 @@ MAX_ARGV = 256 * 1024
 
 
 def of_interest(proc="/proc"):
-    """[(pid, comm)] of the processes whose name is one that we know, by pid."""
+    """Return [(pid, comm)] of the processes whose name is one that we know, by pid."""
     found = []
     for name in os.listdir(proc):
         if not name.isdigit():
@@ -61,7 +61,7 @@ def of_interest(proc="/proc"):
 
 def any_of(components, processes):
     """May one of these components be among the processes? A hyperkube may be any of them."""
-    return any(comm == "hyperkube" or NAMES[comm] in components for dummy, comm in processes)
+    return any(comm == "hyperkube" or NAMES[comm] in components for _dummy, comm in processes)
 
 
 def component(comm, argv):
@@ -91,7 +91,7 @@ def argv(pid, proc="/proc"):
 
 def files_of_proc(pid, name, proc="/proc"):
     """Return the bytes of one of its files, bounded."""
-    descriptor = os.open("%s/%d/%s" % (proc, pid, name), files.FLAGS)
+    descriptor = os.open(f"{proc}/{pid}/{name}", files.FLAGS)
     chunks, size = [], 0
     try:
         while size < MAX_ARGV:
@@ -106,16 +106,16 @@ def files_of_proc(pid, name, proc="/proc"):
 
 
 def link(pid, name, proc="/proc"):
-    """Where one of its links points, or None."""
+    """Return where one of its links points, or None."""
     try:
-        return os.readlink("%s/%d/%s" % (proc, pid, name))
+        return os.readlink(f"{proc}/{pid}/{name}")
     except OSError:
         return None
 
 
 def started_at(pid, proc="/proc"):
-    """When it started, seconds since the epoch; None when it is gone."""
-    stat = files.text("%s/%d/stat" % (proc, pid))
+    """Return when it started, seconds since the epoch; None when it is gone."""
+    stat = files.text(f"{proc}/{pid}/stat")
     uptime = files.text(proc + "/uptime")
     if stat and uptime:
         return start_of(stat, uptime, _now(), os.sysconf("SC_CLK_TCK"))
@@ -127,7 +127,7 @@ def ticks(pid, proc="/proc"):
 
     Which tells a process from a later one of its number; None when it is gone.
     """
-    stat = files.text("%s/%d/stat" % (proc, pid)) or ""
+    stat = files.text(f"{proc}/{pid}/stat") or ""
     fields = stat.rpartition(")")[2].split()
     if len(fields) > 19:
         return int(fields[19])
@@ -178,14 +178,14 @@ def flag(argv_of, name):
 
 
 def cgroup(text):
-    """{pod_uid, static, container_id, unit} of /proc/PID/cgroup.
+    """Return {pod_uid, static, container_id, unit} of /proc/PID/cgroup.
 
     The outermost pod, since a pod may hold a cluster itself.
     """
     found = {"pod_uid": None, "static": None, "container_id": None, "unit": None}
     for line in text.splitlines():
         path = line.split(":", 2)[-1]
-        parts = [part for piece in path.split("/") for part in piece.split(":") if part]
+        parts = list(filter(None, path.replace(":", "/").split("/")))
         uids = [uid for uid in map(_pod_uid, parts) if uid]
         units = [part for part in parts if part.endswith(".service")]
         if uids:
@@ -241,8 +241,6 @@ def _container(part):
         return None  # CRI-O's monitor of the container, in a cgroup of its own beside it
     if part.endswith(".scope"):
         part = part[: -len(".scope")]
-    else:
-        part = part
     part = part.rpartition("-")[2]
     if len(part) == 64 and all(char in "0123456789abcdef" for char in part):
         return part
@@ -287,7 +285,7 @@ def number(word):
 
 
 def host_path(inside, mountinfo, host_mountinfo):
-    """Where a container's path may be found on the host, by the two mountinfo texts.
+    """Return where a container's path may be found on the host, by the two mountinfo texts.
 
     None when no mount says so.
 
@@ -312,7 +310,7 @@ def host_path(inside, mountinfo, host_mountinfo):
 
 
 def mounts(text):
-    """[(device, root, mount point)] of mountinfo, with its octal escapes undone."""
+    """Return [(device, root, mount point)] of mountinfo, with its octal escapes undone."""
     found = []
     for line in text.splitlines():
         fields = line.split(" ")

@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"/?[\w.@:-]{1,200}(?:/[\w.@:-]{1,200}){0,20}/?")
 
 
 def cgroups(kubelet, mountinfo=None):
-    """[{name, driver, path, missing}]: the folders that are not there, None if unseen."""
+    """Return [{name, driver, path, missing}]: the folders that are not there, None if unseen."""
     names = sorted({name for name in _names(kubelet) if name and _PLAIN.fullmatch(name)})
     if names:
         mounts = _mounts(

@@ -49,12 +49,12 @@ class Runtime:
         try:
             told = self._run(words[self.tool])
         except command.CommandError as error:
-            raise RuntimeDown(f"{error} ({self.socket})")
+            raise RuntimeDown(f"{error} ({self.socket})") from error
         if self.tool == "ctr" and "Server" not in told:
             raise RuntimeDown(f"containerd does not answer at {self.socket}")
 
     def has_image(self, image):
-        """Whether it can start a container of this image without fetching it.
+        """Return whether it can start a container of this image without fetching it.
 
         None when no tool is there to tell.
         """
@@ -70,7 +70,7 @@ class Runtime:
         except command.Silent:
             return False
         except command.CommandError as error:
-            raise RuntimeDown(str(error))
+            raise RuntimeDown(str(error)) from error
 
     def images(self):
         """Names of the images that it has; RuntimeDown where it does not tell."""
@@ -90,9 +90,9 @@ class Runtime:
             else:
                 found = told.split()
         except command.CommandError as error:
-            raise RuntimeDown(str(error))
+            raise RuntimeDown(str(error)) from error
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise RuntimeDown(f"what {self.tool} says of its images cannot be read")
+            raise RuntimeDown(f"what {self.tool} says of its images cannot be read") from None
         return [str(name) for name in found]
 
     def _run(self, words):
@@ -103,7 +103,7 @@ class Runtime:
                 "--image-endpoint",
                 "unix://" + self.socket,
                 "--timeout",
-                "%ds" % SECONDS,
+                f"{SECONDS}s",
             ],
             "ctr": ["--address", self.socket],
             "docker": [],
@@ -149,7 +149,9 @@ def _connect(path):
         plain.settimeout(SECONDS)
         plain.connect(path)
     except OSError as error:
-        raise RuntimeDown(f"{path} does not answer ({files.one_line(error.strerror or error)})")
+        raise RuntimeDown(
+            f"{path} does not answer ({files.one_line(error.strerror or error)})"
+        ) from error
     finally:
         plain.close()
 

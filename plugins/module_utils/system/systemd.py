@@ -35,7 +35,7 @@ _states = {}  # name -> what is-enabled says of it, once that was learnt
 
 
 def show(names, properties=PROPERTIES, seconds=5):
-    """{unit name: {property: [values]}} of these units, by one systemctl, or by the one that
+    """Return {unit name: {property: [values]}} of these units, by one systemctl, or by the one that
     asked for several collectors.
     """
     answer = _told.get((tuple(names), tuple(properties)))
@@ -55,25 +55,20 @@ def ask(questions, seconds=2):
     names = [name for question in questions for name in question[0]]
     properties = [name for question in questions for name in question[1]]
     blocks, told, states = (
-        _shown(sorted(set(names)), sorted(set([*properties, "Names"])), seconds / 2.0),
+        _shown(sorted(set(names)), sorted({*properties, "Names"}), seconds / 2.0),
         [],
         {},
     )
-    for names, properties, dummy in questions:
-        of = [one for name in names for one in sorted(blocks) if _is(name, one, blocks[one])]
-        found = [
-            (one, {key: blocks[one][key] for key in properties if key in blocks[one]}) for one in of
-        ]
-        told.append((tuple(names), tuple(properties), dict(found)))
-    there = sorted(
-        {
-            name
-            for names, dummy, asked in questions
-            if asked
-            for name in names
-            if name in blocks and unit(blocks[name])
-        }
-    )
+    for names, properties, _dummy in questions:
+        found = {}
+        for name in names:
+            for unit_name in sorted(blocks):
+                block = blocks[unit_name]
+                if _is(name, unit_name, block):
+                    found[unit_name] = {key: block[key] for key in properties if key in block}
+        told.append((tuple(names), tuple(properties), found))
+    candidates = {name for names, _dummy, is_enabled in questions if is_enabled for name in names}
+    there = sorted(name for name in candidates if name in blocks and unit(blocks[name]))
     try:
         if there:
             lines = command.run(["systemctl", "is-enabled", *there], seconds / 3.0).splitlines()
@@ -181,7 +176,7 @@ def variables(block):
 
 
 def values_of_others(data, used):
-    """[[start, end]] of the values, in the bytes of a file of EnvironmentFiles=.
+    """Return [[start, end]] of the values, in the bytes of a file of EnvironmentFiles=.
 
     Of variables that are not among those used.
     """
@@ -200,8 +195,6 @@ def values_of_others(data, used):
         end = len(line.rstrip())
         if line[:end].endswith(b"\\"):
             end = end - 1
-        else:
-            end = end
         while start < end and line[start : start + 1] in b" \t":
             start += 1
         if hidden and start < end:
@@ -275,12 +268,10 @@ def _written(block, read):
         one for value in block.get("DropInPaths", []) for one in words(value)
     ]:
         section = ""
-        for dummy, line in joined(read(path) or ""):
+        for _dummy, line in joined(read(path) or ""):
             name, equal, value = line.partition("=")
             if line.startswith("["):
                 section = line
-            else:
-                section = section
             if equal and section == "[Service]" and name.strip() == "Environment":
                 if value.strip():
                     found = found + words(value)

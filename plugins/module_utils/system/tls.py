@@ -26,13 +26,13 @@ def context(certificate=None, key=None, authority=None):
         try:
             made.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
         except (OSError, ValueError) as error:
-            raise HttpError(f"the CA cannot be used: {told(error)}")
+            raise HttpError(f"the CA cannot be used: {told(error)}") from error
         made.verify_mode = ssl.CERT_REQUIRED
     if certificate:
         try:
             _load(made, certificate + b"\n" + (key or b""))
         except (OSError, ValueError) as error:
-            raise HttpError(f"the client certificate cannot be used: {told(error)}")
+            raise HttpError(f"the client certificate cannot be used: {told(error)}") from error
     return made
 
 
@@ -40,7 +40,7 @@ def _load(made, pem):
     descriptor = _memory()
     try:
         os.write(descriptor, pem)
-        made.load_cert_chain("/proc/self/fd/%d" % descriptor)
+        made.load_cert_chain(f"/proc/self/fd/{descriptor}")
     finally:
         os.close(descriptor)
 

@@ -33,7 +33,7 @@ def checks(name, written, seconds, on_bus=True):
 
 
 def _by_bus(name, what, seconds):
-    """[(type, trigger, negate, parameter, result)]; None where busctl does not tell."""
+    """Return [(type, trigger, negate, parameter, result)]; None where busctl does not tell."""
     argv = [
         "busctl",
         "--system",
@@ -84,7 +84,7 @@ def rows_of(text):
 def _by_files(written):
     """Return the same from the lines of [Unit]; an empty value takes back all those before it."""
     found = {"Condition": [], "Assert": []}
-    for section, key, value, dummy_path, dummy_line in written:
+    for section, key, value, _dummy_path, _dummy_line in written:
         kind = next((kind for kind in found if section == "[Unit]" and key.startswith(kind)), None)
         if kind and not value:
             found[kind] = []
@@ -97,19 +97,21 @@ def _by_files(written):
             negate = bare.startswith("!")
             if negate:
                 bare = bare[1:].strip()
-            else:
-                bare = bare
             found[kind].append((key, trigger, negate, bare, None))
     return found["Condition"] + found["Assert"]
 
 
 def _check(row, written):
-    """{text, assert, trigger, met, last, seen, path, line} of one condition or assert.
+    """Return {text, assert, trigger, met, last, seen, path, line} of one condition or assert.
 
     met: whether it holds now, None where this cannot tell; last: what systemd found.
     """
     kind, trigger, negate, parameter, last = row
-    marks = ("|" if trigger else "") + ("!" if negate else "")
+    marks = ""
+    if trigger:
+        marks += "|"
+    if negate:
+        marks += "!"
     if kind.startswith("Assert"):
         bare = kind[len("Assert") :]
     else:
@@ -122,7 +124,9 @@ def _check(row, written):
     place = _place(written, kind, marks + parameter)
     if bare == "Environment":  # NAME=VALUE, and a value may be a secret
         name, equal, _dummy = parameter.partition("=")
-        parameter = name + equal + (MASKED if equal else "")
+        parameter = name
+        if equal:
+            parameter = f"{name}={MASKED}"
     return {
         "text": files.one_line(f"{kind}={marks}{parameter}", LONGEST),
         "assert": kind.startswith("Assert"),
@@ -146,10 +150,9 @@ def holds_now(kind, parameter):
         return test(parameter)
     except OSError as error:
         gone = files.reason(error) == "missing"
-        return (False if gone else None), "{} {}".format(
-            parameter,
-            "is missing" if gone else f"cannot be read ({files.reason(error)})",
-        )
+        if gone:
+            return False, f"{parameter} is missing"
+        return None, f"{parameter} cannot be read ({files.reason(error)})"
 
 
 def matches(pattern):
@@ -217,7 +220,7 @@ TESTS = {
 
 def _place(written, key, value):
     """(path, line) of the last line that sets this; (None, None) where no file shows it so."""
-    for dummy, other, text, path, line in reversed(written):
+    for _dummy, other, text, path, line in reversed(written):
         if other == key and value in (text, text.strip('"'), text.replace(" ", "")):
             return path, line
     return None, None

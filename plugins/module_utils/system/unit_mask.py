@@ -14,16 +14,18 @@ KINDS = (".wants", ".requires", ".upholds")
 
 
 def facts(name, root=""):
-    """{links: [{path, to}], file, wanted} of a unit that is masked.
+    """Return {links: [{path, to}], file, wanted} of a unit that is masked.
 
     to: what the link says, None of an empty file, which systemd takes like a mask; file: the unit's
-    own file behind the mask, or None; wanted: whether a link of somebody else's unit in /etc brings
+    own file behind the mask, or None; wanted: whether a link of another unit in /etc starts
     it at a boot once it is unmasked.
     """
     places = [os.path.join(folder, name) for folder in MASKS]
-    links = [
-        {"path": path, "to": to} for path in places for there, to in [mask(root + path)] if there
-    ]
+    links = []
+    for path in places:
+        is_mask, target = mask(root + path)
+        if is_mask:
+            links.append({"path": path, "to": target})
     masks = [one["path"] for one in links]
     behind = [
         os.path.join(folder, name)
@@ -47,7 +49,7 @@ def mask(path):
 
 
 def wanted(name, folder):
-    """Whether a link in this folder of units has another unit start this one."""
+    """Return whether a link in this folder of units has another unit start this one."""
     try:
         targets = [one for one in os.listdir(folder) if one.endswith(KINDS)]
     except OSError:

@@ -49,8 +49,6 @@ def anywhere(text, key):
         rest = text[position + len(key) :].split("\n", 1)[0]
         if after in ("'", '"') and after:
             rest = rest[1:]
-        else:
-            rest = rest
         rest = rest.lstrip(" \t")
         if rest.startswith(":") and (before == "" or before in " \t\n\"'{,-"):
             value = rest[1:]
@@ -81,7 +79,7 @@ def scalar(value):
 
 
 def os_release(text):
-    """{id, version_id, pretty_name} of /etc/os-release."""
+    """Return {id, version_id, pretty_name} of /etc/os-release."""
     found = {"id": None, "version_id": None, "pretty_name": None}
     for line in text.splitlines():
         key, equal, value = line.partition("=")

@@ -32,7 +32,7 @@ def kubelet(api, version):
         minor is not None and str(version.get("major")) == "1" and int(minor.group()) < UNVERSIONED
     )
     if old:
-        name = "kubelet-config-1.%d" % int(minor.group())
+        name = f"kubelet-config-1.{int(minor.group())}"
     else:
         name = "kubelet-config"
     return {"items": [dict(_text(api, name, "kubelet"), name=name)]}

@@ -80,7 +80,7 @@ def pod_of(item):
 
 
 def _finished(status):
-    """When the last container ended, of a pod that ended.
+    """Return when the last container ended, of a pod that ended.
 
     A rejected pod has no container, and mostly no condition: it ended as it began.
     """
@@ -133,9 +133,9 @@ def job_of(item):
 
 
 def suspicion(job, pods, events):
-    """How likely this Job had surplus pods, 0 for not at all. Generous.
+    """Return how likely this Job had surplus pods, 0 for not at all. Generous.
 
-    An ordinary replacement is told apart later.
+    An ordinary replacement is recognised later.
     """
     parallelism, completions = job.get("parallelism"), job.get("completions")
     gone = job.get("created") is None
@@ -152,7 +152,7 @@ def suspicion(job, pods, events):
         finishing = completions is not None and job["succeeded"] > completions
         if together > allowed or finishing or (allowed and job["active"] > allowed):
             return 4
-    elif together > 1 and deleted:  # nobody knows any more how many it asked for
+    elif together > 1 and deleted:  # how many it asked for is not known any more
         return 3
     if deleted:
         return 2
@@ -169,7 +169,7 @@ def suspicion(job, pods, events):
 def _together(lives):
     """Return the most that lived at one time."""
     most = now = 0
-    for dummy, change in sorted(
+    for _dummy, change in sorted(
         [(begin, 1) for begin, end in lives] + [(end, -1) for begin, end in lives]
     ):
         now += change
@@ -178,7 +178,7 @@ def _together(lives):
 
 
 def _lives(pods, events):
-    """(begin, end) of every pod that exists or was created by an event.
+    """Return (begin, end) of every pod that exists or was created by an event.
 
     At least a second, the API's resolution.
     """
@@ -188,7 +188,7 @@ def _lives(pods, events):
         if event["reason"] == "SuccessfulCreate" and begin is not None:
             lives[event["pod"] or event["message"]] = (begin, begin + 1)
             for more in range(1, event["count"] if event["message"].startswith("(combined") else 1):
-                lives["%s %d" % (event["message"], more)] = (begin, begin + 1)
+                lives[f"{event['message']} {more}"] = (begin, begin + 1)
     for pod in pods:
         begin = epoch(pod["created"])
         if begin is None:
@@ -213,7 +213,7 @@ def _controller(item):
 
 
 def read_events(api):
-    """(job uid → its events, job uid → (namespace, name), oldest time or None, cut)."""
+    """Return (job uid → its events, job uid → (namespace, name), oldest time or None, cut)."""
     events, names, oldest, seen = {}, {}, None, set()
     for item in api.items("/api/v1/events", {"fieldSelector": "involvedObject.kind=Job"}):
         about, uid = item.get("involvedObject") or {}, (item.get("metadata") or {}).get("uid")
@@ -235,7 +235,7 @@ def read_events(api):
 
 
 def read_pods(api):
-    """(job uid → its pods, cut). The old label is still set beside the new one by 1.36.
+    """Return (job uid → its pods, cut). The old label is still set beside the new one by 1.36.
 
     Pods with the new one alone are asked for too.
     """

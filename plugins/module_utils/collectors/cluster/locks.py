@@ -49,7 +49,7 @@ def read(address, api):
         "error": "; ".join(errors) or None,
         "kube_system_uid": uid[0] if uid else None,
         "objects": [objects[key] for key in sorted(objects)],
-        "beat": max(beats) if beats else None,
+        "beat": max(beats, default=None),
         "clock": api.clock,
     }
 
@@ -124,7 +124,7 @@ def _lock(kind, meta, holder, renewed, transitions, seconds):
 
 
 def differ(servers):
-    """Whether two API servers name different holders.
+    """Return whether two API servers name different holders.
 
     One of them may only have been asked a moment before the other.
     """

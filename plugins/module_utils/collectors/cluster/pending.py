@@ -47,7 +47,7 @@ def refused(item):
 
 
 def is_asked(item, asked):
-    """Whether this is the pod that was asked for, by namespace/name or UID."""
+    """Return whether this is the pod that was asked for, by namespace/name or UID."""
     meta = item.get("metadata") or {}
     return bool(asked) and (
         asked == "{}/{}".format(meta.get("namespace"), meta.get("name"))
@@ -56,14 +56,11 @@ def is_asked(item, asked):
 
 
 def unseen(item):
-    """Whether no scheduler has said anything of this pod, which waits for one."""
+    """Return whether no scheduler has said anything of this pod, which waits for one."""
     meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
-    if (
-        not spec.get("schedulerName")
-        or spec.get("nodeName")
-        or spec.get("schedulingGates")
-        or meta.get("deletionTimestamp")
-    ):
+    if not spec.get("schedulerName") or meta.get("deletionTimestamp"):
+        return False
+    if spec.get("nodeName") or spec.get("schedulingGates"):
         return False
     return not any(one.get("type") == "PodScheduled" for one in dicts(status.get("conditions")))
 
@@ -106,7 +103,7 @@ def owner_of(item):
 
 
 def asks_of(spec):
-    """{resource: how much of it}, as schedulers count.
+    """Return {resource: how much of it}, as schedulers count.
 
     CPU in thousandths, what plugins offer in pieces, all others in bytes.
     """
@@ -121,7 +118,10 @@ def asks_of(spec):
 def entry_of(item, condition):
     """Return what tells whose pod it is, what it tolerates, and what keeps it waiting."""
     meta, spec = item.get("metadata") or {}, item.get("spec") or {}
-    listed, target = dicts(spec.get("tolerations")), target_of(item)
+    target = target_of(item)
+    targets = []
+    if target:
+        targets = [[meta.get("name"), target]]
     return {
         "namespace": meta.get("namespace"),
         "names": [meta.get("name")],
@@ -130,18 +130,21 @@ def entry_of(item, condition):
         "owner": owner_of(item),
         "scheduler": spec.get("schedulerName"),
         "message": str(condition.get("message") or "")[:MAX_TEXT],
-        "targets": [[meta.get("name"), target]] if target else [],
+        "targets": targets,
         "asks": asks_of(spec),
-        # None where there are too many to say
-        "tolerations": (
-            None
-            if len(listed) > MAX_TOLERATIONS
-            else [
-                {name: str(one[name])[:320] for name in FIELDS if one.get(name) is not None}
-                for one in listed
-            ]
-        ),
+        "tolerations": _tolerations(spec),
     }
+
+
+def _tolerations(spec):
+    """Return the tolerations of a pod, or None where there are too many of them."""
+    listed = dicts(spec.get("tolerations"))
+    if len(listed) > MAX_TOLERATIONS:
+        return None
+    return [
+        {name: str(toleration[name])[:320] for name in FIELDS if toleration.get(name) is not None}
+        for toleration in listed
+    ]
 
 
 class _Found:
@@ -193,7 +196,7 @@ class _Found:
             entry["off"] = None
         else:
             entry["off"] = self.match.left_out(item["spec"], self._is_asked(item))
-        if self.match.refuses(item["spec"], [target for dummy, target in entry["targets"]]):
+        if self.match.refuses(item["spec"], [target for _dummy, target in entry["targets"]]):
             entry["unfit"] = True
         if self._is_asked(item):
             entry["asked"] = True
@@ -306,11 +309,11 @@ def tell_absent(api, rows, known):
             if api.find("/api/v1/nodes/" + urllib.parse.quote(one["node"], safe="")) is None:
                 one["absent"] = True
     except ApiError:
-        pass  # nobody knows of the others
+        pass  # the others are not known
 
 
 def largest(allocatable):
-    """{resource: the most that any one node has of it for pods}."""
+    """Return {resource: the most that any one node has of it for pods}."""
     found = {}
     for one in allocatable:
         for name, value in one.items():
@@ -364,7 +367,7 @@ def _rows(kept, name):
 
 
 def _said(api):
-    """{uid of a pod: what the newest FailedScheduling event about it says}.
+    """Return {uid of a pod: what the newest FailedScheduling event about it says}.
 
     What cannot be read says nothing.
     """
@@ -386,11 +389,11 @@ def _said(api):
                 newest[uid] = (at, str(item["message"])[:MAX_TEXT])
     except ApiError:
         pass
-    return {uid: text for uid, (dummy, text) in newest.items()}
+    return {uid: text for uid, (_dummy, text) in newest.items()}
 
 
 def _add(found, entry):
-    """Whether there was room for it."""
+    """Return whether there was room for it."""
     told = (
         "namespace",
         "owner",

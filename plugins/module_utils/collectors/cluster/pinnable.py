@@ -33,7 +33,8 @@ BETWEEN = {
     "Job": "/apis/batch/v1/namespaces/%s/jobs/%s",
 }
 HASH = "pod-template-hash"
-# Whoever writes an object anew from a place of its own, by the label or annotation that it leaves.
+# Tools that write an object again from a source of their own, by the label or annotation that
+# they leave.
 TOOLS = (
     ("Argo CD", "argocd.argoproj.io/tracking-id"),
     ("Argo CD", "argocd.argoproj.io/instance"),
@@ -72,7 +73,7 @@ def _container(raw, kind):
 
 
 def pinned(containers, guaranteed):
-    """Whether a static CPU manager gives one of them, that is no plain init container.
+    """Return whether a static CPU manager gives one of them, that is no plain init container.
 
     CPUs of its own.
     """
@@ -82,7 +83,7 @@ def pinned(containers, guaranteed):
 
 
 def manager_of(meta):
-    """{tool, name} of whoever owns the object and would undo a change of it, else None."""
+    """Return {tool, name} of the owner of the object, which would undo a change of it, or None."""
     labels = meta.get("labels") or {}
     marks = dict(labels, **(meta.get("annotations") or {}))
     for tool, key in TOOLS:
@@ -97,7 +98,7 @@ def manager_of(meta):
 
 
 def controller_of(meta):
-    """{kind, api_version, name} of the owner that controls it, else None."""
+    """Return {kind, api_version, name} of the owner that controls it, else None."""
     for one in meta.get("ownerReferences") or []:
         if one.get("controller"):
             return {
@@ -109,7 +110,7 @@ def controller_of(meta):
 
 
 def template_of(kind, item):
-    """(labels, spec) of the pods that a workload makes."""
+    """Return (labels, spec) of the pods that a workload makes."""
     spec = item.get("spec") or {}
     if kind == "CronJob":
         spec = (spec.get("jobTemplate") or {}).get("spec") or {}
@@ -203,7 +204,7 @@ class Search:
         for one in containers:
             one["injected"] = names is not None and one["name"] not in names
         shape = tuple(
-            tuple(str(value) for dummy, value in sorted(one.items())) for one in containers
+            tuple(str(value) for _dummy, value in sorted(one.items())) for one in containers
         )
         if owner:
             of = (owner["kind"], owner["name"])
@@ -222,7 +223,7 @@ class Search:
                 qos=status.get("qosClass"),
                 owner=owner,
                 manager=manager,
-                uids=set([meta.get("uid")]),
+                uids={meta.get("uid")},
                 pod_level=_quantities(spec.get("resources")),
             )
 
@@ -258,7 +259,7 @@ class Search:
         return owner, self.known.get((owner["kind"], namespace, owner["name"]), (None, manager))[1]
 
     def _above(self, kind, namespace, name):
-        """(owner, manager) of a ReplicaSet or Job, as its own metadata say.
+        """Return (owner, manager) of a ReplicaSet or Job, as its own metadata say.
 
         (None, None) where they say nothing or it is one too many.
         """
@@ -336,7 +337,7 @@ def _quantities(given):
 
 
 def collect(api, expected, ended):
-    """({items}, truncated). expected: a label selector or None.
+    """Return ({items}, truncated). expected: a label selector or None.
 
     `ended(error)` says whether an error may cut the list short.
     """

@@ -34,7 +34,7 @@ KINDS = {
 
 
 def choose(items):
-    """(namespace, name, uid) of the newest rejected pod whose device was refused.
+    """Return (namespace, name, uid) of the newest rejected pod whose device was refused.
 
     Else of the newest; None without any.
     """
@@ -90,7 +90,7 @@ def managers(meta):
 
 
 def asks(spec):
-    """{resource: text}: what each container asks for, "100m+200m".
+    """Return {resource: text}: what each container asks for, "100m+200m".
 
     What only an init container asks for is left out.
     """
@@ -210,18 +210,14 @@ class _Look:
     def named(self, uid):
         """(namespace, name) of the pod with this UID, or with this hash of a static pod's file.
 
-        None where nobody knows it.
+        None where it is not known.
         """
         for item in self.api.items(
             "/api/v1/events", {"fieldSelector": "involvedObject.uid=" + uid}
         ):
             about = item.get("involvedObject") or {}
-            if (
-                about.get("kind") == "Pod"
-                and about.get("uid") == uid
-                and about.get("namespace")
-                and about.get("name")
-            ):
+            is_pod = about.get("kind") == "Pod" and about.get("uid") == uid
+            if is_pod and about.get("namespace") and about.get("name"):
                 return about["namespace"], about["name"]
         for item in self.api.items("/api/v1/pods", accept=door.LIST):
             meta = item.get("metadata") or {}
@@ -333,7 +329,7 @@ class _Look:
 
 
 def _distance(meta):
-    """How far in seconds a pod was created from this one.
+    """Return how far in seconds a pod was created from this one.
 
     Where this one is no more, the newest come first.
     """

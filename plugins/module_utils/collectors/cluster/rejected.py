@@ -51,14 +51,14 @@ def pod_of(item):
         item.get("spec") or {},
         item.get("status") or {},
     )
-    owner = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
+    owner_name, owner_uid = _controller(meta)
     found = collect_jobs.pod_of(item)
     found.update(
         namespace=meta.get("namespace"),
         message=files.told(status.get("message"), 500),
         started=status.get("startTime"),
-        owner="{}/{}".format(owner[0].get("kind"), owner[0].get("name")) if owner else None,
-        owner_uid=owner[0].get("uid") if owner else None,
+        owner=owner_name,
+        owner_uid=owner_uid,
         scheduler=spec.get("schedulerName"),
         placed=placed(meta),
         qos=status.get("qosClass"),
@@ -72,8 +72,16 @@ def pod_of(item):
     return found
 
 
+def _controller(meta):
+    """Return (kind/name, UID) of the pod's controller, (None, None) where it has none."""
+    for owner in meta.get("ownerReferences") or []:
+        if owner.get("controller"):
+            return "{}/{}".format(owner.get("kind"), owner.get("name")), owner.get("uid")
+    return None, None
+
+
 def rejected_at(item):
-    """When the kubelet wrote that it rejects this pod; None where that is not known.
+    """Return when the kubelet wrote that it rejects this pod; None where that is not known.
 
     The pod's event may tell.
 
@@ -100,7 +108,7 @@ def rejected_at(item):
 
 
 def had(status):
-    """{resource: how many devices its containers were given once}.
+    """Return {resource: how many devices its containers were given once}.
 
     Where the kubelet's release tells (1.36.3 does).
     """
@@ -118,7 +126,7 @@ def _is_time(value):
 
 
 def placed(meta):
-    """Whether its author named its node: True, False, or None where nobody recorded who set what.
+    """Whether its author named its node: True, False, or None where it is not recorded who set what.
 
     A scheduler sets the node by the binding, which is no field of anybody's; releases since 1.18
     record the fields.
@@ -132,12 +140,12 @@ def placed(meta):
 
 
 def requests(spec):
-    """{device resource: how many}."""
+    """Return {device resource: how many}."""
     return _total(spec, _devices)
 
 
 def compute(spec):
-    """{cpu: millicores, memory, ephemeral-storage, hugepages-...: bytes, pods.
+    """Return {cpu: millicores, memory, ephemeral-storage, hugepages-...: bytes, pods.
 
     1}, as schedulers and kubelets count them.
     """
@@ -188,7 +196,7 @@ def _computed(container):
 
 
 def quantities(given):
-    """{cpu: thousandths, memory and the others that every node has.
+    """Return {cpu: thousandths, memory and the others that every node has.
 
     Bytes} of a list of quantities.
     """
@@ -204,7 +212,7 @@ def quantities(given):
 
 
 def resources_of(item):
-    """{device resource: [capacity, allocatable]} of a Node."""
+    """Return {device resource: [capacity, allocatable]} of a Node."""
     status = item.get("status") or {}
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
     found = {}
@@ -216,7 +224,7 @@ def resources_of(item):
 
 
 def plugin_of(item):
-    """{containers: [...]} of a pod that mounts the folder of device plugins, else None."""
+    """Return {containers: [...]} of a pod that mounts the folder of device plugins, else None."""
     spec, status = item.get("spec") or {}, item.get("status") or {}
     paths = [
         (volume.get("hostPath") or {}).get("path") or "" for volume in spec.get("volumes") or []
@@ -281,14 +289,20 @@ def collect(api, ended):
 
 
 def crashing(plugins):
-    """(plugin, container) of those that do not stay up."""
+    """Return (plugin, container) of those that do not stay up."""
     return [
-        (plugin, one)
+        (plugin, container)
         for plugin in plugins
-        for one in plugin["containers"]
-        if not one["ready"]
-        and (one["waiting"] == "CrashLoopBackOff" or (one["restarts"] and one["exit_code"]))
+        for container in filter(_is_crashing, plugin["containers"])
     ]
+
+
+def _is_crashing(container):
+    if container["ready"]:
+        return False
+    if container["waiting"] == "CrashLoopBackOff":
+        return True
+    return bool(container["restarts"] and container["exit_code"])
 
 
 def last_words(api, plugin, container):
@@ -316,12 +330,8 @@ def _ask_owners(api, items):
         for pod in items:
             kind, _dummy, name = (pod["owner"] or "").partition("/")
             uid = pod["owner_uid"]
-            if (
-                kind in OWNERS
-                and uid not in known
-                and len(known) < MAX_OWNERS
-                and ASKABLE.match(name)
-            ):
+            is_new = kind in OWNERS and uid not in known
+            if is_new and len(known) < MAX_OWNERS and ASKABLE.match(name):
                 path, fields = OWNERS[kind]
                 found = api.find(path % (pod["namespace"], name)) or {}
                 same = (found.get("metadata") or {}).get("uid") == uid  # Volcano has a Job too
@@ -385,7 +395,7 @@ def _nodes_of(items):
 
 
 def _node(api, name, counted):
-    """({pods, plugins}, cut): the pods of one node, and its device plugins. counted.
+    """Return ({pods, plugins}, cut): the pods of one node, and its device plugins. counted.
 
     With what else they ask for than devices.
     """

@@ -54,7 +54,7 @@ CONTROL_PLANE = (
 
 
 def refusals(api):
-    """({(kind, namespace, name, uid).
+    """Return ({(kind, namespace, name, uid).
 
     What the events FailedCreate say}, whether there were too many).
     """
@@ -84,7 +84,7 @@ def refusals(api):
 
 
 def lacking(item, kind):
-    """(how many pods it wants, how many it has) of a controller that is at work.
+    """Return (how many pods it wants, how many it has) of a controller that is at work.
 
     None of one that is not.
     """
@@ -138,21 +138,23 @@ def _still(api, key, said):
 
 
 def _keeping(node, everywhere, tolerations=()):
-    """Whether a taint of this node may keep such pods of a DaemonSet away. everywhere.
+    """Return whether a taint of this node may keep such pods of a DaemonSet away. everywhere.
 
     The control plane's counts as well.
     """
+    excluded = TOLERATED
+    if not everywhere:
+        excluded = (*TOLERATED, *CONTROL_PLANE)
     return any(
-        one.get("effect") in ("NoSchedule", "NoExecute")
-        and one.get("key") not in TOLERATED
-        and (everywhere or one.get("key") not in CONTROL_PLANE)
-        and not any(_takes(toleration, one) for toleration in tolerations)
-        for one in node["taints"]
+        taint.get("effect") in ("NoSchedule", "NoExecute")
+        and taint.get("key") not in excluded
+        and not any(_takes(toleration, taint) for toleration in tolerations)
+        for taint in node["taints"]
     )
 
 
 def _takes(toleration, taint):
-    """Whether a toleration takes a taint; also where nobody can tell: an operator of a gate."""
+    """Return whether a toleration takes a taint; also for the unknown operator of a gate."""
     if any(
         toleration.get(name) and toleration[name] != taint.get(name) for name in ("effect", "key")
     ):
@@ -169,7 +171,7 @@ class _There:
         self.api, self.nodes, self.waiting, self.unlooked = api, {}, None, set()
 
     def has(self, uid, node):
-        """Whether this owner has a pod there, or one that waits for it.
+        """Return whether this owner has a pod there, or one that waits for it.
 
         None of one node too many.
         """
@@ -197,7 +199,7 @@ def _owners(pod):
 
 
 def _strays(item):
-    """Whether a DaemonSet may have pods on nodes that are not its own any more.
+    """Return whether a DaemonSet may have pods on nodes that are not its own any more.
 
     Its controller counts them: mostly none, and no pod is to be read.
     """
@@ -257,7 +259,7 @@ def collect(api, ended, nodes):
 
     `ended` as elsewhere.
 
-    unlooked: of how many nodes nobody knows whether DaemonSets have pods there.
+    unlooked: of how many nodes it is unknown whether DaemonSets have pods there.
     """
     refused, daemonsets, cut, there = [], [], nodes is None, _There(api)
     try:

@@ -23,7 +23,7 @@ NAME, CONNECTION, CERTIFICATE = "name", "connection", "certificate"
 
 
 def collect(context):
-    """{server, address, failed, error}.
+    """Return {server, address, failed, error}.
 
     Failed is the first of name, connection and certificate that is not well, None where all are.
     """
@@ -61,7 +61,7 @@ def _authority(text, known):
 
 
 def _tried(server, authority):
-    """(address, what failed, why)."""
+    """Return (address, what failed, why)."""
     import socket  # with ssl 20 ms, which are worth it only where there is a server
 
     match = SERVER.match(server)
@@ -77,7 +77,7 @@ def _tried(server, authority):
         return None, NAME, str(error)
     found = (None, NAME, "it has no address")
     # as a kubelet does: the first that takes the connection
-    for family, dummy, dummy, dummy, where in places[:MOST]:
+    for family, _dummy, _dummy, _dummy, where in places[:MOST]:
         plain = socket.socket(family, socket.SOCK_STREAM)
         try:
             plain.settimeout(SECONDS / min(MOST, len(places)))

@@ -60,7 +60,7 @@ def _load():
 
 
 def running(base="/proc/sys/"):
-    """{key: its text, None where it is there and cannot be read}.
+    """Return {key: its text, None where it is there and cannot be read}.
 
     Without the keys that the kernel does not have.
     """
@@ -77,7 +77,7 @@ def running(base="/proc/sys/"):
 
 
 def modules(proc="/proc", sys="/sys", tree=None):
-    """{name: loaded, builtin or absent}; None where that cannot be told.
+    """Return {name: loaded, builtin or absent}; None where that cannot be told.
 
     A kernel that takes no modules has no /proc/modules.
     """
@@ -128,7 +128,7 @@ def overlay(text):
 
 
 def folders(root):
-    """{folder: where it really lies, or would, None where there is none} of the kubelet's.
+    """Return {folder: where it really lies, or would, None where there is none} of the kubelet's.
 
     The runtimes' and etcd's.
     """
@@ -195,7 +195,7 @@ def cmdline(text):
 
 
 def selinux(sys="/sys", etc="/etc"):
-    """{enforce: what runs, config: what a boot makes}; None for each that is not there."""
+    """Return {enforce: what runs, config: what a boot makes}; None for each that is not there."""
     config = None
     for line in (files.text(etc + "/selinux/config", MAX_TEXT) or "").split("\n"):
         key, equals, value = line.strip().partition("=")

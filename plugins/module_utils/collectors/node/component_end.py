@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector component_end.
 
-The last words of a control plane component that a static pod should run, and that does not run or
+The last log lines of a control plane component that a static pod should run, and that does not run or
 was started of late. Where all run, and have for a while, no file is opened.
 """
 
@@ -122,7 +122,7 @@ def newest(root, component, back):
     """
     logs = []
     for name in files.names(root):
-        namespace, dummy, rest = name.partition("_")
+        namespace, _dummy, rest = name.partition("_")
         uid = rest.rpartition("_")[2]
         if namespace and len(uid) == 32 and "-" not in uid:  # of a static pod
             folder = os.path.join(root, name, component)
@@ -134,7 +134,7 @@ def newest(root, component, back):
             if numbers:
                 logs += [
                     (
-                        files.mtime(os.path.join(folder, "%d.log" % max(numbers))) or 0.0,
+                        files.mtime(os.path.join(folder, f"{max(numbers)}.log")) or 0.0,
                         max(numbers),
                         folder,
                     )
@@ -142,7 +142,7 @@ def newest(root, component, back):
     if not logs:
         return None, None
     _dummy, number, folder = max(logs)
-    path = os.path.join(folder, "%d.log" % (number - back))
+    path = os.path.join(folder, f"{number - back}.log")
     if number >= back and os.path.exists(path):
         return (number - back, path)
     return (None, None)
@@ -162,16 +162,20 @@ def _read(path):
 
 
 def ends(head, tail):
-    """(seconds of the first line, of the last, lines as text without secrets and without the
+    """Return (seconds of the first line, of the last, lines as text without secrets and without the
     stacks that a Go program leaves): the last of them, and the first, for a program that
     refuses a flag may say so before it prints how it is used.
     """
     begun, ended = _lines(head), _lines(tail)
-    first, last = (begun[0][0] if begun else None), (ended[-1][0] if ended else None)
+    first, last = None, None
+    if begun:
+        first = begun[0][0]
+    if ended:
+        last = ended[-1][0]
     begun, ended = [
         [
             line
-            for line in kubelet_end.without_stacks([text for dummy, text in lines], str)
+            for line in kubelet_end.without_stacks([text for _dummy, text in lines], str)
             if line.strip()
         ]
         for lines in (begun, ended)
@@ -182,7 +186,7 @@ def ends(head, tail):
 
 
 def _lines(raw):
-    """[(seconds, text)] of the whole lines of a log's bytes."""
+    """Return [(seconds, text)] of the whole lines of a log's bytes."""
     from ...logs import lines as log_lines
 
     joiner, cleaner, found = log_lines.Joiner(), log_lines.Cleaner(), []

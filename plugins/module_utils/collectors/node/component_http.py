@@ -83,12 +83,9 @@ def _ask(process, usable, context, tls, patience):
                 return found
         refused = found["configz"]["status"] in (401, 403)
         young = process["started_at"] and time.time() - process["started_at"] < YOUNG + PATIENCE
-        if (
-            not refused
-            or not young
-            or time.monotonic() + PAUSE > patience
-            or not context.seconds(EACH)
-        ):
+        if not refused or not young:
+            break
+        if time.monotonic() + PAUSE > patience or not context.seconds(EACH):
             break
         time.sleep(PAUSE)
     if secure and not usable:
@@ -124,7 +121,7 @@ def _inside(found, path, certificate, key, tls, seconds):
 
 
 def doors(component, argv):
-    """Where it may answer: [(address, port, TLS)], as its argv says.
+    """Return where it may answer: [(address, port, TLS)], as its argv says.
 
     The first that answers counts.
     """
@@ -175,7 +172,7 @@ def has_check(body):
 def configz(status, body):
     """Return the leader election of /configz, in the names that the version gives it."""
     if status != 200:
-        return {"status": status, "leader_election": None, "error": "HTTP %d" % status}
+        return {"status": status, "leader_election": None, "error": f"HTTP {status}"}
     try:
         whole = jsonline.loads(body.decode("utf-8", "replace"))
     except ValueError:
@@ -216,7 +213,7 @@ def metrics(status, body):
         "error": None,
     }
     if status != 200:
-        found["error"] = "HTTP %d" % status
+        found["error"] = f"HTTP {status}"
         return found
     for line in body.decode("utf-8", "replace").splitlines():
         if line.startswith("leader_election_master_status{"):

@@ -49,7 +49,7 @@ def walk(end, proc="/proc"):
         if time.monotonic() >= end:
             found["complete"] = False
             break
-        where = "%s/%d" % (proc, pid)
+        where = f"{proc}/{pid}"
         try:
             seen = look(where, end)
         except _Gone:
@@ -82,11 +82,10 @@ def walk(end, proc="/proc"):
                 )
             )
     found["open"] = [
-        dict(holder(pid, uid, "%s/%d" % (proc, pid)), open=count) for count, pid, uid in most_open
+        dict(holder(pid, uid, f"{proc}/{pid}"), open=count) for count, pid, uid in most_open
     ]
     found["threads"] = [
-        dict(holder(pid, uid, "%s/%d" % (proc, pid)), threads=count)
-        for count, pid, uid in most_threads
+        dict(holder(pid, uid, f"{proc}/{pid}"), threads=count) for count, pid, uid in most_threads
     ]
     return dict(
         found,
@@ -126,7 +125,7 @@ def look(where, end):
         return seen
     seen["threads"] = procfs.number((procfs.status(status, "Threads") or [""])[0]) or 0
     if procfs.status(status, "State")[:1] in (["Z"], ["X"]):
-        return seen  # it holds nothing any more, and nobody but root may see that
+        return seen  # it holds nothing any more, which only root may see
     try:
         _count(seen, where, end)
     except PermissionError:
@@ -159,7 +158,7 @@ def _count(seen, where, end):
 
 
 def watches(path, end):
-    """(how many watches an inotify descriptor has, whether time ran out before its end).
+    """Return (how many watches an inotify descriptor has, whether time ran out before its end).
 
     Each is a line of its fdinfo.
     """

@@ -24,7 +24,7 @@ CONNECT_SECONDS = 0.5
 
 
 def collect(context, folder=FOLDER):
-    """{folder, kubelet_socket, sockets, checkpoint, running, names}.
+    """Return {folder, kubelet_socket, sockets, checkpoint, running, names}.
 
     Times are of the sockets' making, seconds since 1970.
 
@@ -85,7 +85,7 @@ def names(uids, logs="/var/log/pods"):
     except OSError:
         names = []
     for name in names:
-        namespace, dummy, rest = name.partition("_")
+        namespace, _dummy, rest = name.partition("_")
         pod, _dummy, uid = rest.rpartition("_")
         known[uid] = f"{namespace}/{pod}"
     return sorted(known.get(uid, uid) for uid in uids)
@@ -102,7 +102,7 @@ def alive(uids):
 
 
 def answers(path):
-    """Whether a process listens there: True, False, or None where that cannot be told.
+    """Return whether a process listens there: True, False, or None where that cannot be told.
 
     Nothing is said to it.
     """
@@ -143,7 +143,7 @@ def checkpoint(path, context):
     }
     if len(data) > MAX_BYTES:
         context.truncated = True
-        return dict(found, error="more than %d bytes" % MAX_BYTES)
+        return dict(found, error=f"more than {MAX_BYTES} bytes")
     try:
         return dict(found, **_parsed(data, context))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -204,19 +204,29 @@ def _parsed(data, context):
     )
     wanted = record.get("Checksum")
     return {
-        "format": "numa" if numa else "list" if entries else None,
+        "format": _format(numa, entries),
         "entries": entries[:MAX_ENTRIES],
         "registered": {
             str(name): [str(one) for one in ids or []] for name, ids in (registered or {}).items()
         },
-        "checksum": (
-            "absent"
-            if not wanted
-            else "right"
-            if fnv32a(text.encode("utf-8")) == wanted
-            else "wrong"
-        ),
+        "checksum": _checksum(text, wanted),
     }
+
+
+def _format(numa, entries):
+    if numa:
+        return "numa"
+    if entries:
+        return "list"
+    return None
+
+
+def _checksum(text, wanted):
+    if not wanted:
+        return "absent"
+    if fnv32a(text.encode("utf-8")) == wanted:
+        return "right"
+    return "wrong"
 
 
 def _list(values):

@@ -92,7 +92,7 @@ def _asked(context, found, endpoints, pairs, process, authority):
                 _told(door, found, url)
                 status, body = door.post(MEMBERS)
                 if status != 200:
-                    raise web.HttpError("HTTP %d%s" % (status, refusal(body)))
+                    raise web.HttpError(f"HTTP {status}{refusal(body)}")
                 found.update(members(body), endpoint=url)
                 context.source = url
                 return found
@@ -136,7 +136,7 @@ class Door:
         self.prefixes = PREFIXES
 
     def post(self, path, body=b"{}"):
-        """(status, body) of the answer; HttpError without one."""
+        """Return (status, body) of the answer; HttpError without one."""
         status, answer = None, b""
         for prefix in self.prefixes:
             connection = web.Connection(
@@ -212,7 +212,7 @@ def status_of(body):
 
 
 def alarms(body):
-    """[{member_id, alarm}] of the list of alarms, an empty one where none is raised."""
+    """Return [{member_id, alarm}] of the list of alarms, an empty one where none is raised."""
     listed = _object(body, "list of alarms").get("alarms")
     return [
         {"member_id": _id(one.get("memberID")), "alarm": _short(one.get("alarm") or "NONE")}
@@ -299,7 +299,7 @@ def _authority(process, flag, address):
     if not path:
         return None
     try:
-        return files.read(path, 262144, "/proc/%d/root" % process["pid"])
+        return files.read(path, 262144, f"/proc/{process['pid']}/root")
     except OSError:
         return None
 
@@ -310,7 +310,7 @@ def split(value):
 
 
 def parsed(url):
-    """(scheme, address, port) of http(s)://host:port."""
+    """Return (scheme, address, port) of http(s)://host:port."""
     scheme, _dummy, rest = url.rpartition("://")
     rest = rest.split("/", 1)[0]
     host, colon, port = rest.rpartition(":")
@@ -336,7 +336,7 @@ def is_local(address):
 
 
 def members(body):
-    """{cluster_id, members} of the gateway's JSON; ids are strings there."""
+    """Return {cluster_id, members} of the gateway's JSON; ids are strings there."""
     try:
         answer = jsonline.loads(body.decode("utf-8", "replace"))
         listed = answer["members"]
@@ -354,7 +354,7 @@ def members(body):
             ],
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise web.HttpError("the answer is no member list")
+        raise web.HttpError("the answer is no member list") from None
 
 
 def _text(value):

@@ -61,15 +61,15 @@ def collect(context):
             component = None
         if component in COMPONENTS:
             described = _describe(pid, component, argv, own, mounts)
-            # One that ended meanwhile has no network any more, and would be one of which nobody can
-            # tell whether it is this node's.
+            # A process that ended meanwhile has no network any more, and would count as one whose
+            # network is unknown.
             if described["host_network"] is not None or _runs(pid):
                 found.append(described)
     return {"processes": found, "unreadable": unreadable}
 
 
 def _runs(pid):
-    """Whether the process is there still; a zombie has no words."""
+    """Return whether the process is there still; a zombie has no words."""
     try:
         return bool(procfs.argv(pid))
     except OSError:
@@ -77,8 +77,8 @@ def _runs(pid):
 
 
 def _describe(pid, component, argv, own, mounts):
-    root = "/proc/%d/root" % pid
-    network = _identity("/proc/%d/ns/net" % pid)
+    root = f"/proc/{pid}/root"
+    network = _identity(f"/proc/{pid}/ns/net")
     process = {
         "component": component,
         "pid": pid,
@@ -90,7 +90,7 @@ def _describe(pid, component, argv, own, mounts):
         "authority": None,
         "config": None,
     }
-    process.update(procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or ""))
+    process.update(procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or ""))
     if component in ("kube-apiserver", "etcd"):
         return process
     process["given"] = given(pid, argv, mounts)
@@ -124,11 +124,11 @@ def _read_config(process, argv, folder, root, mounts):
 
 
 def given(pid, argv, mounts):
-    """[{path, mtime, replaced}] of the files that the process was given.
+    """Return [{path, mtime, replaced}] of the files that the process was given.
 
     As the host has them where they are the host's.
     """
-    theirs = files.whole("/proc/%d/mountinfo" % pid) or ""
+    theirs = files.whole(f"/proc/{pid}/mountinfo") or ""
     found = []
     for name in GIVEN:
         path = procfs.flag(argv, name)
@@ -140,7 +140,7 @@ def given(pid, argv, mounts):
             for fields in (line.split(" ") for line in theirs.splitlines())
             if len(fields) > 4
         )
-        times = [_mtime("/proc/%d/root%s" % (pid, path))]
+        times = [_mtime(f"/proc/{pid}/root{path}")]
         if not replaced:
             times.append(_mtime(procfs.host_path(path, theirs, mounts)))
         found.append(
@@ -180,7 +180,7 @@ def _host_path(pid, path, root, mounts):
         state = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    theirs = files.whole("/proc/%d/mountinfo" % pid) or ""
+    theirs = files.whole(f"/proc/{pid}/mountinfo") or ""
     for candidate in (path, procfs.host_path(path, theirs, mounts)):
         if candidate and _identity(candidate) == (state.st_dev, state.st_ino):
             return candidate

@@ -19,7 +19,7 @@ OF_INTENT = ("step", "what", "why", "at", "path", "real", "sha256_before", "sha2
 
 
 def collect(context):
-    """{pending, unproven, down, runs, lock, temp_files, busy, levels}.
+    """Return {pending, unproven, down, runs, lock, temp_files, busy, levels}.
 
     The bytes that the journal keeps stay where they are.
 
@@ -28,8 +28,8 @@ def collect(context):
     step, component, path, running}. down: components that do not run, and whose newest step failed:
     {run_id, step, component, path, reason}. levels: log levels that were raised from here and not
     put back: {run_id, entry, path, real, level, former, at, until, overdue, restart, by_hand};
-    until: when a service of ours puts it back, if any is left; by_hand: what is to be done where
-    somebody edited the file meanwhile, else None. busy: somebody changes this node at this moment,
+    until: when a service of kubemend restores it, if any remains; by_hand: what is to be done where
+    the file was edited meanwhile, else None. busy: a run changes this node at this moment,
     so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
@@ -67,7 +67,7 @@ def collect(context):
 
 
 def at_work():
-    """{lock, unproven} of collect: which runs may be at work on this node."""
+    """Return {lock, unproven} of collect: which runs may be at work on this node."""
     from ...state import step_record as proof
     from ...state import storage as durable
 

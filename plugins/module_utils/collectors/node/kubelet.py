@@ -47,7 +47,7 @@ def collect(context):
         argv = unit.command_line(block)
     folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
     if process:
-        context.source = "pid %d" % process["pid"]
+        context.source = f"pid {process['pid']}"
     else:
         context.source = found["name"]
     return dict(
@@ -108,7 +108,7 @@ def _without_others(record, used):
 
 
 def here(processes):
-    """(process, systemd's properties of its unit, why systemd did not answer).
+    """Return (process, systemd's properties of its unit, why systemd did not answer).
 
     None, {} and None where there is none.
     """
@@ -150,7 +150,7 @@ def _process(processes, units):
         except OSError:
             continue
         if argv and procfs.component(comm, argv) == "kubelet":
-            group = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")
+            group = procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or "")
             candidates.append(
                 (
                     pid not in main,
@@ -162,18 +162,20 @@ def _process(processes, units):
             )
     if not candidates:
         return None
-    dummy, in_pod, _dummy, pid, argv = min(candidates)
+    _dummy, in_pod, _dummy, pid, argv = min(candidates)
     if in_pod:
         return None
     exe = procfs.link(pid, "exe")
-    deleted = bool(exe) and exe.endswith(" (deleted)")
+    deleted = None
+    if exe:
+        deleted = exe.endswith(" (deleted)")
     return {
         "pid": pid,
         "started_at": procfs.started_at(pid),
         "argv": files.masked_argv(argv),
         "raw": argv,
         "exe": exe[: -len(" (deleted)")] if deleted else exe,
-        "exe_deleted": deleted if exe else None,
+        "exe_deleted": deleted,
     }
 
 
@@ -183,7 +185,7 @@ def _unit_of(process, units):
     That of the process, else kubelet.service, else another that is there.
     """
     if process:
-        name = procfs.cgroup(files.text("/proc/%d/cgroup" % process["pid"]) or "")["unit"]
+        name = procfs.cgroup(files.text(f"/proc/{process['pid']}/cgroup") or "")["unit"]
         if name in units:
             return name
     present = [name for name, block in units.items() if unit.unit(block)]
@@ -241,7 +243,7 @@ def dropin_paths(folder):
 
 
 def static_pods(flag, folder, config_path, texts):
-    """(path, source): argv, else the last file that names it.
+    """Return (path, source): argv, else the last file that names it.
 
     Relative to the folder of the configuration file.
     """
@@ -258,7 +260,7 @@ def static_pods(flag, folder, config_path, texts):
 
 
 def networks(folder):
-    """{folder, files, error}: name and size of what configures the network of pods.
+    """Return {folder, files, error}: name and size of what configures the network of pods.
 
     Up to 1.23 the kubelet reads this folder, later the runtime, which may have been told another.
     """

@@ -55,7 +55,7 @@ def collect(context):
     except command.Silent:
         text = ""
     except command.CommandError as error:
-        raise Failed(str(error))
+        raise Failed(str(error)) from error
     context.truncated = len(text) >= READ_BYTES
     lines = last(text.split("\n")[::-1])
     if not any("]: " in line for line in lines) and os.geteuid() != 0:
@@ -64,7 +64,7 @@ def collect(context):
 
 
 def wanted(unit, process, now):
-    """Whether the journal tells what matters.
+    """Return whether the journal tells what matters.
 
     Of a unit that does not run, or that systemd itself started again of late.
     """
@@ -113,7 +113,7 @@ def without_stacks(lines, text_of=None):
 
 
 def frame(text):
-    """Whether it may be the first line of a frame.
+    """Return whether it may be the first line of a frame.
 
     No line of klog, nor another word of the program, is like that.
     """

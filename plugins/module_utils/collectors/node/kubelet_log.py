@@ -76,7 +76,7 @@ def collect(context):
     except command.Silent:
         text = ""
     except command.CommandError as error:
-        raise Failed(str(error))
+        raise Failed(str(error)) from error
     if not text.strip() and os.geteuid() != 0:
         raise Denied(f"journald shows this user nothing of {unit} and the runtime")
     return {"lines": chosen("\n".join(text.split("\n")[::-1]))}

@@ -37,7 +37,7 @@ EVERY = 256  # entries between two looks at the clock
 
 
 def collect(context):
-    """{filesystems, memory, threads}: of what is short, and empty for the rest."""
+    """Return {filesystems, memory, threads}: of what is short, and empty for the rest."""
     known = context.data.get("pressure") or {}
     short = known.get("used_up") or []
     if not short:
@@ -81,7 +81,7 @@ def places(paths, device, table, real=os.path.realpath):
 
 
 def _together(path, other, table):
-    """Whether nothing is mounted between two folders."""
+    """Return whether nothing is mounted between two folders."""
     return pressure.mount_of(path, table) == pressure.mount_of(other, table)
 
 
@@ -122,7 +122,7 @@ class _Count:
         self.complete = True
 
     def over(self):
-        """Whether time or number of entries is used up."""
+        """Return whether time or number of entries is used up."""
         return self.entries > MAX_ENTRIES or time.monotonic() >= self.end
 
     def begun(self, root):
@@ -174,7 +174,7 @@ class _Count:
         return None
 
     def _counted(self, seen):
-        """Whether another name of the same file was counted."""
+        """Return whether another name of the same file was counted."""
         if seen.st_nlink < 2 or stat.S_ISDIR(seen.st_mode) or len(self.links) >= MAX_LINKS:
             return False
         before = seen.st_ino in self.links
@@ -200,13 +200,13 @@ def chosen(rows, keys):
 
 
 def _is_within(row, others, key):
-    """Whether one folder within this one has most of what it has."""
+    """Return whether one folder within this one has most of what it has."""
     base = row["path"].rstrip("/") + "/"
     return any(one["path"].startswith(base) and one[key] >= MOST * row[key] for one in others)
 
 
 def processes(proc="/proc"):
-    """{memory, threads}: the processes with the most of each."""
+    """Return {memory, threads}: the processes with the most of each."""
     rows = []
     for name in os.listdir(proc):
         if name.isdecimal():
@@ -224,7 +224,7 @@ def processes(proc="/proc"):
     for kind, key in (("memory", "rss"), ("threads", "threads")):
         most = sorted(rows, key=lambda row: (-row[key], row["pid"]))[:MAX_PROCESSES]
         found[kind] = [
-            dict(row, **descriptors.holder(row["pid"], row["uid"], "%s/%d" % (proc, row["pid"])))
+            dict(row, **descriptors.holder(row["pid"], row["uid"], f"{proc}/{row['pid']}"))
             for row in most
             if row[key]
         ]

@@ -83,7 +83,7 @@ def collect(context):
 
 def question():
     """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
-    return [name for name, dummy in ROLES], PROPERTIES, False
+    return [name for name, _dummy in ROLES], PROPERTIES, False
 
 
 def _blocks(seconds):
@@ -102,7 +102,7 @@ def kernel(base="/proc/sys/"):
 
 
 def file_nr(text):
-    """[allocated, most] of /proc/sys/fs/file-nr; the one between them is always 0."""
+    """Return [allocated, most] of /proc/sys/fs/file-nr; the one between them is always 0."""
     numbers = [procfs.number(word) for word in text.split()]
     if len(numbers) == 3 and None not in numbers:
         return [numbers[0], numbers[2]]
@@ -110,7 +110,7 @@ def file_nr(text):
 
 
 def threads(text):
-    """How many threads there are, by /proc/loadavg."""
+    """Return how many threads there are, by /proc/loadavg."""
     words = text.split()
     if len(words) > 3:
         return procfs.number(words[3].partition("/")[2])
@@ -118,13 +118,13 @@ def threads(text):
 
 
 def tried():
-    """Whether as many instances as a program that starts needs, and a watch, can be had.
+    """Return whether as many instances as a program that starts needs, and a watch, can be had.
 
     By having them for less than a millisecond.
 
     The kernel counts them for the effective user. opened: how many there were, of TRIED. It takes
     15 ms, nearly all of it in the close() of the one with a watch: there the kernel waits until
-    nobody looks at the watch any more.
+    no reader uses the watch any more.
     """
     found = {"instance": "untried", "watch": "untried", "uid": os.geteuid(), "opened": 0}
     try:
@@ -215,7 +215,7 @@ def _processes(of_interest, blocks):
         for name, role in ROLES
         if name in blocks
     ]
-    if not any(pid and role == "kubelet" for pid, role, dummy in mains):
+    if not any(pid and role == "kubelet" for pid, role, _dummy in mains):
         mains += [(pid, "kubelet", None) for pid in _kubelet(of_interest)]
     return [row for row in (process(pid, role, name) for pid, role, name in mains if pid) if row]
 
@@ -228,15 +228,15 @@ def _kubelet(of_interest):
             is_kubelet = procfs.component(comm, procfs.argv(pid)) == "kubelet"
         except OSError:
             continue
-        group = procfs.cgroup(files.text("/proc/%d/cgroup" % pid, 65536, ""))
+        group = procfs.cgroup(files.text(f"/proc/{pid}/cgroup", 65536, ""))
         if is_kubelet and not group["pod_uid"]:
             found.append((group["unit"] is None, pid))
-    return [pid for dummy, pid in sorted(found)[:1]]
+    return [pid for _dummy, pid in sorted(found)[:1]]
 
 
 def process(pid, role, name, proc="/proc"):
     """Return what a process may have open and has; None when it is gone."""
-    base = "%s/%d/" % (proc, pid)
+    base = f"{proc}/{pid}/"
     status = files.text(base + "status", 16384)
     if status is None:
         return None
@@ -259,7 +259,7 @@ def process(pid, role, name, proc="/proc"):
 def of_unit(block):
     """Return the evidence of one unit; None when there is no such unit. ours.
 
-    What a drop-in of ours says, which systemd may not have read yet.
+    What kubemend's drop-in says, which systemd may not have read yet.
     """
     told = unit.unit(block)
     if told is None:
@@ -295,7 +295,7 @@ def of_unit(block):
 
 
 def limit_nofile(block):
-    """[soft, hard] as systemd has it.
+    """Return [soft, hard] as systemd has it.
 
     An old one says the hard limit only, and sets the soft one to it.
     """
@@ -353,7 +353,7 @@ def _folders():
 
 
 def conf_files(folders):
-    """(the paths of their *.conf by folder and name, records of folders that are there and
+    """Return (the paths of their *.conf by folder and name, records of folders that are there and
     cannot be listed).
     """
     paths, unlisted = [], []
@@ -371,7 +371,7 @@ def conf_files(folders):
 
 
 def _records(paths, room):
-    """(their records, how many bytes of text there is room for after them)."""
+    """Return (their records, how many bytes of text there is room for after them)."""
     found = []
     for path in paths:
         one = files.record(path, limit=min(MAX_TEXT, room))

@@ -30,7 +30,7 @@ def collect(context):
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
-        raise Absent(f"{folder} does not exist")
+        raise Absent(f"{folder} does not exist") from None
     except NotADirectoryError:
         return dict(
             _read(context, os.path.dirname(folder), [os.path.basename(folder)]), folder=folder

@@ -56,7 +56,7 @@ def collect(context):
     name, container_id, tasks}] of containers with tasks in state D, which no freezer stops; None
     unless the deep tier was asked for. Topology, containers, logged, frozen and runc are None where
     no CPU manager's state nor the kubelet's configuration has the policy static, unless the deep
-    tier was asked for: nobody is pinned there. So is kubelet_version, if that kubelet is well and
+    tier was asked for: no container is pinned there. So is kubelet_version, if that kubelet is well and
     told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a program
     that says its name.
     """
@@ -159,7 +159,7 @@ def _state(path):
 
 
 def topology(root=CPUS, nodes=NODES):
-    """[[cpu, core, socket, NUMA node]] of the CPUs that are online.
+    """Return [[cpu, core, socket, NUMA node]] of the CPUs that are online.
 
     Of one that is not, the kernel tells no core.
     """
@@ -173,7 +173,7 @@ def topology(root=CPUS, nodes=NODES):
     for cpu in sorted(
         int(name[3:]) for name in os.listdir(root) if name.startswith("cpu") and name[3:].isdigit()
     ):
-        place = "%s/cpu%d/topology/" % (root, cpu)
+        place = f"{root}/cpu{cpu}/topology/"
         core = _number(place + "core_id")
         if core is not None:
             found.append([cpu, core, _number(place + "physical_package_id"), numa.get(cpu)])
@@ -227,7 +227,7 @@ def _containers(context, names):
     hierarchy = _hierarchy(files.whole("/proc/self/mountinfo") or "")
     found = {}
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
-        text = files.text("/proc/%d/cgroup" % pid)
+        text = files.text(f"/proc/{pid}/cgroup")
         group = procfs.cgroup(text or "")
         if not group["container_id"] or group["container_id"] in found:
             continue
@@ -268,7 +268,7 @@ def container_names():
 
 
 def _hierarchy(mountinfo):
-    """(mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in.
+    """Return (mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in.
 
     Or None.
     """
@@ -317,7 +317,7 @@ def _set_of(folder):
 
 
 def _allowed(pid):
-    for line in (files.text("/proc/%d/status" % pid) or "").splitlines():
+    for line in (files.text(f"/proc/{pid}/status") or "").splitlines():
         if line.startswith("Cpus_allowed_list:"):
             return line.partition(":")[2].strip()
     return None
@@ -349,7 +349,7 @@ def _freezers(one):
     """(folder, file, what it says where nothing is frozen) of the freezers of a container."""
     if one["folder"]:
         yield one["folder"], "cgroup.freeze", "0"
-    for line in (files.text("/proc/%d/cgroup" % one["pid"]) or "").splitlines():
+    for line in (files.text(f"/proc/{one['pid']}/cgroup") or "").splitlines():
         _dummy, controllers, path = ([*line.split(":", 2), "", ""])[:3]
         if "freezer" in controllers.split(","):
             yield "/sys/fs/cgroup/freezer" + path, "freezer.state", "THAWED"
@@ -373,7 +373,7 @@ def _stuck(containers):
 
 
 def _tasks(folder):
-    """[[pid, name, state]] of tasks of a cgroup, first those in state D.
+    """Return [[pid, name, state]] of tasks of a cgroup, first those in state D.
 
     One such does not freeze.
     """
@@ -390,7 +390,7 @@ def _listed(folder):
 
 
 def _told(pids):
-    """[[pid, name, state]] of those that are there still."""
+    """Return [[pid, name, state]] of those that are there still."""
     found = []
     for pid in pids:
         name, _dummy, rest = (files.text(f"/proc/{pid}/stat") or "").rpartition(") ")

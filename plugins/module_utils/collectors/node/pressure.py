@@ -51,7 +51,7 @@ MAX_MOUNTS = 8 * 1024 * 1024
 
 
 def collect(context):
-    """{filesystems, memory, pids, used_up}; used_up names what is nearly used up."""
+    """Return {filesystems, memory, pids, used_up}; used_up names what is nearly used up."""
     known = context.data.get("kubelet")
     if not known:
         raise Absent("no kubelet")
@@ -75,7 +75,7 @@ def images(known, exists=os.path.isdir):
         if not named and one and one["text"]:
             named = kubeconfig.top(one["text"], "containerRuntimeEndpoint")
     mine = [path for part, path in IMAGES if named and part in named][:1]
-    return [path for path in mine or [path for dummy, path in IMAGES] if exists(path)]
+    return [path for path in mine or [path for _dummy, path in IMAGES] if exists(path)]
 
 
 def mounts(text):
@@ -86,7 +86,7 @@ def mounts(text):
         for line in text.splitlines()
         if len(line.split(" ")) > 4
     ]
-    return [(point, device, kind) for (device, dummy, point), kind in zip(rows, types)]
+    return [(point, device, kind) for (device, _dummy, point), kind in zip(rows, types)]
 
 
 def mount_of(path, table):
@@ -138,7 +138,7 @@ def filesystem(name, path, table):
 
 
 def memory(text):
-    """{total, available} in bytes, None where the kernel does not say."""
+    """Return {total, available} in bytes, None where the kernel does not say."""
     found = {"total": None, "available": None}
     for line in text.splitlines():
         name, _dummy, value = line.partition(":")
@@ -149,7 +149,7 @@ def memory(text):
 
 
 def pids():
-    """{threads, max}: how many run, and how many can."""
+    """Return {threads, max}: how many run, and how many can."""
     kernel = limits.kernel()
     most = [procfs.number(kernel.get(key, "")) for key in ("kernel.pid_max", "kernel.threads-max")]
     most = [value for value in most if value]
@@ -167,7 +167,7 @@ def told(known):
 
 
 def thresholds(texts):
-    """{signal: every value that a text names for it, and the kubelet's own}."""
+    """Return {signal: every value that a text names for it, and the kubelet's own}."""
     found = {signal: [value] for signal, value in DEFAULTS.items()}
     for text in texts:
         for signal, values in found.items():

@@ -7,7 +7,7 @@ Its units, its socket, and whether it answers there.
 
 A runtime that is part of another program (k3s, RKE2, microk8s, k0s) has no unit of its own, and is
 not asked. Nor is a socket whose unit does not run: systemd may hold it, and a connection would
-start what somebody stopped.
+start what an operator stopped.
 """
 
 import os
@@ -86,7 +86,7 @@ CONNECT = 2.0  # seconds for a connection, and for an answer
 
 
 def collect(context):
-    """{endpoint, docker, kind, path, units, socket, error, calls, config, metadata}.
+    """Return {endpoint, docker, kind, path, units, socket, error, calls, config, metadata}.
 
     docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each
     as the collector kubelet gives one, with wanted_by, brought_by and trigger, and said: the last
@@ -107,7 +107,7 @@ def collect(context):
         else:
             blocks = unit.show(names, properties)
     except CommandError as error:
-        raise Failed(str(error))
+        raise Failed(str(error)) from error
     kind, path = kind_of(
         named,
         family,
@@ -151,7 +151,7 @@ def question():
 
 
 def told_docker(known):
-    """Whether a kubelet of up to 1.23 was told, or left, to use docker itself.
+    """Return whether a kubelet of up to 1.23 was told, or left, to use docker itself.
 
     None where it does not say.
     """
@@ -162,12 +162,12 @@ def told_docker(known):
 
 
 def within(path):
-    """Whether a runtime at this socket is part of another program."""
+    """Return whether a runtime at this socket is part of another program."""
     return path.startswith(WITHIN)
 
 
 def kind_of(named, family, docker, present, exists=os.path.lexists):
-    """(whose the socket is, its path): None for what cannot be told. present.
+    """Return (whose the socket is, its path): None for what cannot be told. present.
 
     The units that are there.
     """
@@ -234,12 +234,9 @@ def _unit(name, blocks):
         found["unit_file_state"] = unit.enabled(name)
     except CommandError:
         pass
-    wanted = [
-        one
-        for key in ("WantedBy", "RequiredBy", "UpheldBy")
-        for value in block.get(key, [])
-        for one in value.split()
-    ]
+    wanted = []
+    for key in ("WantedBy", "RequiredBy", "UpheldBy"):
+        wanted += " ".join(block.get(key, [])).split()
     found["wanted_by"] = sorted(set(wanted))[:MAX_WANTED]
     # What systemd tells may be of before a disable without a reload: files alone tell of the next
     # boot.
@@ -260,7 +257,7 @@ def _unit(name, blocks):
 
 
 def ended(one):
-    """Whether it ended of something, or is started again and again.
+    """Return whether it ended of something, or is started again and again.
 
     One that was stopped in order said nothing of that.
     """
@@ -272,7 +269,7 @@ def ended(one):
 def said(name, seconds):
     """Return the last of its own lines in the journal, oldest first, without the stacks of Go.
 
-    [] where nobody may read them.
+    [] where this user may not read them.
     """
     try:
         text = command.run(
@@ -308,7 +305,7 @@ def said(name, seconds):
 
 
 def metadata(root=CONTAINERD_ROOT):
-    """{path, size, valid} of containerd's database, None where it cannot be read.
+    """Return {path, size, valid} of containerd's database, None where it cannot be read.
 
     An empty one is valid: containerd begins a new one in it.
     """
@@ -327,7 +324,7 @@ def metadata(root=CONTAINERD_ROOT):
 
 
 def _magic(file, place):
-    """Whether a page with a header begins there.
+    """Return whether a page with a header begins there.
 
     Four bytes are read, the database may be of gigabytes.
     """
@@ -336,7 +333,7 @@ def _magic(file, place):
 
 
 def brings(target, name, folders=LOADED):
-    """Whether a link or a drop-in of this target starts the unit at a boot.
+    """Return whether a link or a drop-in of this target starts the unit at a boot.
 
     As vendors of images have it (Flatcar, COS, extensions of systemd).
     """
@@ -356,7 +353,7 @@ def brings(target, name, folders=LOADED):
             for one in dropins
             if one.endswith(".conf")
         ]:
-            for dummy, line in unit.joined(text):
+            for _dummy, line in unit.joined(text):
                 key, value = line.partition("=")[::2]
                 if (
                     key.strip() in ("Wants", "Requires", "Upholds", "BindsTo")
@@ -367,9 +364,9 @@ def brings(target, name, folders=LOADED):
 
 
 def runs(units, family="", known=None):
-    """Whether a connection starts nothing: every unit runs.
+    """Return whether a connection starts nothing: every unit runs.
 
-    Where it has none that is known, whoever uses it does.
+    Where it has none that is known, the program that uses it does.
 
     Where only what it needs is there (docker, for cri-dockerd), a socket of systemd under another
     name may hold its path.
@@ -413,7 +410,7 @@ def _ask(found, blocks):
 
 
 def config_of(blocks):
-    """Where containerd's configuration lies."""
+    """Return where containerd's configuration lies."""
     argv = unit.command_line(blocks.get("containerd.service") or {})
     return procfs.flag(argv, "config") or procfs.flag(argv, "c") or CONTAINERD_CONFIG
 
@@ -435,7 +432,7 @@ def emptied(path):
 
 
 def plugins(path):
-    """{path, disabled_plugins, line} of containerd's configuration.
+    """Return {path, disabled_plugins, line} of containerd's configuration.
 
     Nothing else of it, which may hold passwords of registries.
     """

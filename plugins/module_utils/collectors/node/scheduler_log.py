@@ -66,7 +66,7 @@ def _log(process, version):
 
 
 def may_lose(version):
-    """Whether a scheduler of this version may be one that loses nodes for good.
+    """Return whether a scheduler of this version may be one that loses nodes for good.
 
     A prerelease of 1.19, and one that is not known, may be.
     """
@@ -102,7 +102,7 @@ def newest(root, pod_uid):
     ]
     if not numbers:
         return None, False
-    name = "%d.log" % max(numbers)
+    name = f"{max(numbers)}.log"
     return os.path.join(root, folders[0], COMPONENT, name), not any(
         other.startswith(name + ".") for other in names
     )
@@ -125,7 +125,7 @@ def events(lines):
 
 
 def _of_tree(line):
-    """[add or remove, the node, its zone as region/zone], or None."""
+    """Return [add or remove, the node, its zone as region/zone], or None."""
     line = line.replace(b'\\"', b'"').replace(b"\\\\", b"\\")  # as docker writes it
     for kind, words in (("add", ADDED), ("remove", REMOVED)):
         _before, there, rest = line.partition(words)

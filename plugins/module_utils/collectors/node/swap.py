@@ -122,7 +122,7 @@ def record(path):
 
 
 def units(blocks, folder=UNITS):
-    """[{property: value}] of systemd's blocks, bounded.
+    """Return [{property: value}] of systemd's blocks, bounded.
 
     Of a property that is said twice the last counts.
 
@@ -156,7 +156,7 @@ def paths(text):
 def cmdline(text):
     """Return the words of the kernel's command line that are systemd's.
 
-    And a dash for all others, which are nobody's business; None where it is not known.
+    All others become a dash, because they are not needed; None where it is not known.
     """
     if text is None:
         return None
@@ -232,7 +232,7 @@ def own(here):
 
 
 def links(here, dev="/dev"):
-    """{link: device} of the links that lead to a device that is swapped on.
+    """Return {link: device} of the links that lead to a device that is swapped on.
 
     Nothing else is named so.
     """
@@ -257,7 +257,7 @@ def links(here, dev="/dev"):
 
 
 def zram_files():
-    """(paths of zram-generator's configuration, the main files also where they are missing,
+    """Return (paths of zram-generator's configuration, the main files also where they are missing,
     records of folders that cannot be listed).
     """
     found, unlisted = list(ZRAM), []
@@ -282,7 +282,7 @@ def zram_files():
 
 
 def generators(folders=GENERATORS):
-    """Whether zram-generator is there, and not masked by a link or an empty file.
+    """Return whether zram-generator is there, and not masked by a link or an empty file.
 
     Without its bytes, it is a program.
     """

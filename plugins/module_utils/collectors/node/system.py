@@ -57,13 +57,9 @@ def ipv4(fib_trie):
         words = line.split()
         if len(words) > 1 and words[0] in ("|--", "+--"):
             address = words[1]
-        elif (
-            words[:3] == ["/32", "host", "LOCAL"]
-            and address
-            and not address.startswith("127.")
-            and address not in found
-        ):
-            found.append(address)
+        elif words[:3] == ["/32", "host", "LOCAL"] and address and address not in found:
+            if not address.startswith("127."):
+                found.append(address)
     return found
 
 

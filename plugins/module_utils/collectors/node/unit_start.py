@@ -63,7 +63,7 @@ DROPINS = (
 
 
 def collect(context):
-    """{units}: facts() of the kubelet's and the runtime's units that do not run."""
+    """Return {units}: facts() of the kubelet's and the runtime's units that do not run."""
     kubelet = (context.data.get("kubelet") or {}).get("unit") or {}
     runtime = (context.data.get("runtime") or {}).get("units") or []
     names = [
@@ -76,7 +76,7 @@ def collect(context):
     try:
         return {"units": every(names, context.seconds(6))}
     except CommandError as error:
-        raise Failed(str(error))
+        raise Failed(str(error)) from error
 
 
 def every(names, seconds=6):
@@ -162,8 +162,8 @@ def _message(value):
 def _needs(block, written, end, left, depth):
     """facts() of the units that it needs and that do not run, with how and by which line."""
     after = {word for value in block.get("After", []) for word in value.split()}
-    wanted = [(word, how) for how in HOW for value in block.get(how, []) for word in value.split()]
-    names = sorted({word for word, dummy in wanted})
+    wanted = [(word, how) for how in HOW for word in " ".join(block.get(how, [])).split()]
+    names = sorted({word for word, _dummy in wanted})
     if not names or depth == 0:
         return []
     try:
@@ -182,8 +182,8 @@ def _needs(block, written, end, left, depth):
 
 
 def _line_of(written, key, word):
-    """(path, line) of the last line of this key with this word; (None, None) for none."""
-    for dummy, other, text, path, line in reversed(written):
+    """Return (path, line) of the last line of this key with this word; (None, None) for none."""
+    for _dummy, other, text, path, line in reversed(written):
         if other == key and word in text.split():
             return path, line
     return None, None
@@ -294,7 +294,7 @@ def _path(setting, name, test, wrong, written):
 
 
 def _account(key, name):
-    """Whether there is such a user or group: ok or missing."""
+    """Return whether there is such a user or group: ok or missing."""
     if name.isdecimal():
         return "ok"
     try:
@@ -347,11 +347,9 @@ def _behind(written):
     As `systemctl show` gives it.
     """
     found = {key: [] for key in (*HOW, "After", "EnvironmentFiles", "ExecStart")}
-    for dummy, key, value, dummy_path, dummy_line in written:
+    for _dummy, key, value, _dummy_path, _dummy_line in written:
         if key == "EnvironmentFile":
             key = key + "s"
-        else:
-            key = key
         if key in found and not value:
             found[key] = []
         elif key == "EnvironmentFiles":
@@ -377,7 +375,7 @@ def _behind(written):
 
 
 def settings(places):
-    """[(section, key, value, path, line)] of these files, in their order."""
+    """Return [(section, key, value, path, line)] of these files, in their order."""
     found = []
     for path in [one for one in places if one][:FILES]:
         section = ""
@@ -392,7 +390,7 @@ def settings(places):
 
 def _place_of(written, key, name):
     """Return the line that sets it, also one that has more words (programs) or marks before it."""
-    for dummy, other, text, path, line in reversed(written):
+    for _dummy, other, text, path, line in reversed(written):
         words = text.lstrip("-@:+!|").split()
         if other == key and words and words[0].strip('"') == name:
             return {"path": path, "line": line}
