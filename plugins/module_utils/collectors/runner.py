@@ -58,7 +58,7 @@ class _Child:
 
     def record(self, late):
         """Return what became of it."""
-        spent = int(round((time.monotonic() - self.begin) * 1000))
+        spent = round((time.monotonic() - self.begin) * 1000)
         status, data, truncated, source, error = (
             "error",
             None,
@@ -148,74 +148,94 @@ def _answer(collector, context):
     )
 
 
-def run(params, collectors, processes, proc=time.monotonic):
-    """{name: record} of these collectors, started as soon as those that they need have ended."""
-    end = proc() + max(1.0, float(params.get("timeout") or 30) - 1)
-    records, data, working = {}, {}, {}
-    poll = select.poll()
-    waiting = list(collectors)
-    known = {one.name for one in waiting}
-    asking = [one for one in waiting if one.asks]
-    held = len(asking) > 1  # by one question to systemd for all of them
-    while waiting or working:
-        for collector in [
-            one
-            for one in waiting
-            if all(need in records for need in one.needs) and not (held and one.asks)
-        ]:
-            waiting.remove(collector)
-            reason = _not_here(collector, processes)
-            if reason:
-                records[collector.name] = dict(NOT_ASKED, status=reason[0], error=reason[1])
-                continue
-            limit = min(end, proc() + collector.timeout)
-            _started(
-                _Child(collector, base.Context(params, processes, data, limit), limit),
-                working,
-                poll,
-            )
-        if asking:
-            systemd, asking = _Systemd.of(asking) if held else None, []
-            held = bool(systemd)
-            if held:
-                _started(
-                    _Child(
-                        systemd,
-                        base.Context(params, processes, data),
-                        proc() + min(systemd.timeout, (end - proc()) / 8),
-                    ),
-                    working,
-                    poll,
-                )
-        if not working:
-            continue
-        if waiting:
-            _warm(waiting, processes)
-        left = min(child.end for child in working.values()) - proc()
-        ready = [fd for fd, _dummy in poll.poll(max(0, int(left * 1000) + 1))]
-        for child in list(working.values()):
-            record = child.ended(child.fd in ready, proc())
-            if record is None:
-                continue
-            if isinstance(child.collector, _Systemd):
-                held = child.collector.learn(record)
-            else:
-                records[child.collector.name], data[child.collector.name] = record, record["data"]
-                more = [
-                    one
-                    for one in registry.followers(child.collector.name, record["data"])
-                    if one.name not in known and known.issuperset(one.needs)
-                ]
-                waiting += more
-                known.update(one.name for one in more)
-            poll.unregister(child.fd)
-            del working[child.fd]
-    return records
+def run(params, collectors, processes, clock=time.monotonic):
+    """Return {name: record}. A collector starts as soon as those that it needs have ended."""
+    return _Run(params, collectors, processes, clock).records_of_all()
 
 
-def _started(child, working, poll):
-    working[child.fd] = child
-    poll.register(child.fd, select.POLLIN | select.POLLHUP)
+class _Run:
+    """Runs the collectors of one document."""
+
+    def __init__(self, params, collectors, processes, clock):
+        self.params, self.processes, self.clock = params, processes, clock
+        self.end = clock() + max(1.0, float(params.get("timeout") or 30) - 1)
+        self.records, self.data, self.children = {}, {}, {}
+        self.poll = select.poll()
+        self.waiting = list(collectors)
+        self.known = {collector.name for collector in self.waiting}
+        self.questioners = [collector for collector in self.waiting if collector.asks]
+        # They wait for one question to systemd, which is asked for all of them.
+        self.is_held = len(self.questioners) > 1
+
+    def records_of_all(self):
+        """Run until each collector has its record."""
+        while self.waiting or self.children:
+            for collector in [one for one in self.waiting if self._may_start(one)]:
+                self.waiting.remove(collector)
+                self._start_or_skip(collector)
+            if self.questioners:
+                self._ask_systemd()
+            if not self.children:
+                continue
+            if self.waiting:
+                _warm(self.waiting, self.processes)
+            left = min(child.end for child in self.children.values()) - self.clock()
+            ready = [fd for fd, _event in self.poll.poll(max(0, int(left * 1000) + 1))]
+            for child in list(self.children.values()):
+                self._take(child, child.ended(child.fd in ready, self.clock()))
+        return self.records
+
+    def _may_start(self, collector):
+        if self.is_held and collector.asks:
+            return False
+        return all(need in self.records for need in collector.needs)
+
+    def _start_or_skip(self, collector):
+        reason = _not_here(collector, self.processes)
+        if reason:
+            status, error = reason
+            self.records[collector.name] = dict(NOT_ASKED, status=status, error=error)
+            return
+        limit = min(self.end, self.clock() + collector.timeout)
+        context = base.Context(self.params, self.processes, self.data, limit)
+        self._started(_Child(collector, context, limit))
+
+    def _ask_systemd(self):
+        systemd = None
+        if self.is_held:
+            systemd = _Systemd.of(self.questioners)
+        self.questioners = []
+        self.is_held = bool(systemd)
+        if systemd:
+            now = self.clock()
+            limit = now + min(systemd.timeout, (self.end - now) / 8)
+            context = base.Context(self.params, self.processes, self.data)
+            self._started(_Child(systemd, context, limit))
+
+    def _started(self, child):
+        self.children[child.fd] = child
+        self.poll.register(child.fd, select.POLLIN | select.POLLHUP)
+
+    def _take(self, child, record):
+        """Keep the record of a child, or nothing while there is more to come."""
+        if record is None:
+            return
+        name = child.collector.name
+        if isinstance(child.collector, _Systemd):
+            child.collector.learn(record)
+            self.is_held = False
+        else:
+            self.records[name], self.data[name] = record, record["data"]
+            self._follow(registry.followers(name, record["data"]))
+        self.poll.unregister(child.fd)
+        del self.children[child.fd]
+
+    def _follow(self, collectors):
+        """Run these too, unless they run anyway or lack what they need."""
+        for collector in collectors:
+            if collector.name not in self.known and self.known.issuperset(collector.needs):
+                self.waiting.append(collector)
+        self.known.update(collector.name for collector in self.waiting)
 
 
 class _Systemd(registry.Collector):
@@ -277,18 +297,18 @@ def _hidden(path):
 
 
 def _warm(waiting, processes):
-    """While the first children work.
+    """While the first children work, import once what the next ones would each import.
 
-    Import once what the next ones would each import for themselves (ssl: 20 ms).
+    ssl costs 20 ms.
     """
-    if any(
-        collector.components and procfs.any_of(collector.components, processes)
-        for collector in waiting
-    ):
-        try:
-            pass  # pylint: disable=unused-import
-        except Exception:  # pylint: disable=broad-except
-            pass  # those that need it will say what is wrong with it
+    if any(_needs_tls(collector, processes) for collector in waiting):
+        # Those that need it will say what is wrong with it.
+        with contextlib.suppress(Exception):
+            from ..system import tls  # noqa: F401 - imported before the children are made
+
+
+def _needs_tls(collector, processes):
+    return collector.components and procfs.any_of(collector.components, processes)
 
 
 def gather(params):
@@ -304,8 +324,8 @@ def gather(params):
         "tool_version": TOOL_VERSION,
         "euid": os.geteuid(),
         "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begin)),
-        "python": "%d.%d.%d" % sys.version_info[:3],
-        "duration_ms": int(round((time.time() - begin) * 1000)),
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "duration_ms": round((time.time() - begin) * 1000),
         "collectors": records,
     }
 

@@ -66,12 +66,14 @@ def column_of(text, start):
 
 
 def blanks(text, left):
+    """Return the place after the blanks that begin here."""
     while left < len(text) and text[left] in " \t":
         left += 1
     return left
 
 
 def line_end_of(text, left):
+    """Return the place where the line ends."""
     end = text.find("\n", left)
     if end < 0:
         return len(text)
@@ -79,8 +81,9 @@ def line_end_of(text, left):
 
 
 def quoted(text, left):
-    """(where it begins, where it ends, where its quotes end) of the quoted scalar that begins
-    here, or None. JSON within JSON has \\" for quotes.
+    r"""Return (begin, end, end of the quotes) of the quoted scalar that begins here, or None.
+
+    JSON within JSON has \" for quotes.
     """
     first = left
     while first < len(text) and text[first] == "\\":

@@ -279,8 +279,10 @@ def _needed(known, one, why, line):
     never = known.get("condition_result") is None and known.get("active_state") == "inactive"
     what = f"systemd does not start it: {how}={name} {why}"
     place = _place(one)
-    cure = "see journalctl -u {}, and start that first (systemctl start {}); or take it out of {}={}".format(
-        name, name, how, _where(place) or " where systemctl cat shows it"
+    where = _where(place) or " where systemctl cat shows it"
+    cure = (
+        f"see journalctl -u {name}, and start that first (systemctl start {name}); or take it out"
+        f" of {how}={where}"
     )
     if place:
         shown = (*place, f"{how}={name}")
@@ -336,7 +338,8 @@ def _program(one):
     rows = [row for row in _items(one.get("paths")) if _number(row.get("ended"))]
     if not rows:
         return ""
-    return f": its {_text(rows[0].get('setting'), 40)}={_text(rows[0].get('name'))} ended with {rows[0]['ended']:d}"
+    setting, program = _text(rows[0].get("setting"), 40), _text(rows[0].get("name"))
+    return f": its {setting}={program} ended with {rows[0]['ended']:d}"
 
 
 def _last(one):
@@ -479,7 +482,10 @@ def _before(known):
     one = next((one for one in rows if _number(one.get("ended"))), None)
     if one is None:
         return []
-    what = f"ExecStartPre={_text(one.get('name'))} ended with status {one['ended']:d}, so that its own program did not begin"
+    what = (
+        f"ExecStartPre={_text(one.get('name'))} ended with status {one['ended']:d}, so that its own"
+        " program did not begin"
+    )
     cure = f"see journalctl -u {_name(known)}, and correct what that program says"
     return [Refusal(what, cure, False, True, _said(known, "ontrol process exited"), None)]
 

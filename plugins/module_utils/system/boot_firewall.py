@@ -87,9 +87,7 @@ def enabled(unit, root=""):
 
 
 def _firewalld(root, unread):
-    """Its own files, and of what the package brings the zones and what has to do with
-    Kubernetes.
-    """
+    """Return firewalld's own files, and of the package the zones and what concerns Kubernetes."""
     found = [OURS + "/firewalld.conf", OURS + "/direct.xml"]
     for folder, names in (
         (OURS + "/zones", ""),

@@ -11,6 +11,7 @@ connection has it with its name, which Go's servers (containerd, CRI-O, cri-dock
 Huffman code of HPACK, and its number plainly, as no code of digits is shorter.
 """
 
+import contextlib
 import time
 
 from . import files
@@ -136,10 +137,8 @@ def _answer(plain, end):
         elif kind in (_RESET, _GOAWAY):
             return CLOSED
         elif kind == _SETTINGS and not flags & 1:
-            try:
+            with contextlib.suppress(OSError):  # it closed its end; what it said comes first
                 plain.sendall(frame(_SETTINGS, 1, 0, b""))
-            except OSError:
-                pass  # it has closed its end; what it said comes first
     return ODD
 
 

@@ -58,9 +58,7 @@ class Connection:
         return left
 
     def request(self, path, body=None, keep=None, method=None):
-        """(status, body). With `keep` only the lines that begin with one of these prefixes are
-        held.
-        """
+        """Return (status, body), with `keep` only the lines that begin with one of these."""
         method = method or ("GET" if body is None else "POST")
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nUser-Agent: kubemend\r\nAccept:"

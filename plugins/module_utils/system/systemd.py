@@ -35,8 +35,9 @@ _states = {}  # name -> what is-enabled says of it, once that was learnt
 
 
 def show(names, properties=PROPERTIES, seconds=5):
-    """Return {unit name: {property: [values]}} of these units, by one systemctl, or by the one that
-    asked for several collectors.
+    """Return {unit name: {property: [values]}} of these units, by one systemctl.
+
+    Or by the one that asked for several collectors.
     """
     answer = _told.get((tuple(names), tuple(properties)))
     if answer is None:
@@ -240,9 +241,9 @@ def environment(block, read=files.text):
 
 
 def _assignments(value):
-    """Return the words of Environment=.
+    r"""Return the words of Environment=.
 
-    In double quotes where they need some, or, by an old systemd, with a blank in them as \\x20 and
+    In double quotes where they need some, or, by an old systemd, with a blank in them as \x20 and
     quotes as they are.
     """
     if value.startswith('"') or ' "' in value:
@@ -286,8 +287,8 @@ def joined(text, comments="#;"):
     A backslash at its end continues a line, also past a comment.
     """
     found, begun, parts = [], 0, []
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.strip()
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.strip()
         if line and line[0] in comments:
             continue
         begun = begun or number

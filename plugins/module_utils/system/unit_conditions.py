@@ -156,6 +156,7 @@ def holds_now(kind, parameter):
 
 
 def matches(pattern):
+    """Return (whether a path matches the pattern, what was seen)."""
     import glob  # brings re
 
     found = next(glob.iglob(pattern), None)
@@ -168,6 +169,7 @@ def _exists(path):
 
 
 def directory(path):
+    """Return (whether the path is a directory, what was seen)."""
     found = stat.S_ISDIR(os.stat(path).st_mode)
     return found, "{} is {}a directory".format(path, "" if found else "not ")
 
@@ -201,6 +203,7 @@ def _file_filled(path):
 
 
 def executable(path):
+    """Return (whether the path is an executable file, what was seen)."""
     now = os.stat(path)
     found = stat.S_ISREG(now.st_mode) and bool(now.st_mode & 0o111)
     return found, "{} is {}".format(path, "executable" if found else "not an executable file")

@@ -126,7 +126,7 @@ def _is_time(value):
 
 
 def placed(meta):
-    """Whether its author named its node: True, False, or None where it is not recorded who set what.
+    """Return whether the author of a pod named its node, or None where that is not recorded.
 
     A scheduler sets the node by the binding, which is no field of anybody's; releases since 1.18
     record the fields.
@@ -310,9 +310,8 @@ def last_words(api, plugin, container):
 
     Empty where the API gives none. Secrets are masked.
     """
-    path = "/api/v1/namespaces/{}/pods/{}/log?container={}&previous=true&tailLines=40&limitBytes=16384".format(
-        plugin["namespace"], plugin["name"], container
-    )
+    path = "/api/v1/namespaces/{namespace}/pods/{name}/log".format(**plugin)
+    path += f"?container={container}&previous=true&tailLines=40&limitBytes=16384"
     code, lines = api.lines(path, LOG_SECONDS)
     if code != 200 or not lines:
         return ""

@@ -105,11 +105,10 @@ def modules(proc="/proc", sys="/sys", tree=None):
             found[name] = LOADED
         elif name in builtin or shown[name] or os.path.isdir(os.path.join(sys, "module", name)):
             found[name] = BUILTIN
+        elif names is None:
+            found[name] = None
         else:
-            if names is None:
-                found[name] = None
-            else:
-                found[name] = ABSENT
+            found[name] = ABSENT
     return found
 
 
@@ -142,7 +141,8 @@ def folders(root):
 def points(here):
     """Every path where the file system of one of these folders may be mounted."""
     found = set("/")
-    for path in list(here) + [real for real in here.values() if real]:
+    for folder in list(here) + [real for real in here.values() if real]:
+        path = folder
         while path.strip("/"):
             found.add(path)
             path = os.path.dirname(path)

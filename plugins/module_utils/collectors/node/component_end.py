@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector component_end.
 
-The last log lines of a control plane component that a static pod should run, and that does not run or
-was started of late. Where all run, and have for a while, no file is opened.
+The last log lines of a control plane component that a static pod should run, and that does not run
+or was started of late. Where all run, and have for a while, no file is opened.
 """
 
 import os
@@ -162,9 +162,10 @@ def _read(path):
 
 
 def ends(head, tail):
-    """Return (seconds of the first line, of the last, lines as text without secrets and without the
-    stacks that a Go program leaves): the last of them, and the first, for a program that
-    refuses a flag may say so before it prints how it is used.
+    """Return (seconds of the first line, of the last, lines without secrets and stacks of Go).
+
+    The lines are the last ones, and the first ones too: a program that refuses a flag may say so
+    before it prints how it is used.
     """
     begun, ended = _lines(head), _lines(tail)
     first, last = None, None

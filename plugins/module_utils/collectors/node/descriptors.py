@@ -120,7 +120,7 @@ def look(where, end):
     }
     if seen["uid"] is None:
         if not os.path.isdir(where):
-            raise _Gone
+            raise _Gone from None
         seen["denied"] = True  # hidepid
         return seen
     seen["threads"] = procfs.number((procfs.status(status, "Threads") or [""])[0]) or 0
@@ -131,7 +131,7 @@ def look(where, end):
     except PermissionError:
         seen["denied"] = True
     except OSError:
-        raise _Gone
+        raise _Gone from None
     seen["nofile"] = procfs.rlimit(files.text(where + "/limits", 8192, ""), "Max open files")
     return seen
 

@@ -90,8 +90,9 @@ def _start(block):
 
 
 def _without_others(record, used):
-    """The record of a file of the unit's environment without the values that are no words of the
-    kubelet's: they may be anything.
+    """Return the record of an environment file without the values that the kubelet does not use.
+
+    They may be anything.
     """
     if record["text"] is not None:
         data = record["text"].encode("utf-8")

@@ -338,8 +338,8 @@ def pam(folder="/etc/pam.d"):
         return found
     for name in names:
         path = os.path.join(folder, name)
-        for number, line in unit.joined(files.text(path, MAX_TEXT, ""), "#"):
-            line = line.partition("#")[0]
+        for number, text in unit.joined(files.text(path, MAX_TEXT, ""), "#"):
+            line = text.partition("#")[0]
             if "pam_limits.so" in line:
                 found.append({"path": path, "line": number, "text": files.one_line(line, LONGEST)})
     return found[:MAX_LINES]
@@ -353,9 +353,7 @@ def _folders():
 
 
 def conf_files(folders):
-    """Return (the paths of their *.conf by folder and name, records of folders that are there and
-    cannot be listed).
-    """
+    """Return (paths of *.conf by folder and name, records of folders that cannot be listed)."""
     paths, unlisted = [], []
     for folder in folders:
         try:

@@ -60,5 +60,5 @@ def _read(context, folder, names):
 
 
 def printable(name):
-    """Return a file name as text: bytes that are no UTF-8 are shown as \\xNN."""
+    r"""Return a file name as text: bytes that are no UTF-8 are shown as \xNN."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

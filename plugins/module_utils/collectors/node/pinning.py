@@ -40,8 +40,7 @@ MAX_READ = 20000  # tasks that are looked at
 
 
 def collect(context):
-    """{root_dir, cpu_state, memory_state, cpus, numa, memory_total, cgroups, pods, containers,
-    logged, frozen, stuck, runc, kubelet_version}.
+    """Return the state of CPU and memory manager, the CPUs, and what the containers really have.
 
     cpu_state, memory_state: records of the files, None where there is none. cpus: {online,
     possible, isolated, topology: [[cpu, core, socket, NUMA node]]}, lists as the kernel writes
@@ -56,9 +55,9 @@ def collect(context):
     name, container_id, tasks}] of containers with tasks in state D, which no freezer stops; None
     unless the deep tier was asked for. Topology, containers, logged, frozen and runc are None where
     no CPU manager's state nor the kubelet's configuration has the policy static, unless the deep
-    tier was asked for: no container is pinned there. So is kubelet_version, if that kubelet is well and
-    told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a program
-    that says its name.
+    tier was asked for: no container is pinned there. So is kubelet_version, if that kubelet is well
+    and told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a
+    program that says its name.
     """
     kubelet = context.data.get("kubelet") or {}
     root = procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR

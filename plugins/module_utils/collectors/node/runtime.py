@@ -10,6 +10,7 @@ not asked. Nor is a socket whose unit does not run: systemd may hold it, and a c
 start what an operator stopped.
 """
 
+import contextlib
 import os
 import stat
 
@@ -229,11 +230,9 @@ def _unit(name, blocks):
     if found is None:
         return {"name": name, "absent": True}
     found["absent"] = False
-    try:
+    with contextlib.suppress(CommandError):
         # show tells of before an enable or disable without a reload
         found["unit_file_state"] = unit.enabled(name)
-    except CommandError:
-        pass
     wanted = []
     for key in ("WantedBy", "RequiredBy", "UpheldBy"):
         wanted += " ".join(block.get(key, [])).split()
@@ -481,8 +480,8 @@ def _bare(value):
 
 def _quoted(value):
     found = []
-    for word in value.replace("[", ",").replace("\n", ",").split(","):
-        word = word.strip()
+    for part in value.replace("[", ",").replace("\n", ",").split(","):
+        word = part.strip()
         if len(word) > 2 and word[0] in "\"'" and word[-1] == word[0]:
             found.append(files.one_line(word[1:-1], 80))
     return found

@@ -204,8 +204,9 @@ def version(maps):
 
 
 def container(proc="/proc", run="/run"):
-    """Does the init of this node run in a container? Then systemd takes up no swap, and
-    /proc/swaps is that of the whole machine.
+    """Return whether the init of this node runs in a container.
+
+    There systemd switches on no swap, and /proc/swaps is that of the whole machine.
     """
     variables = (files.text(proc + "/1/environ", MAX_TEXT) or "").split("\0")
     told = [line[len("container=") :] for line in variables if line.startswith("container=")]
@@ -257,8 +258,9 @@ def links(here, dev="/dev"):
 
 
 def zram_files():
-    """Return (paths of zram-generator's configuration, the main files also where they are missing,
-    records of folders that cannot be listed).
+    """Return (paths of zram-generator's configuration, records of folders that cannot be listed).
+
+    The main files are in it also where they are missing.
     """
     found, unlisted = list(ZRAM), []
     for main in ZRAM:

@@ -49,18 +49,15 @@ def cgroup_version(root="/sys/fs/cgroup"):
 
 
 def ipv4(fib_trie):
-    """This machine's own addresses in /proc/net/fib_trie, loopback left out, in order of
-    appearance.
-    """
+    """Return this host's own addresses of /proc/net/fib_trie in their order, without loopback."""
     found, address = [], None
     for line in fib_trie.splitlines():
         words = line.split()
         if len(words) > 1 and words[0] in ("|--", "+--"):
             address = words[1]
         elif words[:3] == ["/32", "host", "LOCAL"] and address and address not in found:
-            if not address.startswith("127."):
-                found.append(address)
-    return found
+            found.append(address)
+    return [address for address in found if not address.startswith("127.")]
 
 
 def ipv6(if_inet6):

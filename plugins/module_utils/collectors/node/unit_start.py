@@ -347,9 +347,8 @@ def _behind(written):
     As `systemctl show` gives it.
     """
     found = {key: [] for key in (*HOW, "After", "EnvironmentFiles", "ExecStart")}
-    for _dummy, key, value, _dummy_path, _dummy_line in written:
-        if key == "EnvironmentFile":
-            key = key + "s"
+    for _dummy, setting, value, _dummy_path, _dummy_line in written:
+        key = {"EnvironmentFile": "EnvironmentFiles"}.get(setting, setting)
         if key in found and not value:
             found[key] = []
         elif key == "EnvironmentFiles":
