@@ -13,7 +13,7 @@ from ...kubeapi.client import ApiError, dicts
 from ...shared import quantity
 from ...shared.pod_rejection import TELLING, rejected
 from ...system import files
-from . import jobs as collect_jobs
+from . import jobs
 
 MAX_ITEMS, MAX_NODES, MAX_PODS, MAX_LOGS = 200, 20, 500, 5
 MAX_EVENTS, MAX_REASONS, MAX_RESOURCES, MAX_OWNERS = 20000, 5, 20, 20
@@ -52,7 +52,7 @@ def pod_of(item):
         item.get("status") or {},
     )
     owner_name, owner_uid = _controller(meta)
-    found = collect_jobs.pod_of(item)
+    found = jobs.pod_of(item)
     found.update(
         namespace=meta.get("namespace"),
         message=files.told(status.get("message"), 500),
@@ -225,31 +225,31 @@ def resources_of(item):
 
 def plugin_of(item):
     """Return {containers: [...]} of a pod that mounts the folder of device plugins, else None."""
-    spec, status = item.get("spec") or {}, item.get("status") or {}
-    paths = [
-        (volume.get("hostPath") or {}).get("path") or "" for volume in spec.get("volumes") or []
-    ]
-    if not any((path.rstrip("/") + "/").startswith(DEVICE_PLUGINS + "/") for path in paths):
+    meta, status = item.get("metadata") or {}, item.get("status") or {}
+    if not any(map(_is_plugin_folder, (item.get("spec") or {}).get("volumes") or [])):
         return None
-    found = []
-    for one in status.get("containerStatuses") or []:
-        state = one.get("state") or {}
-        last = state.get("terminated") or (one.get("lastState") or {}).get("terminated") or {}
-        waiting = state.get("waiting") or {}
-        found.append(
-            {
-                "name": one.get("name"),
-                "ready": bool(one.get("ready")),
-                "restarts": one.get("restartCount") or 0,
-                "waiting": waiting.get("reason"),
-                "exit_code": last.get("exitCode"),
-                "message": files.told(last.get("message"), 300).strip(),
-            }
-        )
     return {
-        "namespace": (item.get("metadata") or {}).get("namespace"),
-        "name": (item.get("metadata") or {}).get("name"),
-        "containers": found,
+        "namespace": meta.get("namespace"),
+        "name": meta.get("name"),
+        "containers": list(map(_plugin_container, status.get("containerStatuses") or [])),
+    }
+
+
+def _is_plugin_folder(volume):
+    path = (volume.get("hostPath") or {}).get("path") or ""
+    return (path.rstrip("/") + "/").startswith(DEVICE_PLUGINS + "/")
+
+
+def _plugin_container(container):
+    state = container.get("state") or {}
+    last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
+    return {
+        "name": container.get("name"),
+        "ready": bool(container.get("ready")),
+        "restarts": container.get("restartCount") or 0,
+        "waiting": (state.get("waiting") or {}).get("reason"),
+        "exit_code": last.get("exitCode"),
+        "message": files.told(last.get("message"), 300).strip(),
     }
 
 
@@ -258,6 +258,23 @@ def collect(api, ended):
 
     `ended(error)` says whether an error may cut the list short instead of costing all of it.
     """
+    items, counts, cut = _rejected_pods(api)
+    nodes = {}
+    try:
+        cut = _fill_nodes(api, nodes, items, counts) or cut
+    except Exception as error:  # pylint: disable=broad-except
+        if not ended(error):
+            raise
+        cut = True
+    _ask_owners(api, items)
+    _ask_events(api, items)
+    total = sum(counts.values())
+    data = {"items": items, "total": total, "nodes": nodes}
+    return data, cut or total > len(items) or len(_nodes_of(items)) > len(nodes)
+
+
+def _rejected_pods(api):
+    """Return (the newest rejected pods, {node: how many it has}, cut)."""
     items, counts, cut = [], {}, False
     for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Failed"}):
         if rejected(item):
@@ -265,27 +282,22 @@ def collect(api, ended):
             counts[items[-1]["node"]] = counts.get(items[-1]["node"], 0) + 1
             if len(items) > 4 * MAX_ITEMS:
                 items, cut = _newest(items), True
-    total, items = sum(counts.values()), _newest(items)
-    nodes, logs = {}, 0
+    return _newest(items), counts, cut
+
+
+def _fill_nodes(api, nodes, items, counts):
+    """Add what lies on the nodes of these pods; return whether a list was cut."""
     counted = {pod["node"] for pod in items if "compute" in pod}
-    try:
-        for name in _nodes_of(items)[:MAX_NODES]:
-            nodes[name], some = _node(api, name, name in counted)
-            nodes[name]["rejected"] = counts[name]
-            cut = cut or some
-            for plugin, container in crashing(nodes[name]["plugins"]):
-                if not container["message"] and logs < MAX_LOGS:
-                    container["message"] = last_words(api, plugin, container["name"])
-                    logs += 1
-    except Exception as error:  # pylint: disable=broad-except
-        if not ended(error):
-            raise
-        cut = True
-    _ask_owners(api, items)
-    _ask_events(api, items)
-    return {"items": items, "total": total, "nodes": nodes}, cut or total > len(items) or len(
-        _nodes_of(items)
-    ) > len(nodes)
+    cut, logs = False, 0
+    for name in _nodes_of(items)[:MAX_NODES]:
+        nodes[name], is_cut = _node(api, name, name in counted)
+        nodes[name]["rejected"] = counts[name]
+        cut = cut or is_cut
+        for plugin, container in crashing(nodes[name]["plugins"]):
+            if not container["message"] and logs < MAX_LOGS:
+                container["message"] = last_words(api, plugin, container["name"])
+                logs += 1
+    return cut
 
 
 def crashing(plugins):
@@ -332,19 +344,24 @@ def _ask_owners(api, items):
             is_new = kind in OWNERS and uid not in known
             if is_new and len(known) < MAX_OWNERS and ASKABLE.match(name):
                 path, fields = OWNERS[kind]
-                found = api.find(path % (pod["namespace"], name)) or {}
-                same = (found.get("metadata") or {}).get("uid") == uid  # Volcano has a Job too
-                if same:
-                    given = [(found.get("spec") or {}).get(one) for one in fields]
-                else:
-                    given = []
-                known[uid] = (
-                    min([one for one in given if isinstance(one, int)] or [1 if same else 0])
-                    or None
-                )
+                owner = api.find(path % (pod["namespace"], name)) or {}
+                known[uid] = _wanted(owner, uid, fields)
             pod["wanted"] = known.get(uid)
     except ApiError:
         pass
+
+
+def _wanted(owner, uid, fields):
+    """Return how many pods this owner wants at a time, or None.
+
+    Another kind of the same name (Volcano has a Job too) has another UID.
+    """
+    if (owner.get("metadata") or {}).get("uid") != uid:
+        return None
+    spec = owner.get("spec") or {}
+    numbers = [spec.get(field) for field in fields]
+    numbers = [number for number in numbers if isinstance(number, int)]
+    return min(numbers, default=1) or None
 
 
 def _ask_events(api, items):
@@ -352,33 +369,32 @@ def _ask_events(api, items):
 
     Then they are unknown, and nothing else is.
     """
-    wanted = {
-        pod["uid"]: pod
-        for pod in items
-        if pod["uid"] and (pod["requests"] or "compute" in pod) and not pod["rejected_at"]
-    }
-    reasons = sorted(
-        {pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))}
-    )
+    wanted = {pod["uid"]: pod for pod in items if _lacks_time(pod)}
+    reasons = {pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))}
     try:
-        for reason in reasons[:MAX_REASONS]:
-            for number, item in enumerate(
-                api.items(
-                    "/api/v1/events", {"fieldSelector": "involvedObject.kind=Pod,reason=" + reason}
-                )
-            ):
+        for reason in sorted(reasons)[:MAX_REASONS]:
+            query = {"fieldSelector": "involvedObject.kind=Pod,reason=" + reason}
+            for number, item in enumerate(api.items("/api/v1/events", query)):
                 if number >= MAX_EVENTS:
                     break
-                about = item.get("involvedObject")
-                if isinstance(about, dict):
-                    pod = wanted.get(about.get("uid"))
-                else:
-                    pod = None
-                at = collect_jobs.event_of(item)["last"]
-                if pod and pod["reason"] == item.get("reason") and _is_time(at):
-                    pod["rejected_at"] = max(at, pod["rejected_at"] or "")
+                _take_time(wanted, item)
     except ApiError:
         pass
+
+
+def _lacks_time(pod):
+    if not pod["uid"] or pod["rejected_at"]:
+        return False
+    return bool(pod["requests"] or "compute" in pod)
+
+
+def _take_time(wanted, item):
+    about = item.get("involvedObject")
+    if not isinstance(about, dict):
+        return
+    pod, last = wanted.get(about.get("uid")), jobs.event_of(item)["last"]
+    if pod and pod["reason"] == item.get("reason") and _is_time(last):
+        pod["rejected_at"] = max(last, pod["rejected_at"] or "")
 
 
 def _newest(items):
