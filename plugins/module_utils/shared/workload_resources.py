@@ -72,42 +72,38 @@ def rolled_out(item):
 
     What changes later (CronJob, OnDelete, paused, a partition) is not waited for.
     """
-    spec, status, meta = (
-        item.get("spec") or {},
-        item.get("status") or {},
-        item.get("metadata") or {},
-    )
-    if (
-        "jobTemplate" in spec
-        or (spec.get("updateStrategy") or {}).get("type") == "OnDelete"
-        or spec.get("paused")
-    ):
+    spec, status = item.get("spec") or {}, item.get("status") or {}
+    if "jobTemplate" in spec or spec.get("paused"):
         return None
-    if (status.get("observedGeneration") or 0) < (meta.get("generation") or 0):
+    strategy = spec.get("updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return None
+    generation = (item.get("metadata") or {}).get("generation") or 0
+    if (status.get("observedGeneration") or 0) < generation:
         return "its controller has not seen the change yet"
-    later = 0
-    if "desiredNumberScheduled" in status:  # a DaemonSet
-        wanted, updated, ready = (
+    if "desiredNumberScheduled" in status:
+        return _unready(
             status["desiredNumberScheduled"],
             status.get("updatedNumberScheduled") or 0,
             status.get("numberAvailable") or 0,
         )
-    else:
-        if spec.get("replicas") is None:
-            wanted = 1
-        else:
-            wanted = spec["replicas"]
-        updated, ready = (
-            status.get("updatedReplicas") or 0,
-            min(status.get("readyReplicas") or 0, status.get("replicas") or 0),
-        )
-        # of a StatefulSet: its first ones keep what they have
-        later = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get(
-            "partition"
-        ) or 0
-        if (status.get("replicas") or 0) > wanted:
-            return "{} of its former pods are still there".format(status["replicas"] - wanted)
-    if updated < wanted - later or ready < wanted:
-        expected = max(0, wanted - later)
-        return f"{updated} of {expected} pods are recreated, {ready} of {wanted} are ready"
-    return None
+    wanted = spec.get("replicas")
+    if wanted is None:
+        wanted = 1
+    present = status.get("replicas") or 0
+    if present > wanted:
+        return f"{present - wanted} of its former pods are still there"
+    return _unready(
+        wanted,
+        status.get("updatedReplicas") or 0,
+        min(status.get("readyReplicas") or 0, present),
+        # The first pods of a StatefulSet keep their template.
+        (strategy.get("rollingUpdate") or {}).get("partition") or 0,
+    )
+
+
+def _unready(wanted, updated, ready, later=0):
+    if updated >= wanted - later and ready >= wanted:
+        return None
+    expected = max(0, wanted - later)
+    return f"{updated} of {expected} pods are recreated, {ready} of {wanted} are ready"

@@ -55,7 +55,7 @@ def read(address, api):
 
 
 def _leases(api):
-    """Every Lease of kube-system.
+    """Yield every Lease of kube-system.
 
     The API servers' own identities are no locks, but show that something is written.
     """
@@ -68,10 +68,7 @@ def _leases(api):
     version = (group.get("preferredVersion") or {}).get("groupVersion") or "coordination.k8s.io/v1"
     for item in api.items(f"/apis/{version}/namespaces/kube-system/leases"):
         meta, spec = item.get("metadata") or {}, item.get("spec") or {}
-        identity = (meta.get("labels") or {}).get("apiserver.kubernetes.io/identity") or (
-            meta.get("labels") or {}
-        ).get("k8s.io/component")
-        if identity == "kube-apiserver" or re.match(r"(kube-)?apiserver-", meta.get("name") or ""):
+        if _is_of_server(meta):
             yield {"kind": BEAT, "renew_time": spec.get("renewTime")}
             continue
         yield _lock(
@@ -82,6 +79,15 @@ def _leases(api):
             spec.get("leaseTransitions"),
             spec.get("leaseDurationSeconds"),
         )
+
+
+def _is_of_server(meta):
+    """Return whether a Lease is the identity of an API server."""
+    labels = meta.get("labels") or {}
+    identity = labels.get("apiserver.kubernetes.io/identity") or labels.get("k8s.io/component")
+    if identity == "kube-apiserver":
+        return True
+    return bool(re.match(r"(kube-)?apiserver-", meta.get("name") or ""))
 
 
 def _annotated(api):

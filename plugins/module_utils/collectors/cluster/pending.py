@@ -13,8 +13,7 @@ import urllib.parse
 
 from ...kubeapi import node_affinity as node_match
 from ...kubeapi.client import TABLE, ApiError, dicts
-from . import jobs as collect_jobs
-from . import rejected as collect_rejected
+from . import jobs, rejected
 
 MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = (
     5000,
@@ -66,28 +65,28 @@ def unseen(item):
 
 
 def target_of(item):
-    """Return the node that a DaemonSet's pod is meant for.
+    """Return the node that a DaemonSet's pod is meant for, or None.
 
-    Its affinity names it in fields, each of its terms the same. None else.
+    Its affinity names it in fields, each of its terms the same.
     """
     affinity = ((item.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
-    named = set()
-    for term in dicts(
-        (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
-            "nodeSelectorTerms"
-        )
-    ):
-        fields = [
-            one.get("values")
-            for one in dicts(term.get("matchFields"))
-            if one.get("key") == "metadata.name" and one.get("operator") == "In"
-        ]
-        if len(fields) != 1 or not isinstance(fields[0], list) or len(fields[0]) != 1:
-            return None
-        named.add(str(fields[0][0])[:253])
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    named = set(map(_named, dicts(required.get("nodeSelectorTerms"))))
     if len(named) == 1:
         return named.pop()
     return None
+
+
+def _named(term):
+    """Return the one node that a term names in its fields, or None."""
+    fields = [
+        field.get("values")
+        for field in dicts(term.get("matchFields"))
+        if field.get("key") == "metadata.name" and field.get("operator") == "In"
+    ]
+    if len(fields) != 1 or not isinstance(fields[0], list) or len(fields[0]) != 1:
+        return None
+    return str(fields[0][0])[:253]
 
 
 def owner_of(item):
@@ -107,7 +106,7 @@ def asks_of(spec):
 
     CPU in thousandths, what plugins offer in pieces, all others in bytes.
     """
-    asked = dict(collect_rejected.compute(spec), **collect_rejected.requests(spec))
+    asked = dict(rejected.compute(spec), **collect_rejected.requests(spec))
     return dict(
         sorted((name, value) for name, value in asked.items() if value and name != "pods")[
             :MAX_ASKED
@@ -141,10 +140,14 @@ def _tolerations(spec):
     listed = dicts(spec.get("tolerations"))
     if len(listed) > MAX_TOLERATIONS:
         return None
-    return [
-        {name: str(toleration[name])[:320] for name in FIELDS if toleration.get(name) is not None}
-        for toleration in listed
-    ]
+    return [toleration_of(toleration) for toleration in listed]
+
+
+def toleration_of(toleration):
+    """Return the set fields of a toleration, bounded."""
+    return {
+        name: str(toleration[name])[:320] for name in FIELDS if toleration.get(name) is not None
+    }
 
 
 class _Found:
@@ -160,36 +163,37 @@ class _Found:
         self.cut = False
 
     def take(self, item):
-        """One Pending pod."""
+        """Take one Pending pod."""
         spec, condition = item.get("spec") or {}, refused(item)
         if spec.get("nodeName"):
             self._placed(item)
         elif (item.get("metadata") or {}).get("deletionTimestamp"):
             return
         elif spec.get("schedulingGates"):
-            gates = sorted(str(one.get("name"))[:320] for one in dicts(spec["schedulingGates"]))[
-                :MAX_GATES
-            ]
-            self._count(
-                self.gated,
-                MAX_ITEMS,
-                item,
-                {
-                    "namespace": item["metadata"].get("namespace"),
-                    "owner": owner_of(item),
-                    "gates": gates,
-                },
-            )
+            self._gated(item)
         elif condition is not None and condition.get("message"):
             self.say(item, condition)
         elif condition is not None or unseen(item):
-            if len(self.silent) < MAX_SILENT:
-                self.silent.append((item, condition))
-            else:
-                self._unheard(item, condition)
+            self._silent(item, condition)
+
+    def _gated(self, item):
+        gates = dicts(item["spec"]["schedulingGates"])
+        names = sorted(str(gate.get("name"))[:320] for gate in gates)[:MAX_GATES]
+        row = {
+            "namespace": item["metadata"].get("namespace"),
+            "owner": owner_of(item),
+            "gates": names,
+        }
+        self._count(self.gated, MAX_ITEMS, item, row)
+
+    def _silent(self, item, condition):
+        if len(self.silent) < MAX_SILENT:
+            self.silent.append((item, condition))
+        else:
+            self._unheard(item, condition)
 
     def say(self, item, condition):
-        """Return a pod of which a scheduler says something."""
+        """Take a pod of which a scheduler says something."""
         self.total += 1
         entry = entry_of(item, condition)
         if entry["targets"]:
@@ -203,7 +207,7 @@ class _Found:
         self.cut = not _add(self.refused, entry) or self.cut
 
     def hear(self, heard):
-        """Return what events say of pods that say nothing themselves."""
+        """Take what events say of pods that say nothing themselves."""
         for item, condition in self.silent:
             event = heard.get((item.get("metadata") or {}).get("uid"))
             if event:
@@ -226,7 +230,7 @@ class _Found:
             )
 
     def _placed(self, item):
-        """Return a pod that has its node.
+        """Take a pod that has its node.
 
         It waits for the kubelet until that one writes when it began.
         """
@@ -250,7 +254,7 @@ class _Found:
         )
 
     def _count(self, kept, most, item, what, since=None):
-        """Pods that wait for the same are one row, with the time since when the oldest waits."""
+        """Count pods that wait for the same in one row, with the time since the oldest waits."""
         meta = item.get("metadata") or {}
         if self._is_asked(item):
             what["asked"] = True
@@ -383,7 +387,7 @@ def _said(api):
                 break
             uid, at = (
                 (item.get("involvedObject") or {}).get("uid"),
-                collect_jobs.event_of(item)["last"] or "",
+                jobs.event_of(item)["last"] or "",
             )
             if uid and item.get("message") and at >= newest.get(uid, ("",))[0]:
                 newest[uid] = (at, str(item["message"])[:MAX_TEXT])

@@ -77,39 +77,38 @@ def running(base="/proc/sys/"):
 
 
 def modules(proc="/proc", sys="/sys", tree=None):
-    """Return {name: loaded, builtin or absent}; None where that cannot be told.
-
-    A kernel that takes no modules has no /proc/modules.
-    """
-    listed = files.whole(proc + "/modules")
-    if (
-        listed is None
-        and os.path.exists(proc + "/filesystems")
-        and not os.path.exists(proc + "/modules")
-    ):
-        listed = ""
-    if listed is None:
-        names = None
-    else:
-        names = {line.partition(" ")[0] for line in listed.split("\n")}
-    builtin = builtins(
-        files.whole((tree or "/lib/modules/" + os.uname()[2]) + "/modules.builtin") or ""
-    )
-    shown = {
-        "br_netfilter": os.path.isdir(proc + "/sys/net/bridge"),
-        "overlay": overlay(files.whole(proc + "/filesystems") or ""),
-    }
+    """Return {name: loaded, builtin or absent}; None where that cannot be told."""
+    names = _loaded(proc)
+    tree = tree or "/lib/modules/" + os.uname()[2]
+    present = set(builtins(files.whole(tree + "/modules.builtin") or ""))
+    if os.path.isdir(proc + "/sys/net/bridge"):
+        present.add("br_netfilter")
+    if overlay(files.whole(proc + "/filesystems") or ""):
+        present.add("overlay")
     found = {}
     for name in MODULES:
         if names and name in names:
             found[name] = LOADED
-        elif name in builtin or shown[name] or os.path.isdir(os.path.join(sys, "module", name)):
+        elif name in present or os.path.isdir(os.path.join(sys, "module", name)):
             found[name] = BUILTIN
         elif names is None:
             found[name] = None
         else:
             found[name] = ABSENT
     return found
+
+
+def _loaded(proc):
+    """Return the names of the loaded modules, or None where they cannot be read.
+
+    A kernel that takes no modules has no /proc/modules.
+    """
+    listed = files.whole(proc + "/modules")
+    if listed is not None:
+        return {line.partition(" ")[0] for line in listed.split("\n")}
+    if os.path.exists(proc + "/filesystems") and not os.path.exists(proc + "/modules"):
+        return {""}
+    return None
 
 
 def builtins(text):

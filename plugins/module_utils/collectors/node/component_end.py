@@ -37,36 +37,35 @@ def collect(context):
     context.source = PODS
     if context.data.get("manifests") is None and os.geteuid() != 0:
         raise Denied("which components run here is told by manifests, which this user may not read")
-    named = _named(context.data.get("manifests") or {})
-    running = (context.data.get("instances") or {}).get("processes") or []
-    found = [
-        one
-        for one in named
-        if _wanted(
-            [process for process in running if process["component"] == one and process["static"]],
-            time.time(),
-        )
+    running = _static_processes(context)
+    components = [
+        component
+        for component in _named(context.data.get("manifests") or {})
+        if _wanted(running.get(component, []), time.time())
     ]
-    if not found:
+    if not components:
         raise Absent(
             "no static pod of a component, or each of them runs and was not started of late"
         )
     known = context.data.get("kubelet") or {}
-    context.source = root = (
-        kubeconfig.top((known.get("config") or {}).get("text") or "", "podLogsDir") or PODS
-    )
-    rows = [
-        _row(
-            root, one, any(process["component"] == one and process["static"] for process in running)
-        )
-        for one in found
-    ]
+    text = (known.get("config") or {}).get("text") or ""
+    context.source = root = kubeconfig.top(text, "podLogsDir") or PODS
+    rows = [_row(root, component, component in running) for component in components]
     down = [row for row in rows if not row["running"]]
     if down:
         lines = _journal(context, (known.get("unit") or {}).get("name"))
         for row in down:
             row["kubelet"] = said(lines, row["component"])
     return {"components": rows}
+
+
+def _static_processes(context):
+    """Return {component: its processes in static pods}."""
+    found = {}
+    for process in (context.data.get("instances") or {}).get("processes") or []:
+        if process["static"]:
+            found.setdefault(process["component"], []).append(process)
+    return found
 
 
 def _named(manifests):
@@ -122,23 +121,14 @@ def newest(root, component, back):
     """
     logs = []
     for name in files.names(root):
-        namespace, _dummy, rest = name.partition("_")
-        uid = rest.rpartition("_")[2]
-        if namespace and len(uid) == 32 and "-" not in uid:  # of a static pod
-            folder = os.path.join(root, name, component)
-            numbers = [
-                int(one[: -len(".log")])
-                for one in files.names(folder)
-                if one.endswith(".log") and one[: -len(".log")].isdigit()
-            ]
-            if numbers:
-                logs += [
-                    (
-                        files.mtime(os.path.join(folder, f"{max(numbers)}.log")) or 0.0,
-                        max(numbers),
-                        folder,
-                    )
-                ]
+        folder = os.path.join(root, name, component)
+        numbers = []
+        if _is_static(name):
+            numbers = _log_numbers(folder)
+        if numbers:
+            last = max(numbers)
+            written = files.mtime(os.path.join(folder, f"{last}.log")) or 0.0
+            logs.append((written, last, folder))
     if not logs:
         return None, None
     _dummy, number, folder = max(logs)
@@ -146,6 +136,18 @@ def newest(root, component, back):
     if number >= back and os.path.exists(path):
         return (number - back, path)
     return (None, None)
+
+
+def _is_static(name):
+    """Return whether a folder of /var/log/pods is of a static pod."""
+    namespace, _dummy, rest = name.partition("_")
+    uid = rest.rpartition("_")[2]
+    return bool(namespace) and len(uid) == 32 and "-" not in uid
+
+
+def _log_numbers(folder):
+    stems = [name[: -len(".log")] for name in files.names(folder) if name.endswith(".log")]
+    return [int(stem) for stem in stems if stem.isdigit()]
 
 
 def _read(path):

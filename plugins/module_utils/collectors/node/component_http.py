@@ -58,40 +58,58 @@ def _ask(process, usable, context, tls, patience):
         },
         "credential": None,
     }
-    secure = False
-    for address, port, secure in doors(process["component"], process["argv"]):
-        found.update(
-            address=address,
-            port=port,
-            healthz=web.get(
-                address, port, "/healthz?verbose", context.seconds(EACH), tls() if secure else None
-            ),
-        )
-        if found["healthz"]["error"] is None:
-            break
+    secure = _find_door(found, process, context, tls)
     if found["healthz"]["error"]:
-        for part in ("configz", "metrics"):
-            found[part]["error"] = found["healthz"]["error"]
+        _fail(found, found["healthz"]["error"])
         return found
     if found["healthz"]["status"] in (200, 500):
         found["leader_election_check"] = has_check(found["healthz"]["body"])
-    while True:
-        for path, certificate, key in usable if secure else [(None, None, None)]:
-            if _inside(
-                found, path, certificate, key, tls if secure else None, context.seconds(EACH)
-            ):
-                return found
-        refused = found["configz"]["status"] in (401, 403)
-        young = process["started_at"] and time.time() - process["started_at"] < YOUNG + PATIENCE
-        if not refused or not young:
+    credentials, client = [(None, None, None)], None
+    if secure:
+        credentials, client = usable, tls
+    while not _is_let_in(found, credentials, client, context):
+        if not _is_young_and_refused(found, process):
             break
         if time.monotonic() + PAUSE > patience or not context.seconds(EACH):
             break
         time.sleep(PAUSE)
-    if secure and not usable:
-        for part in ("configz", "metrics"):
-            found[part]["error"] = "no client certificate to ask with"
+    if not credentials:
+        _fail(found, "no client certificate to ask with")
     return found
+
+
+def _find_door(found, process, context, tls):
+    """Ask healthz at each address until one answers; return whether that is by TLS."""
+    secure = False
+    for address, port, secure in doors(process["component"], process["argv"]):
+        seconds = context.seconds(EACH)
+        client = None
+        if secure:
+            client = tls()
+        healthz = web.get(address, port, "/healthz?verbose", seconds, client)
+        found.update(address=address, port=port, healthz=healthz)
+        if healthz["error"] is None:
+            break
+    return secure
+
+
+def _is_let_in(found, credentials, tls, context):
+    return any(
+        _inside(found, path, certificate, key, tls, context.seconds(EACH))
+        for path, certificate, key in credentials
+    )
+
+
+def _is_young_and_refused(found, process):
+    """Return whether the component refuses because its client CA may still be on the way."""
+    if found["configz"]["status"] not in (401, 403) or not process["started_at"]:
+        return False
+    return time.time() - process["started_at"] < YOUNG + PATIENCE
+
+
+def _fail(found, reason):
+    for part in ("configz", "metrics"):
+        found[part]["error"] = reason
 
 
 def _inside(found, path, certificate, key, tls, seconds):

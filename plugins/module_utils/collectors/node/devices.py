@@ -156,61 +156,64 @@ def checkpoint(path, context):
 
 
 def _parsed(data, context):
-    import binascii
-
     if not data.strip():
         raise ValueError("it is empty")
     record = jsonline.loads(data.decode("utf-8"))
     held = record["Data"]
-    entries, texts, numa = [], [], False
-    for entry in held.get("PodDeviceEntries") or []:
-        ids = entry.get("DeviceIDs")
-        numa = numa or isinstance(ids, dict)
-        if isinstance(ids, dict):
-            known = [one for node in sorted(ids, key=int) for one in ids[node] or []]
-        else:
-            known = list(ids or [])
-        entries.append(
-            {
-                "pod_uid": str(entry["PodUID"]),
-                "container": str(entry["ContainerName"]),
-                "resource": str(entry["ResourceName"]),
-                "devices": [str(one) for one in known],
-            }
-        )
-        response = entry.get("AllocResp")
-        if response is None:
-            response = None
-        else:
-            response = bytearray(binascii.a2b_base64(response))
-        texts.append(
-            "{{PodUID:(string){} ContainerName:(string){} ResourceName:(string){} DeviceIDs:{}"
-            " AllocResp:([]uint8){}}}".format(
-                entry["PodUID"],
-                entry["ContainerName"],
-                entry["ResourceName"],
-                _ids(ids),
-                _list(response),
-            )
-        )
+    raw = held.get("PodDeviceEntries")
+    entries = [_entry(entry) for entry in raw or []]
+    texts = None
+    if raw is not None:
+        texts = [_printed(entry) for entry in raw]
     registered = held.get("RegisteredDevices")
     if len(entries) > MAX_ENTRIES:
         context.truncated = True
     text = (
         "(checkpoint.checkpointData){{PodDeviceEntries:([]checkpoint.PodDevicesEntry){}"
-        " RegisteredDevices:(map[string][]string){}}}".format(
-            _list(texts if held.get("PodDeviceEntries") is not None else None), _map(registered)
-        )
+        " RegisteredDevices:(map[string][]string){}}}".format(_list(texts), _map(registered))
     )
-    wanted = record.get("Checksum")
+    has_numa = any(isinstance(entry.get("DeviceIDs"), dict) for entry in raw or [])
     return {
-        "format": _format(numa, entries),
+        "format": _format(has_numa, entries),
         "entries": entries[:MAX_ENTRIES],
         "registered": {
-            str(name): [str(one) for one in ids or []] for name, ids in (registered or {}).items()
+            str(name): [str(device) for device in devices or []]
+            for name, devices in (registered or {}).items()
         },
-        "checksum": _checksum(text, wanted),
+        "checksum": _checksum(text, record.get("Checksum")),
     }
+
+
+def _entry(entry):
+    devices = entry.get("DeviceIDs")
+    if isinstance(devices, dict):
+        by_node = [devices[node] or [] for node in sorted(devices, key=int)]
+        devices = [device for row in by_node for device in row]
+    return {
+        "pod_uid": str(entry["PodUID"]),
+        "container": str(entry["ContainerName"]),
+        "resource": str(entry["ResourceName"]),
+        "devices": [str(device) for device in devices or []],
+    }
+
+
+def _printed(entry):
+    """Return an entry as the kubelet prints it for the checksum."""
+    import binascii
+
+    response = entry.get("AllocResp")
+    if response is not None:
+        response = bytearray(binascii.a2b_base64(response))
+    return (
+        "{{PodUID:(string){} ContainerName:(string){} ResourceName:(string){} DeviceIDs:{}"
+        " AllocResp:([]uint8){}}}".format(
+            entry["PodUID"],
+            entry["ContainerName"],
+            entry["ResourceName"],
+            _ids(entry.get("DeviceIDs")),
+            _list(response),
+        )
+    )
 
 
 def _format(numa, entries):

@@ -129,28 +129,30 @@ def given(pid, argv, mounts):
     As the host has them where they are the host's.
     """
     theirs = files.whole(f"/proc/{pid}/mountinfo") or ""
-    found = []
+    found = {}
     for name in GIVEN:
         path = procfs.flag(argv, name)
-        if not path or not path.startswith("/") or any(one["path"] == path for one in found):
+        if not path or not path.startswith("/") or path in found:
             continue
-        # a bind-mounted file that was replaced on the host: the container keeps the former one
-        replaced = any(
-            fields[4] == path and fields[3].endswith("//deleted")
-            for fields in (line.split(" ") for line in theirs.splitlines())
-            if len(fields) > 4
-        )
+        replaced = _is_replaced(path, theirs)
         times = [_mtime(f"/proc/{pid}/root{path}")]
         if not replaced:
             times.append(_mtime(procfs.host_path(path, theirs, mounts)))
-        found.append(
-            {
-                "path": path,
-                "mtime": max(time or 0.0 for time in times) or None,
-                "replaced": replaced,
-            }
-        )
-    return found
+        mtime = max(time or 0.0 for time in times) or None
+        found[path] = {"path": path, "mtime": mtime, "replaced": replaced}
+    return list(found.values())
+
+
+def _is_replaced(path, mountinfo):
+    """Return whether a bind-mounted file was replaced on the host.
+
+    The container keeps the former one.
+    """
+    for line in mountinfo.splitlines():
+        fields = line.split(" ")
+        if len(fields) > 4 and fields[4] == path and fields[3].endswith("//deleted"):
+            return True
+    return False
 
 
 def _mtime(path):

@@ -50,20 +50,22 @@ def collect(context):
     root = procfs.flag((context.data.get("kubelet") or {}).get("argv") or [], "root-dir")
     table = pressure.mounts(files.whole("/proc/self/mountinfo", pressure.MAX_MOUNTS) or "")
     known_places = (root or pressure.ROOT_DIR, *PLACES)
-    done = {}
-    for one in known.get("filesystems") or []:
-        if not any(name.startswith(one["name"] + ".") for name in short) or not one["device"]:
+    walks = {}
+    for filesystem in known.get("filesystems") or []:
+        name, device = filesystem["name"], filesystem["device"]
+        if not device or not any(signal.startswith(name + ".") for signal in short):
             continue
-        if one["device"] not in done:
-            here = places((*known_places, one["path"]), one["device"], table)
-            keys = [
-                key
-                for key, signal in (("bytes", ".available"), ("files", ".inodesFree"))
-                if one["name"] + signal in short
-            ]
-            done[one["device"]] = walk(here, [row[0] for row in table], end, keys)
-        found["filesystems"].append(dict(done[one["device"]], name=one["name"]))
+        if device not in walks:
+            here = places((*known_places, filesystem["path"]), device, table)
+            walks[device] = walk(here, [row[0] for row in table], end, _short_of(name, short))
+        found["filesystems"].append(dict(walks[device], name=name))
     return found
+
+
+def _short_of(name, short):
+    """Return what a filesystem is short of: bytes, files or both."""
+    signals = (("bytes", ".available"), ("files", ".inodesFree"))
+    return [key for key, signal in signals if name + signal in short]
 
 
 def places(paths, device, table, real=os.path.realpath):

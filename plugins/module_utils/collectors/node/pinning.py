@@ -77,39 +77,40 @@ def collect(context):
         "runc": None,
         "kubelet_version": None,
     }
-    told = _words(kubelet)
+    words = _words(kubelet)
     found["cgroups"] = reserved.cgroups(kubelet)
-    pinned = (
-        context.params.get("deep")
-        or "static"
-        in (((found["cpu_state"] or {}).get("text") or "") + told).replace("staticPod", "").lower()
-    )
-    if pinned:
+    found["cpus"]["topology"] = None
+    is_pinned = context.params.get("deep") or _is_static(found["cpu_state"], words)
+    if is_pinned:
         found["cpus"]["topology"] = topology()
-    else:
-        found["cpus"]["topology"] = None
-    if pinned:
-        names = container_names()
-        containers = _containers(context, names)
-        found["logged"] = _logged(found["cpu_state"], names)
-        found["frozen"] = _frozen(containers)
-        if context.params.get("deep"):
-            found["stuck"] = _stuck(containers)
-        else:
-            found["stuck"] = None
-        found["containers"] = [
-            {key: one[key] for key in one if key != "folder"} for one in containers
-        ]
+        _add_containers(found, context)
         found["runc"] = _version("runc", context)
-    if (
-        pinned
-        or (kubelet.get("healthz") or {}).get("status") != 200
-        or any(word in told for word in VERSIONED)
-    ):
-        found["kubelet_version"] = _version(
-            (kubelet.get("process") or {}).get("exe") or "kubelet", context
-        )
+    if is_pinned or not _is_well(kubelet) or any(word in words for word in VERSIONED):
+        program = (kubelet.get("process") or {}).get("exe") or "kubelet"
+        found["kubelet_version"] = _version(program, context)
     return found
+
+
+def _is_static(cpu_state, words):
+    """Return whether a state file or the kubelet's configuration has the policy static."""
+    text = ((cpu_state or {}).get("text") or "") + words
+    return "static" in text.replace("staticPod", "").lower()
+
+
+def _is_well(kubelet):
+    return (kubelet.get("healthz") or {}).get("status") == 200
+
+
+def _add_containers(found, context):
+    names = container_names()
+    containers = _containers(context, names)
+    found["logged"] = _logged(found["cpu_state"], names)
+    found["frozen"] = _frozen(containers)
+    if context.params.get("deep"):
+        found["stuck"] = _stuck(containers)
+    found["containers"] = [
+        {key: container[key] for key in container if key != "folder"} for container in containers
+    ]
 
 
 def _words(kubelet):

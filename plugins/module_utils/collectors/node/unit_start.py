@@ -351,26 +351,26 @@ def _behind(written):
         key = {"EnvironmentFile": "EnvironmentFiles"}.get(setting, setting)
         if key in found and not value:
             found[key] = []
-        elif key == "EnvironmentFiles":
-            if value.startswith("-"):
-                optional = "yes"
-            else:
-                optional = "no"
-            found[key].append("{} (ignore_errors={})".format(value.lstrip("-"), optional))
-        elif key == "ExecStart":
-            if value.startswith("-"):
-                optional = "yes"
-            else:
-                optional = "no"
-            program = value.lstrip("-@:+!|").split(" ")[0]
-            found[key].append(f"path={program} ; ignore_errors={optional}")
         elif key in found:
-            found[key].append(value)
+            found[key].append(_as_shown(key, value))
         elif key in ("WorkingDirectory", "User", "Group", "RootDirectory", "RootImage"):
             found[key] = [value]
     # A specifier stands for what only systemd knows.
-    plain = {key: [one for one in values if "%" not in one] for key, values in found.items()}
+    plain = {key: [value for value in found[key] if "%" not in value] for key in found}
     return {key: values for key, values in plain.items() if values}
+
+
+def _as_shown(key, value):
+    """Return the value of a setting as `systemctl show` prints it."""
+    optional = "no"
+    if value.startswith("-"):
+        optional = "yes"
+    if key == "EnvironmentFiles":
+        return "{} (ignore_errors={})".format(value.lstrip("-"), optional)
+    if key == "ExecStart":
+        program = value.lstrip("-@:+!|").split(" ")[0]
+        return f"path={program} ; ignore_errors={optional}"
+    return value
 
 
 def settings(places):
