@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks the API of a control-plane host's cluster, unless another host answered for that cluster
-already.
+"""Query the API of a control-plane host's cluster, unless another host answered for it already.
 
 Called in a loop over the control-plane hosts, of one cluster or of several: "first that answers" is
 decided here, by the evidence folder alone. What an earlier host of the loop wrote there tells which
@@ -20,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..module_utils.collectors.cluster.runner import COLLECTORS
+from ..module_utils.shared import collector_names
 from ..plugin_utils.evidence import document as evidence
 from ..plugin_utils.planning import node_ready_wait as brought_back
 from ..plugin_utils.run import console as terminal
@@ -40,7 +39,7 @@ class ActionModule(NodeAction):
     SUFFIX = ".cluster.json"
     SAID = ("status", "reason", "collected_at", "duration_ms", "collectors", "ca")
     SPEC = {
-        "collectors": {"type": "list", "elements": "str", "choices": list(COLLECTORS)},
+        "collectors": {"type": "list", "elements": "str", "choices": list(collector_names.CLUSTER)},
         "deep": {"type": "bool", "default": False},
         "expect_pinning": {"type": "str"},
         "pod": {"type": "str"},
@@ -93,7 +92,10 @@ class ActionModule(NodeAction):
         while True:
             status, reason, answer = super()._ask(host, params, task_vars)
             nodes = _nodes(answer)
-            now = None if nodes is None else brought_back.waiting(nodes, names)
+            if nodes is None:
+                now = None
+            else:
+                now = brought_back.waiting(nodes, names)
             if brought_back.listed(nodes, names):
                 answered.touch(mode=0o600)
             if (
@@ -103,7 +105,10 @@ class ActionModule(NodeAction):
                 or time.monotonic() >= until
             ):
                 break
-            what = "the API does not answer yet" if now is None else brought_back.told(now)
+            if now is None:
+                what = "the API does not answer yet"
+            else:
+                what = brought_back.told(now)
             if what != left:
                 tell(
                     "kubemend: waiting for the API to have what was brought back Ready, for"
@@ -120,7 +125,10 @@ class ActionModule(NodeAction):
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
         authority = document.pop("ca", None)
-        pem = authority.get("pem") if isinstance(authority, dict) else None
+        if isinstance(authority, dict):
+            pem = authority.get("pem")
+        else:
+            pem = None
         document["cluster_key"] = evidence.cluster_key(pem if isinstance(pem, str) else None)
         document = {**evidence.accepted(document), "kind": "cluster"}
         if document["status"] == "skipped":
@@ -133,13 +141,16 @@ def _silent(_sentence: str) -> None:
 
 
 def _brought_back(folder: str) -> tuple[frozenset[str], float]:
-    """(the Nodes that a run brought back, for how many seconds they are waited for).
+    """Return (the Nodes that a run brought back, for how many seconds they are waited for).
 
     Never longer than that, whatever clocks say.
     """
     ended = run_folder.last_end(folder)
     try:
-        plan = run_folder.read_plan(folder) if ended is not None else ()
+        if ended is not None:
+            plan = run_folder.read_plan(folder)
+        else:
+            plan = ()
     except (OSError, ValueError, TypeError):
         return frozenset(), 0.0
     return brought_back.nodes(plan, run_folder.read_steps(folder)), min(
@@ -148,11 +159,16 @@ def _brought_back(folder: str) -> tuple[frozenset[str], float]:
 
 
 def _nodes(answer: Any) -> list[Any] | None:
-    """The API's list of Nodes; None where it does not answer."""
+    """Return the API's list of Nodes; None where it does not answer."""
     found: Any = answer
     for name in ("collectors", "nodes", "data", "items"):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, list) else None
+        if isinstance(found, dict):
+            found = found.get(name)
+        else:
+            found = None
+    if isinstance(found, list):
+        return found
+    return None
 
 
 def _answered(folder: Path) -> dict[str, str]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ..module_utils.collectors.cluster.pod import REJECTED
-from ..module_utils.collectors.cluster.runner import DEEP
+from ..module_utils.shared.collector_names import DEEP_CLUSTER
+from ..module_utils.shared.pod_rejection import REJECTED
 from ..plugin_utils.bundle import writer as bundle
 from ..plugin_utils.capture import plan as capture
 from ..plugin_utils.capture import scheduler as scheduler_capture
@@ -337,7 +337,7 @@ def _needs_deep(symptom: str | None, api: bool = False) -> bool:
         else []
     )
     return any(
-        not set(DEEP).isdisjoint(cause.cluster_needs) if api else cause.tier == "deep"
+        not set(DEEP_CLUSTER).isdisjoint(cause.cluster_needs) if api else cause.tier == "deep"
         for cause in causes
     )
 

@@ -182,6 +182,7 @@ duration_ms:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.collectors.cluster.runner import collect
+from ..module_utils.shared import collector_names
 
 
 def main():
@@ -192,21 +193,7 @@ def main():
             "collectors": {
                 "type": "list",
                 "elements": "str",
-                "choices": [
-                    "server",
-                    "endpoints",
-                    "nodes",
-                    "kubeadm_config",
-                    "kubelet_configs",
-                    "locks",
-                    "jobs",
-                    "rejected",
-                    "pending",
-                    "pinnable",
-                    "pod",
-                    "work",
-                    "unmade",
-                ],
+                "choices": list(collector_names.CLUSTER),
             },
             "deep": {"type": "bool", "default": False},
             "expect_pinning": {"type": "str"},

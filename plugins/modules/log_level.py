@@ -228,54 +228,6 @@ exit_reason:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.capture import level_window as log_level
-from ..module_utils.collectors.node import (
-    component_http,
-    devices,
-    etcd,
-    installer,
-    instances,
-    journal,
-    kubelet,
-    manifests,
-    space,
-    system,
-)
-from ..module_utils.system import (
-    client_certificates as credentials,
-)
-from ..module_utils.system import (
-    command,
-    tls,
-)
-from ..module_utils.system import (
-    http_client as web,
-)
-from ..module_utils.system import (
-    redaction as mask,
-)
-from ..module_utils.system import (
-    systemd as unit,
-)
-
-# What is imported by name, which Ansible's packer does not see.
-SHIPPED = (
-    command,
-    component_http,
-    credentials,
-    devices,
-    etcd,
-    installer,
-    instances,
-    journal,
-    kubelet,
-    manifests,
-    mask,
-    space,
-    system,
-    tls,
-    unit,
-    web,
-)
 
 
 def main():

@@ -165,36 +165,13 @@ from ..module_utils.collectors.node import (
     system,
     unit_start,
 )
-from ..module_utils.system import (
-    client_certificates as credentials,
-)
-from ..module_utils.system import (
-    command,
-    cri,
-    tls,
-)
-from ..module_utils.system import (
-    http_client as web,
-)
-from ..module_utils.system import (
-    redaction as mask,
-)
-from ..module_utils.system import (
-    systemd as unit,
-)
-from ..module_utils.system import (
-    unit_conditions as unit_checks,
-)
 
 # The runner imports collectors by name, which Ansible's packer does not see.
 SHIPPED = (
     api_way,
     boot,
-    command,
     component_end,
     component_http,
-    credentials,
-    cri,
     descriptors,
     devices,
     etcd,
@@ -207,7 +184,6 @@ SHIPPED = (
     largest,
     limits,
     manifests,
-    mask,
     pinning,
     pressure,
     runtime,
@@ -215,11 +191,7 @@ SHIPPED = (
     space,
     swap,
     system,
-    tls,
-    unit,
-    unit_checks,
     unit_start,
-    web,
 )
 
 

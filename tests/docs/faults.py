@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 
 from tests.docs import GENERATED, RISKS, ROOT
 
@@ -111,18 +110,12 @@ def page(fault, catalogue, symptoms, mended) -> str:
 
 
 def _evidence(fault) -> list[str]:
-    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-        registry as spec,
-    )
-    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-        runner as collect_cluster,
+    from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+        collector_names,
     )
 
-    reads = [(name, "each host", spec.BY_NAME[name].reads) for name in fault.needs]
-    reads += [
-        (name, "the API", in_a_row(getattr(collect_cluster.Reader, name).__doc__))
-        for name in fault.cluster_needs
-    ]
+    reads = [(name, "each host", collector_names.NODE[name]) for name in fault.needs]
+    reads += [(name, "the API", collector_names.CLUSTER[name]) for name in fault.cluster_needs]
     if not reads:
         return ["Whether the host answered."]
     table = [
@@ -160,12 +153,6 @@ def _evidence(fault) -> list[str]:
             f" {', '.join(seen)}."
         )
     return [*table, *told, *deep]
-
-
-def in_a_row(text: str) -> str:
-    """A docstring's first sentence, as a cell of a table says it."""
-    first = re.split(r"(?<=\.)\s", (text or "").strip())[0].rstrip(".")
-    return lowered(first)
 
 
 def lowered(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 
-from tests.docs import ROOT, between, faults
+from tests.docs import ROOT, between
 
 PAGE = ROOT / "docs" / "rights.md"
 # What an ordinary user was seen to read: tests/fresh/test_without_become.py.
@@ -19,29 +19,25 @@ TOLD = ROOT / "tests" / "fresh" / "without_become.json"
 
 def page() -> str:
     from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-        registry as spec,
-    )
-    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-        runner as collect_cluster,
+        registry,
     )
 
     told = json.loads(TOLD.read_text(encoding="utf-8"))
-    strange = set(spec.BY_NAME) ^ set(told["collectors"])
+    strange = set(registry.BY_NAME) ^ set(told["collectors"])
     if strange:
         raise SystemExit(
             f"{TOLD.name} and the table of collectors differ: {', '.join(sorted(strange))}"
         )
     rows = [
         f"| `{one.name}` | {one.tier} | {one.reads} | {told['collectors'][one.name]} |"
-        for one in spec.COLLECTORS
+        for one in registry.COLLECTORS
     ]
     table = "\n".join(
         ["| collector | tier | reads | as an ordinary user |", "|---|---|---|---|", *rows]
     )
     asked = [
-        f"| `{name}` | {'deep' if name in collect_cluster.DEEP else 'core'} |"
-        f" {faults.in_a_row(getattr(collect_cluster.Reader, name).__doc__)} |"
-        for name in collect_cluster.COLLECTORS
+        f"| `{collector.name}` | {collector.tier} | {collector.reads} |"
+        for collector in registry.API_COLLECTORS
     ]
     api = "\n".join(["| collector | tier | reads |", "|---|---|---|", *asked])
     text = between(PAGE, "collectors", table)

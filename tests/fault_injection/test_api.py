@@ -33,6 +33,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
     runner as collect_cluster,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import session
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
     client as api,
 )
@@ -273,7 +274,7 @@ def served(
             self.connection.close()
 
     (path / "admin.conf").touch()
-    monkeypatch.setattr(collect_cluster, "Door", Door)
+    monkeypatch.setattr(session, "Door", Door)
     monkeypatch.setattr(
         kubeconfig, "view", lambda _kubectl, _path, _deadline: ("https://10.0.0.9:6443", pem)
     )

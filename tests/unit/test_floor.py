@@ -33,7 +33,8 @@ ENTRY, SHIP = (
 PARSE = """
 import json
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import component_http, etcd, system
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import files, procfs, redaction as mask, systemd as unit, tls, yaml_scalars as kubeconfig
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction as mask
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import files, procfs, systemd as unit, tls, yaml_scalars as kubeconfig
 
 def parse(folder):
     def text(name):

@@ -18,7 +18,7 @@ from ..shared.version import TOOL_VERSION
 from ..system import files, procfs
 from ..system import json_line as jsonline
 from ..system import yaml_scalars as kubeconfig
-from . import registry as spec
+from . import base, registry
 
 SIGKILL = 9  # the module signal brings enum: 9 ms
 MAX_COLLECTOR = 6 * 1024 * 1024
@@ -57,8 +57,8 @@ class _Child:
         return bool(chunk) and self.size <= MAX_COLLECTOR
 
     def record(self, late):
-        """What became of it."""
-        spent = int(round((time.monotonic() - self.begin) * 1000))
+        """Return what became of it."""
+        spent = round((time.monotonic() - self.begin) * 1000)
         status, data, truncated, source, error = (
             "error",
             None,
@@ -67,9 +67,9 @@ class _Child:
             "the collector's process ended without an answer",
         )
         if late:
-            status, error = "timeout", "no answer within %d s" % round(self.end - self.begin)
+            status, error = "timeout", f"no answer within {round(self.end - self.begin)} s"
         elif self.size > MAX_COLLECTOR:
-            truncated, error = True, "more than %d bytes" % MAX_COLLECTOR
+            truncated, error = True, f"more than {MAX_COLLECTOR} bytes"
         else:
             with contextlib.suppress(EOFError, ValueError, TypeError):
                 status, data, truncated, source, error = marshal.loads(b"".join(self.chunks))
@@ -83,8 +83,11 @@ class _Child:
         }
 
     def ended(self, ready, now):
-        """What became of it, and it is gone; None while there is more to come."""
-        more = self.read() if ready else True
+        """Return what became of it, and it is gone; None while there is more to come."""
+        if ready:
+            more = self.read()
+        else:
+            more = True
         late = more and now >= self.end
         if more and not late:
             return None
@@ -107,12 +110,12 @@ class _Child:
 
 
 def _work(collector, context, fd):
-    """The child: nothing of it but its answer may reach anybody, and it never returns."""
+    """Run the child: only its answer may leave it, and it never returns."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
-            os.dup2(null, number)  # ssh waits until nobody holds its channel any more
-        if collector.tier == spec.DEEP:
+            os.dup2(null, number)  # ssh waits until no process holds its channel
+        if collector.tier == registry.DEEP:
             os.nice(10)
         answer = marshal.dumps(_answer(collector, context))
         while answer:
@@ -125,16 +128,16 @@ def _answer(collector, context):
     status, data, error = "ok", None, None
     try:
         data = collector.run(context)
-    except spec.Absent as reason:
+    except base.Absent as reason:
         status, error = "absent", reason
-    except spec.Denied as reason:
+    except base.Denied as reason:
         status, error = "denied", reason
-    except spec.Failed as reason:
+    except base.Failed as reason:
         status, error, data = "error", reason, reason.data
     except PermissionError as reason:
         status, error = "denied", reason
     except Exception as reason:  # pylint: disable=broad-except
-        # an answer of a shape that nobody foresaw costs this collector only
+        # an answer of an unexpected shape costs this collector only
         status, error = "error", f"{type(reason).__name__}: {reason}"
     return (
         status,
@@ -145,77 +148,97 @@ def _answer(collector, context):
     )
 
 
-def run(params, collectors, processes, proc=time.monotonic):
-    """{name: record} of these collectors, started as soon as those that they need have ended."""
-    end = proc() + max(1.0, float(params.get("timeout") or 30) - 1)
-    records, data, working = {}, {}, {}
-    poll = select.poll()
-    waiting = list(collectors)
-    known = {one.name for one in waiting}
-    asking = [one for one in waiting if one.asks]
-    held = len(asking) > 1  # by one question to systemd for all of them
-    while waiting or working:
-        for collector in [
-            one
-            for one in waiting
-            if all(need in records for need in one.needs) and not (held and one.asks)
-        ]:
-            waiting.remove(collector)
-            reason = _not_here(collector, processes)
-            if reason:
-                records[collector.name] = dict(NOT_ASKED, status=reason[0], error=reason[1])
+def run(params, collectors, processes, clock=time.monotonic):
+    """Return {name: record}. A collector starts as soon as those that it needs have ended."""
+    return _Run(params, collectors, processes, clock).records_of_all()
+
+
+class _Run:
+    """Runs the collectors of one document."""
+
+    def __init__(self, params, collectors, processes, clock):
+        self.params, self.processes, self.clock = params, processes, clock
+        self.end = clock() + max(1.0, float(params.get("timeout") or 30) - 1)
+        self.records, self.data, self.children = {}, {}, {}
+        self.poll = select.poll()
+        self.waiting = list(collectors)
+        self.known = {collector.name for collector in self.waiting}
+        self.questioners = [collector for collector in self.waiting if collector.asks]
+        # They wait for one question to systemd, which is asked for all of them.
+        self.is_held = len(self.questioners) > 1
+
+    def records_of_all(self):
+        """Run until each collector has its record."""
+        while self.waiting or self.children:
+            for collector in [one for one in self.waiting if self._may_start(one)]:
+                self.waiting.remove(collector)
+                self._start_or_skip(collector)
+            if self.questioners:
+                self._ask_systemd()
+            if not self.children:
                 continue
-            limit = min(end, proc() + collector.timeout)
-            _started(
-                _Child(collector, spec.Context(params, processes, data, limit), limit),
-                working,
-                poll,
-            )
-        if asking:
-            systemd, asking = _Systemd.of(asking) if held else None, []
-            held = bool(systemd)
-            if held:
-                _started(
-                    _Child(
-                        systemd,
-                        spec.Context(params, processes, data),
-                        proc() + min(systemd.timeout, (end - proc()) / 8),
-                    ),
-                    working,
-                    poll,
-                )
-        if not working:
-            continue
-        if waiting:
-            _warm(waiting, processes)
-        left = min(child.end for child in working.values()) - proc()
-        ready = [fd for fd, dummy in poll.poll(max(0, int(left * 1000) + 1))]
-        for child in list(working.values()):
-            record = child.ended(child.fd in ready, proc())
-            if record is None:
-                continue
-            if isinstance(child.collector, _Systemd):
-                held = child.collector.learn(record)
-            else:
-                records[child.collector.name], data[child.collector.name] = record, record["data"]
-                more = [
-                    one
-                    for one in spec.following(child.collector.name, record["data"])
-                    if one.name not in known and known.issuperset(one.needs)
-                ]
-                waiting += more
-                known.update(one.name for one in more)
-            poll.unregister(child.fd)
-            del working[child.fd]
-    return records
+            if self.waiting:
+                _warm(self.waiting, self.processes)
+            left = min(child.end for child in self.children.values()) - self.clock()
+            ready = [fd for fd, _event in self.poll.poll(max(0, int(left * 1000) + 1))]
+            for child in list(self.children.values()):
+                self._take(child, child.ended(child.fd in ready, self.clock()))
+        return self.records
+
+    def _may_start(self, collector):
+        if self.is_held and collector.asks:
+            return False
+        return all(need in self.records for need in collector.needs)
+
+    def _start_or_skip(self, collector):
+        reason = _not_here(collector, self.processes)
+        if reason:
+            status, error = reason
+            self.records[collector.name] = dict(NOT_ASKED, status=status, error=error)
+            return
+        limit = min(self.end, self.clock() + collector.timeout)
+        context = base.Context(self.params, self.processes, self.data, limit)
+        self._started(_Child(collector, context, limit))
+
+    def _ask_systemd(self):
+        systemd = None
+        if self.is_held:
+            systemd = _Systemd.of(self.questioners)
+        self.questioners = []
+        self.is_held = bool(systemd)
+        if systemd:
+            now = self.clock()
+            limit = now + min(systemd.timeout, (self.end - now) / 8)
+            context = base.Context(self.params, self.processes, self.data)
+            self._started(_Child(systemd, context, limit))
+
+    def _started(self, child):
+        self.children[child.fd] = child
+        self.poll.register(child.fd, select.POLLIN | select.POLLHUP)
+
+    def _take(self, child, record):
+        """Keep the record of a child, or nothing while there is more to come."""
+        if record is None:
+            return
+        name = child.collector.name
+        if isinstance(child.collector, _Systemd):
+            child.collector.learn(record)
+            self.is_held = False
+        else:
+            self.records[name], self.data[name] = record, record["data"]
+            self._follow(registry.followers(name, record["data"]))
+        self.poll.unregister(child.fd)
+        del self.children[child.fd]
+
+    def _follow(self, collectors):
+        """Run these too, unless they run anyway or lack what they need."""
+        for collector in collectors:
+            if collector.name not in self.known and self.known.issuperset(collector.needs):
+                self.waiting.append(collector)
+        self.known.update(collector.name for collector in self.waiting)
 
 
-def _started(child, working, poll):
-    working[child.fd] = child
-    poll.register(child.fd, select.POLLIN | select.POLLHUP)
-
-
-class _Systemd(spec.Collector):
+class _Systemd(registry.Collector):
     """What several collectors ask systemd, asked at once (systemctl.
 
     10 ms each time), in a child like theirs. Its answer is no evidence of its own.
@@ -244,21 +267,23 @@ class _Systemd(spec.Collector):
         return self.unit.ask(self.questions, self.timeout)
 
     def learn(self, record):
-        """Whether anybody still has to wait for it: never."""
+        """Return whether anybody still has to wait for it: never."""
         if record["status"] == "ok":
             self.unit.learn(record["data"])
         return False
 
 
 def _not_here(collector, processes):
-    """(status, why) where a collector has nothing to look at, else None."""
+    """Return (status, why) where a collector has nothing to look at, else None."""
     if collector.components and not procfs.any_of(collector.components, processes):
         return "absent", "none of {} runs here".format(", ".join(collector.components))
-    return _hidden(collector.path) if collector.path else None
+    if collector.path:
+        return _hidden(collector.path)
+    return None
 
 
 def _hidden(path):
-    """(status, why) where nothing can be collected from the path.
+    """Return (status, why) where nothing can be collected from the path.
 
     A folder above it that this user may not enter is no absence.
     """
@@ -272,41 +297,41 @@ def _hidden(path):
 
 
 def _warm(waiting, processes):
-    """While the first children work.
+    """While the first children work, import once what the next ones would each import.
 
-    Import once what the next ones would each import for themselves (ssl: 20 ms).
+    ssl costs 20 ms.
     """
-    if any(
-        collector.components and procfs.any_of(collector.components, processes)
-        for collector in waiting
-    ):
-        try:
-            pass  # pylint: disable=unused-import
-        except Exception:  # pylint: disable=broad-except
-            pass  # those that need it will say what is wrong with it
+    if any(_needs_tls(collector, processes) for collector in waiting):
+        # Those that need it will say what is wrong with it.
+        with contextlib.suppress(Exception):
+            from ..system import tls  # noqa: F401 - imported before the children are made
+
+
+def _needs_tls(collector, processes):
+    return collector.components and procfs.any_of(collector.components, processes)
 
 
 def gather(params):
-    """The node's document, as a dict."""
+    """Return the node's document, as a dict."""
     begin = time.time()
     records = run(
-        params, spec.chosen(params.get("collectors"), params.get("deep")), procfs.of_interest()
+        params, registry.select(params.get("collectors"), params.get("deep")), procfs.of_interest()
     )
-    for name in spec.BY_NAME:
+    for name in registry.BY_NAME:
         records.setdefault(name, dict(NOT_ASKED))
     return {
         "schema": "kubemend.evidence/1",
         "tool_version": TOOL_VERSION,
         "euid": os.geteuid(),
         "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begin)),
-        "python": "%d.%d.%d" % sys.version_info[:3],
-        "duration_ms": int(round((time.time() - begin) * 1000)),
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "duration_ms": round((time.time() - begin) * 1000),
         "collectors": records,
     }
 
 
 def collect(params):
-    """The same as one line of JSON, bounded.
+    """Return the same as one line of JSON, bounded.
 
     The largest collectors lose their data first, and say so.
     """
@@ -319,7 +344,7 @@ def collect(params):
             data=None,
             status="error",
             truncated=True,
-            error="the document would be larger than %d bytes" % MAX_DOCUMENT,
+            error=f"the document would be larger than {MAX_DOCUMENT} bytes",
         )
         line = jsonline.dumps(document)
     return line

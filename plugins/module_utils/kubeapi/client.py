@@ -16,6 +16,7 @@ import socket
 import time
 import urllib.parse
 
+from ..shared.text import one_line
 from .unix_http import Ahead, ApiError, Connection, Deadline
 
 PAGE = 500
@@ -53,12 +54,6 @@ def _rows(table):
         for one in dicts(table.get("rows"))
         if isinstance(one.get("cells"), list)
     ]
-
-
-def one_line(text, limit=300):
-    """The text as one printable line of bounded length."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
-    return line if len(line) <= limit else line[: limit - 1] + "\u2026"
 
 
 def _target(path, query):

@@ -4,7 +4,6 @@
 """Kubectl and a kubeconfig on this node, and which cluster that kubeconfig belongs to."""
 
 import base64
-import hashlib
 import json
 import os
 import re
@@ -108,24 +107,6 @@ def _authority(facts, kubeconfig):
         return None
     blocks = re.findall(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", text, re.S)
     return "\n".join(blocks) + "\n" if blocks else None
-
-
-def cluster_key(pem):
-    """The cluster's key: sha256 over the sorted digests of its CA certificates; None without any.
-
-    The same as the controller's.
-    """
-    digests = set()
-    for block in re.findall(
-        r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", pem or "", re.S
-    ):
-        try:
-            digests.add(
-                hashlib.sha256(base64.b64decode("".join(block.split()), validate=True)).hexdigest()
-            )
-        except ValueError:
-            continue
-    return hashlib.sha256("".join(sorted(digests)).encode("ascii")).hexdigest() if digests else None
 
 
 def local_server(manifests=API_SERVER_MANIFESTS):

@@ -12,16 +12,14 @@ CORDON = "kubemend.io/cordon"
 
 
 def cordoned(node):
-    """Whether a Node takes no new pods by somebody's wish."""
+    """Return whether a Node was cordoned."""
     return bool((node.get("spec") or {}).get("unschedulable"))
 
 
 def cordon_of(node):
-    """Our own cordon as its annotation has it ({run, reason, at, held}), None where there is none
-    of ours.
+    """Return kubemend's own cordon as its annotation has it ({run, reason, at, held}), or None.
 
-    held: somebody asked for it and comes back to end it: to whoever does not come for them it is
-    somebody else's.
+    held: an operator requested it and ends it later; to other runs it is foreign.
     """
     text = ((node.get("metadata") or {}).get("annotations") or {}).get(CORDON)
     try:
@@ -39,7 +37,7 @@ def cordon_of(node):
 
 
 def theirs(node, held=False):
-    """Whether the node is cordoned and not by us; held.
+    """Return whether the node is cordoned and not by us; held.
 
     On behalf of who asks for cordons and ends them.
     """

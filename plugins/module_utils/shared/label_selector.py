@@ -19,12 +19,12 @@ _EXISTS = re.compile(rf"\s*(!?)\s*({_KEY})\s*")
 
 
 def parse(text):
-    """The requirements, each (key, whether it must match, its values or None for any).
+    """Return the requirements, each (key, whether it must match, its values or None for any).
 
     Raises ValueError with what is wrong.
     """
     if len(text) > MAX_TEXT:
-        raise ValueError("longer than %d characters" % MAX_TEXT)
+        raise ValueError(f"longer than {MAX_TEXT} characters")
     return [_requirement(part) for part in re.split(r",(?![^()]*\))", text)]
 
 
@@ -41,17 +41,20 @@ def _requirement(part):
     if match:
         return match.group(2), not match.group(1), None
     raise ValueError(
-        "%s is no requirement" % (repr(part.strip()[:60]) if part.strip() else "nothing")
+        "{} is no requirement".format(repr(part.strip()[:60]) if part.strip() else "nothing")
     )
 
 
 def matches(requirements, labels):
-    """Whether these labels meet every requirement.
+    """Return whether these labels meet every requirement.
 
     As in the API, an absent key meets != and notin.
     """
     for key, wanted, values in requirements:
-        met = key in labels if values is None else key in labels and labels[key] in values
+        if values is None:
+            met = key in labels
+        else:
+            met = key in labels and labels[key] in values
         if met is not wanted:
             return False
     return True

@@ -29,7 +29,7 @@ _SUFFIXES = dict(
 
 
 def parse(text):
-    """The exact value in units (CPUs, bytes) as a Fraction, None where it is no quantity.
+    """Return the exact value in units (CPUs, bytes) as a Fraction, None where it is no quantity.
 
     As in the API, what is finer than a billionth is rounded away from zero, and more than 2^63 - 1
     counts as that. Numbers are taken as well: YAML and JSON do not quote every quantity.
@@ -37,13 +37,21 @@ def parse(text):
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         return None
     text = str(text).strip()
-    match = _QUANTITY.fullmatch(text) if len(text) <= MAX_TEXT else None
+    if len(text) <= MAX_TEXT:
+        match = _QUANTITY.fullmatch(text)
+    else:
+        match = None
     if match is None:
         return None
     sign, number, exponent, suffix = match.groups()
-    scale = Fraction(10) ** int(exponent) if exponent else _SUFFIXES.get(suffix, Fraction(1))
+    if exponent:
+        scale = Fraction(10) ** int(exponent)
+    else:
+        scale = _SUFFIXES.get(suffix, Fraction(1))
     value = min(Fraction(-(-Fraction(number) * scale * NANO // 1), NANO), MOST)
-    return -value if sign == "-" else value
+    if sign == "-":
+        return -value
+    return value
 
 
 def same(one, other):
@@ -53,13 +61,13 @@ def same(one, other):
 
 
 def positive(text):
-    """Whether it is a quantity above zero: the API counts a limit of 0 as none."""
+    """Return whether it is a quantity above zero: the API counts a limit of 0 as none."""
     value = parse(text)
     return value is not None and value > 0
 
 
 def whole(text):
-    """Whether it is a whole number above zero.
+    """Return whether it is a whole number above zero.
 
     What a static CPU manager gives exclusive CPUs for.
     """

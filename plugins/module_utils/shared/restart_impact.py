@@ -37,7 +37,7 @@ def changes(process, files=(), words=None, flags=(), own=()):
 
 
 def of_kubelet(evidence, own=()):
-    """The same of the kubelet. Its kubeconfig and certificates are not looked at.
+    """Return the same of the kubelet, without its kubeconfig and certificates.
 
     It writes them itself while it runs.
     """
@@ -59,9 +59,9 @@ def of_kubelet(evidence, own=()):
 
 
 def sentence(host, component, found):
-    """The refusal."""
+    """Return the refusal."""
     return (
-        "a restart of {} on {} would also load changes of somebody else: {}; look at them, then"
+        "a restart of {} on {} would also load changes of others: {}; look at them, then"
         " allow it with kubemend_allow: [pending_changes]".format(component, host, "; ".join(found))
     )
 
@@ -85,24 +85,26 @@ def _differing(argv, words, ours):
 
 
 def _shown(flags, name):
-    return (
-        "not set"
-        if name not in flags
-        else "set without a value"
-        if flags[name] is None
-        else repr(str(flags[name])[:80])
-    )
+    if name not in flags:
+        return "not set"
+    if flags[name] is None:
+        return "set without a value"
+    return repr(str(flags[name])[:80])
 
 
 def flags_of(words):
-    """{name: last value} of a command line; None for a flag without one."""
+    """Return {name: last value} of a command line; None for a flag without one."""
     found, before = {}, None
     for word in words:
         if word.startswith("--") and len(word) > 2:
             name, equal, value = word[2:].partition("=")
             before = name.replace("_", "-")
-            found[before] = value if equal else None
-            before = None if equal else before
+            if equal:
+                found[before] = value
+            else:
+                found[before] = None
+            if equal:
+                before = None
         else:
             if before:
                 found[before] = word

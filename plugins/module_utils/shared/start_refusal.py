@@ -10,8 +10,8 @@ here trusts their types. Words are those of systemd 219 (RHEL 7) to 257.
 
 from collections import namedtuple
 
-from ..system.files import one_line
 from .systemd_results import DETAILS, FIRST, LAST, LIMIT, REASONS, SKIPS, STEPS
+from .text import one_line
 
 # what: a clause; cure: what is done about it; now: whether a start now would be refused too;
 # past: whether the last attempt was refused by this; line: of the journal; place: (path, line,
@@ -34,7 +34,7 @@ BY_HAND = ", then start it once by hand (systemctl start %s): no start is planne
 
 
 def refusals(record, facts=None):
-    """Why systemd does not start this unit: what it refused last comes first. Never raises.
+    """Return why systemd does not start this unit: what it refused last comes first. Never raises.
 
     record, facts: mappings of evidence, or anything else.
     """
@@ -42,17 +42,20 @@ def refusals(record, facts=None):
 
 
 def now(record, facts=None):
-    """The first reason for which systemd would refuse a start now, or None."""
+    """Return the first reason for which systemd would refuse a start now, or None."""
     return next((one for one in refusals(record, facts) if one.now), None)
 
 
 def past(record, facts=None):
-    """The first reason for which it refused its last start, or None."""
+    """Return the first reason for which it refused its last start, or None."""
     return next((one for one in refusals(record, facts) if one.past), None)
 
 
 def _refusals(record, facts, depth):
-    known = dict(record, **facts) if facts else record
+    if facts:
+        known = dict(record, **facts)
+    else:
+        known = record
     if known.get("active_state") in RUNS:
         return []
     found = _load(known) + _checks(known) + _needs(known, depth) + _paths(known)
@@ -64,7 +67,7 @@ def _refusals(record, facts, depth):
 
 
 def _mapping(value):
-    """It as a dict with the keys that are text."""
+    """Return the value as a dict with the keys that are text."""
     try:
         return {key: value[key] for key in value if isinstance(key, str)}
     except (TypeError, KeyError, IndexError):
@@ -72,41 +75,57 @@ def _mapping(value):
 
 
 def _items(value):
-    return [_mapping(one) for one in value] if isinstance(value, (list, tuple)) else []
+    if isinstance(value, (list, tuple)):
+        return [_mapping(one) for one in value]
+    return []
 
 
 def _text(value, limit=300):
-    return one_line(value, limit) if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return one_line(value, limit)
+    return ""
 
 
 def _number(value):
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return None
 
 
 def _name(known):
-    """The unit's name as a part of a command."""
+    """Return the unit's name as a part of a command."""
     name = _text(known.get("name"), 100)
     plain = name and all(char.isalnum() or char in "._-@:\\" for char in name)
-    return name if plain else "UNIT"
+    if plain:
+        return name
+    return "UNIT"
 
 
 def _said(known, *words):
-    """The last line of systemd's own with one of these words; "" for none."""
+    """Return the last line of systemd's own with one of these words; "" for none."""
     lines = known.get("said")
-    texts = [_text(one) for one in lines] if isinstance(lines, (list, tuple)) else []
+    if isinstance(lines, (list, tuple)):
+        texts = [_text(one) for one in lines]
+    else:
+        texts = []
     return next((line for line in reversed(texts) if any(word in line for word in words)), "")
 
 
 def reason(line):
-    """What a line of systemd's gives as the reason, with the path where it names one."""
+    """Return what a line of systemd's gives as the reason, with the path where it names one."""
     for word in DETAILS:
         if word in line:
             return word + line.partition(word)[2]
-    return line.rpartition(": ")[2] if ": " in line else ""
+    if ": " in line:
+        return line.rpartition(": ")[2]
+    return ""
 
 
 def _why(known):
-    """The line with the reason for which its last start failed: one with a path before others."""
+    """Return the line with the reason for which its last start failed.
+
+    One with a path before others.
+    """
     return _said(known, *DETAILS) or _said(known, *REASONS)
 
 
@@ -114,15 +133,18 @@ def _place(one):
     path, line = one.get("path"), one.get("line")
     if not isinstance(path, str) or not path:
         return None
-    number = line if isinstance(line, int) and not isinstance(line, bool) else None
+    if isinstance(line, int) and not isinstance(line, bool):
+        number = line
+    else:
+        number = None
     return _text(path), number
 
 
 def _where(place):
-    """The file and line as the end of a sentence, "" where no file is known."""
+    """Return the file and line as the end of a sentence, "" where no file is known."""
     if not place:
         return ""
-    return " ({}{})".format(place[0], ", line %d" % place[1] if place[1] else "")
+    return " ({}{})".format(place[0], f", line {place[1]:d}" if place[1] else "")
 
 
 # -- its file -------------------------------------------------------------------------------------
@@ -155,50 +177,74 @@ def _checks(known):
 
 
 def _unmet(known, rows, asserts):
-    word = "assert" if asserts else "condition"
+    if asserts:
+        word = "assert"
+    else:
+        word = "condition"
     refused = known.get(word + "_result") is False
     failing = _failing(rows, lambda one: _met(one, refused))
     if not failing and (not refused or known.get("result") == "exec-condition"):
         return None
-    unseen = [one for one in rows if _met(one, True) is None] if not failing else []
-    # busctl lists all that systemd would check now; without it nobody knows what it was.
+    if not failing:
+        unseen = [one for one in rows if _met(one, True) is None]
+    else:
+        unseen = []
+    # busctl lists all that systemd would check now; without it what it was is not known.
     none_left = not rows and known.get("checks_from") == "busctl"
     is_now = bool(failing or unseen) or not (rows or none_left)
     failing = failing or _failing(rows, lambda one: one.get("last")) or []
     # A daemon-reload makes systemd forget which of them it was.
     failing = failing or unseen or (rows if len(rows) == 1 else [])
-    verb = "is not met" if is_now else "was not met"
+    if is_now:
+        verb = "is not met"
+    else:
+        verb = "was not met"
     if unseen:
         verb = "may not be met"
     texts = [_shown(one, verb) for one in failing[:3]]
-    told = " and ".join(texts) or "{} {} of it was not met".format("an" if asserts else "a", word)
-    at = _text(known.get(word + "_at"), 60)
-    if is_now:
-        what = "systemd {} its start: {}".format("refuses" if asserts else "skips", told)
-    else:
-        what = "systemd {} its last start{}: {}".format(
-            "refused" if asserts else "skipped",
-            f" ({at})" if at else "",
-            told,
-        )
+    what = _unmet_sentence(known, asserts, is_now, " and ".join(texts))
     place = next((found for found in map(_place, failing) if found), None)
-    line = _said(known, *(("sserts failed", "ssertion failed") if asserts else SKIPS))
+    if asserts:
+        line = _said(known, "sserts failed", "ssertion failed")
+    else:
+        line = _said(known, *SKIPS)
     cure = f"make it true, or take the line out{_where(place)} and systemctl daemon-reload"
     if not is_now:
         cure = "systemd would accept it now"
-    shown = (*place, _text(failing[0].get("text"))) if place else None
+    if place:
+        shown = (*place, _text(failing[0].get("text")))
+    else:
+        shown = None
     return Refusal(what, cure, is_now, refused, line, shown)
 
 
+def _unmet_sentence(known, asserts, is_now, texts):
+    word, article, now, past = "condition", "a", "skips", "skipped"
+    if asserts:
+        word, article, now, past = "assert", "an", "refuses", "refused"
+    texts = texts or f"{article} {word} of it was not met"
+    if is_now:
+        return f"systemd {now} its start: {texts}"
+    at = _text(known.get(word + "_at"), 60)
+    if at:
+        at = f" ({at})"
+    return f"systemd {past} its last start{at}: {texts}"
+
+
 def _met(one, refused):
-    """Whether it is met now; where that cannot be looked at, as systemd found it last."""
+    """Return whether it is met now; where that cannot be looked at, as systemd found it last."""
     if isinstance(one.get("met"), bool):
         return one["met"]
-    return one.get("last") if refused else None
+    if refused:
+        return one.get("last")
+    return None
 
 
 def _failing(rows, met):
-    """The checks that fail together: each without a trigger, and all with one if none is met."""
+    """Return the checks that fail together.
+
+    Each without a trigger, and all with one if none is met.
+    """
     plain = [one for one in rows if one.get("trigger") is not True and met(one) is False]
     triggers = [one for one in rows if one.get("trigger") is True]
     none_met = triggers and all(met(one) is False for one in triggers)
@@ -206,7 +252,10 @@ def _failing(rows, met):
 
 
 def _shown(one, verb):
-    seen = _text(one.get("seen")) if one.get("met") is False else ""
+    if one.get("met") is False:
+        seen = _text(one.get("seen"))
+    else:
+        seen = ""
     return "{} {}{}".format(_text(one.get("text")), verb, f" ({seen})" if seen else "")
 
 
@@ -230,22 +279,27 @@ def _needed(known, one, why, line):
     never = known.get("condition_result") is None and known.get("active_state") == "inactive"
     what = f"systemd does not start it: {how}={name} {why}"
     place = _place(one)
-    cure = "see journalctl -u {}, and start that first (systemctl start {}); or take it out of {}={}".format(
-        name, name, how, _where(place) or " where systemctl cat shows it"
+    where = _where(place) or " where systemctl cat shows it"
+    cure = (
+        f"see journalctl -u {name}, and start that first (systemctl start {name}); or take it out"
+        f" of {how}={where}"
     )
-    shown = (*place, f"{how}={name}") if place else None
+    if place:
+        shown = (*place, f"{how}={name}")
+    else:
+        shown = None
     return Refusal(what, cure, True, bool(line_of) or never, line or line_of, shown)
 
 
 def _lacking(one, depth):
-    """(why this unit that is needed keeps the other from starting, a line), or None."""
+    """Return (why this unit that is needed keeps the other from starting, a line), or None."""
     load, how, active = one.get("load_state"), one.get("how"), one.get("active_state")
     if load == "not-found":
         return "is not there: no file of such a unit", ""
     if load == "masked":
         return "is masked", ""
     if load in ("bad-setting", "error"):
-        return "cannot be loaded (%s)" % (_text(one.get("load_error")) or load), ""
+        return "cannot be loaded ({})".format(_text(one.get("load_error")) or load), ""
     if how == "Requisite":
         return f"is not active ({_text(active, 40)}), and nothing starts it for this", ""
     if how == "Requires" and one.get("ordered") is not True:
@@ -255,7 +309,10 @@ def _lacking(one, depth):
     if how == "Requires" and not failed:  # what a condition skips does not fail
         own = [found for found in own if not found.what.startswith("systemd skips")]
     if failed:
-        clause = ": " + own[0].what if own else _program(one)
+        if own:
+            clause = ": " + own[0].what
+        else:
+            clause = _program(one)
         return f"failed ({_ending(one)}){clause}", _last(one)
     if own:
         return f"would not start either: {own[0].what}", own[0].line
@@ -267,9 +324,12 @@ def _lacking(one, depth):
 def _ending(one):
     result, status = _text(one.get("result"), 40), _number(one.get("exec_main_status"))
     step = STEPS.get(status)
-    words = [f"result {result}"] if result else []
+    if result:
+        words = [f"result {result}"]
+    else:
+        words = []
     if status:
-        words.append("status %d%s" % (status, "/" + step[0] if step else ""))
+        words.append("status {:d}{}".format(status, "/" + step[0] if step else ""))
     return ", ".join(words) or "nothing is known of its end"
 
 
@@ -278,11 +338,8 @@ def _program(one):
     rows = [row for row in _items(one.get("paths")) if _number(row.get("ended"))]
     if not rows:
         return ""
-    return ": its %s=%s ended with %d" % (
-        _text(rows[0].get("setting"), 40),
-        _text(rows[0].get("name")),
-        rows[0]["ended"],
-    )
+    setting, program = _text(rows[0].get("setting"), 40), _text(rows[0].get("name"))
+    return f": its {setting}={program} ended with {rows[0]['ended']:d}"
 
 
 def _last(one):
@@ -294,7 +351,7 @@ def _last(one):
 
 
 def _paths(known):
-    """What its start needs and does not find."""
+    """Return what its start needs and does not find."""
     found = []
     for one in _items(known.get("paths")):
         if one.get("state") in BAD:
@@ -315,20 +372,21 @@ def _path(known, one):
         cure = f"write {name} again, or put a - before it where it may be missing{_where(place)}"
         mine = known.get("result") == "resources"
     elif setting in ("User", "Group"):
-        number, step = (217, "USER") if setting == "User" else (216, "GROUP")
-        what = "systemd cannot change to %s=%s (%d/%s): it is missing" % (
-            setting,
-            name,
-            number,
-            step,
-        )
+        if setting == "User":
+            number, step = (217, "USER")
+        else:
+            number, step = (216, "GROUP")
+        what = f"systemd cannot change to {setting}={name} ({number:d}/{step}): it is missing"
         cure = f"make the {setting.lower()} {name} again, or correct {setting}="
         mine = status in (216, 217)
     else:
         what = f"systemd cannot execute the program of {setting}= (203/EXEC): {name} {wrong}"
         cure = f"install {name} again"
         mine = status == 203
-    shown = (*place, f"{setting}={name}") if place else None
+    if place:
+        shown = (*place, f"{setting}={name}")
+    else:
+        shown = None
     return Refusal(
         what, cure, True, mine or (_over(known) and bool(_said(known, name))), _why(known), shown
     )
@@ -339,7 +397,7 @@ def _over(known):
 
 
 def _failed_with(known):
-    """The status of systemd's own with which its last start ended; None else."""
+    """Return the status of systemd's own with which its last start ended; None else."""
     status = _number(known.get("exec_main_status"))
     if status is None or not FIRST <= status <= LAST or not _over(known):
         return None
@@ -357,18 +415,14 @@ def _step(known):
     line = _why(known)
     name, does, setting = STEPS.get(status, ("", "make one of its steps", ""))
     name = _named(known, status) or name
-    why = reason(line) if line and not line.endswith("'") else ""
-    what = "systemd cannot %s (%d%s)%s" % (
-        does,
-        status,
-        "/" + name if name else "",
-        ": " + why if why else "",
-    )
-    cure = "see {}systemctl cat {} and journalctl -u {}, and correct it".format(
-        f"{setting} in " if setting else "",
-        _name(known),
-        _name(known),
-    )
+    why = ""
+    if line and not line.endswith("'"):
+        why = reason(line)
+    what = f"systemd cannot {does} ({status:d}{_after('/', name)}){_after(': ', why)}"
+    if setting:
+        setting += " in "
+    unit = _name(known)
+    cure = f"see {setting}systemctl cat {unit} and journalctl -u {unit}, and correct it"
     cure += BY_HAND % _name(known)
     again = not _well_now(known, status, line)
     if not again:
@@ -376,14 +430,23 @@ def _step(known):
     return [Refusal(what, cure, again, True, line, None)]
 
 
+def _after(mark, text):
+    """Return the text after a mark, or nothing where there is no text."""
+    if text:
+        return mark + text
+    return ""
+
+
 def _named(known, status):
-    """The name that the line with the end gives to this status."""
-    line = _said(known, "status=%d/" % status)
-    return line.partition("status=%d/" % status)[2].split(" ")[0] if line else ""
+    """Return the name that the line with the end gives to this status."""
+    line = _said(known, f"status={status:d}/")
+    if line:
+        return line.partition(f"status={status:d}/")[2].split(" ")[0]
+    return ""
 
 
 def _well_now(known, status, line):
-    """Whether what ended the last start is seen to be well now."""
+    """Return whether what ended the last start is seen to be well now."""
     rows = {_text(one.get("setting"), 60): one for one in _items(known.get("paths"))}
     if status == 200:
         there = rows.get("WorkingDirectory", {}).get("state") == "ok"
@@ -395,7 +458,10 @@ def _well_now(known, status, line):
             if key in ("ExecStart", "ExecStartPre")
         )
     if status in (216, 217):
-        key = "User" if status == 217 else "Group"
+        if status == 217:
+            key = "User"
+        else:
+            key = "Group"
         return rows.get(key, {}).get("state") == "ok" and "No such" in line
     return False
 
@@ -406,26 +472,31 @@ def _changed_since(known, one):
 
 
 def _before(known):
-    """A program of ExecStartPre= ended badly: its own never began, and may begin the next time."""
+    """Return the refusal by a program of ExecStartPre= that failed.
+
+    The unit's own never started.
+    """
     if not _over(known) or known.get("exec_main_status"):
         return []
     rows = [one for one in _items(known.get("paths")) if one.get("setting") == "ExecStartPre"]
     one = next((one for one in rows if _number(one.get("ended"))), None)
     if one is None:
         return []
-    what = "ExecStartPre=%s ended with status %d, so that its own program did not begin" % (
-        _text(one.get("name")),
-        one["ended"],
+    what = (
+        f"ExecStartPre={_text(one.get('name'))} ended with status {one['ended']:d}, so that its own"
+        " program did not begin"
     )
     cure = f"see journalctl -u {_name(known)}, and correct what that program says"
     return [Refusal(what, cure, False, True, _said(known, "ontrol process exited"), None)]
 
 
 def _limit(known):
-    """It ended too often: newer ones keep the result of its end then, and say so in words."""
+    """Return the refusal of a unit that ended too often, by the result or the words of systemd."""
     line = _said(known, *LIMIT)
     told = known.get("result") in ("start-limit", "start-limit-hit")  # by its state
-    if not line or told or not _over(known) or known.get("active_state") != "failed":
+    if not line or told:
+        return []
+    if not _over(known) or known.get("active_state") != "failed":
         return []
     return [
         Refusal(
@@ -461,7 +532,9 @@ def _result(known):
         one for one in _items(known.get("paths")) if one.get("setting") == "EnvironmentFile"
     ]
     well = any(_changed_since(known, one) for one in environment) and (not why or GONE in why)
-    what = "systemd could not set up its start (result resources%s)" % (": " + why if why else "")
+    what = "systemd could not set up its start (result resources{})".format(
+        ": " + why if why else ""
+    )
     cure = f"see journalctl -u {name}: a file of EnvironmentFile=, memory, or a cgroup"
     cure += BY_HAND % name
     if well:

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The resources of a workload's containers as one text, that is compared, swapped and put back
-as a file is. Pure.
+"""The resources of a workload's containers as one text, that is compared.
+
+Swapped and put back as a file is. Pure.
 """
 
 import json
@@ -11,7 +12,7 @@ LISTS = ("containers", "initContainers")
 
 
 def pod_spec(item):
-    """The spec of the pods that it makes; an empty one where it makes none."""
+    """Return the spec of the pods that it makes; an empty one where it makes none."""
     spec = item.get("spec") or {}
     if item.get("kind") == "CronJob" or "jobTemplate" in spec:
         spec = (spec.get("jobTemplate") or {}).get("spec") or {}
@@ -19,8 +20,9 @@ def pod_spec(item):
 
 
 def text_of(item):
-    """[[list, container, resources]] of all containers, in their order, always written the same
-    way.
+    """Return [[list, container, resources]] of all containers, in their order.
+
+    Always written the same way.
     """
     spec = pod_spec(item)
     found = [
@@ -32,10 +34,10 @@ def text_of(item):
 
 
 def put(item, text):
-    """The object with these resources; ValueError where its containers are others."""
+    """Return the object with these resources; ValueError where its containers are others."""
     rows, spec = json.loads(text), pod_spec(item)
     present = [(where, one.get("name")) for where in LISTS for one in spec.get(where) or []]
-    if present != [(where, name) for where, name, dummy in rows]:
+    if present != [(where, name) for where, name, _dummy in rows]:
         raise ValueError("its containers are no longer those")
     left = iter(rows)
     for where in LISTS:
@@ -48,7 +50,9 @@ def put(item, text):
 
 
 def given(text, wanted):
-    """The text with requests and limits of its containers set: wanted {list: {container: {resource.
+    """Return the text with requests and limits of its containers set.
+
+    Wanted {list: {container: {resource.
 
     Quantity}}}; ValueError for a stranger.
     """
@@ -64,47 +68,42 @@ def given(text, wanted):
 
 
 def rolled_out(item):
-    """Why its pods are not all of its present template and ready, or None.
+    """Return why its pods are not all of its present template and ready, or None.
 
     What changes later (CronJob, OnDelete, paused, a partition) is not waited for.
     """
-    spec, status, meta = (
-        item.get("spec") or {},
-        item.get("status") or {},
-        item.get("metadata") or {},
-    )
-    if (
-        "jobTemplate" in spec
-        or (spec.get("updateStrategy") or {}).get("type") == "OnDelete"
-        or spec.get("paused")
-    ):
+    spec, status = item.get("spec") or {}, item.get("status") or {}
+    if "jobTemplate" in spec or spec.get("paused"):
         return None
-    if (status.get("observedGeneration") or 0) < (meta.get("generation") or 0):
+    strategy = spec.get("updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return None
+    generation = (item.get("metadata") or {}).get("generation") or 0
+    if (status.get("observedGeneration") or 0) < generation:
         return "its controller has not seen the change yet"
-    later = 0
-    if "desiredNumberScheduled" in status:  # a DaemonSet
-        wanted, updated, ready = (
+    if "desiredNumberScheduled" in status:
+        return _unready(
             status["desiredNumberScheduled"],
             status.get("updatedNumberScheduled") or 0,
             status.get("numberAvailable") or 0,
         )
-    else:
-        wanted = 1 if spec.get("replicas") is None else spec["replicas"]
-        updated, ready = (
-            status.get("updatedReplicas") or 0,
-            min(status.get("readyReplicas") or 0, status.get("replicas") or 0),
-        )
-        # of a StatefulSet: its first ones keep what they have
-        later = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get(
-            "partition"
-        ) or 0
-        if (status.get("replicas") or 0) > wanted:
-            return "%d of its former pods are still there" % (status["replicas"] - wanted)
-    if updated < wanted - later or ready < wanted:
-        return "%d of %d pods are made anew, %d of %d are ready" % (
-            updated,
-            max(0, wanted - later),
-            ready,
-            wanted,
-        )
-    return None
+    wanted = spec.get("replicas")
+    if wanted is None:
+        wanted = 1
+    present = status.get("replicas") or 0
+    if present > wanted:
+        return f"{present - wanted} of its former pods are still there"
+    return _unready(
+        wanted,
+        status.get("updatedReplicas") or 0,
+        min(status.get("readyReplicas") or 0, present),
+        # The first pods of a StatefulSet keep their template.
+        (strategy.get("rollingUpdate") or {}).get("partition") or 0,
+    )
+
+
+def _unready(wanted, updated, ready, later=0):
+    if updated >= wanted - later and ready >= wanted:
+        return None
+    expected = max(0, wanted - later)
+    return f"{updated} of {expected} pods are recreated, {ready} of {wanted} are ready"

@@ -1,21 +1,21 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""For the collector boot: firewalld and ufw, whether they run and start at boot and what they let
-in; what SELinux denied.
+"""For the collector boot.
+
+Firewalld and ufw, whether they run and start at boot and what they let in; what SELinux denied.
 
 Files alone, and none of them where neither is installed. What they mean is for the controller
-(plugin_utils/parsers/firewall.py). What somebody told a running firewalld without --permanent is in
-no file.
+(plugin_utils/parsers/firewall.py). What an operator told a running firewalld without --permanent is
+in no file.
 """
 
 import os
 import time
 
-from ..collectors.node import swap
-from . import files
+from ..shared.firewall_files import FIREWALLD, KUBERNETES, OURS, RULES, SCRIPTS, UFW, VENDOR
+from . import files, unit_mask
 
-FIREWALLD, UFW = "firewalld", "ufw"
 UNITS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 TARGETS = (
     "multi-user.target",
@@ -27,28 +27,12 @@ TARGETS = (
 )
 INVOCATIONS = "/run/systemd/units"  # since systemd 235: a link for each unit that is active
 GROUPS = ("/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/system.slice")
-OURS, VENDOR = "/etc/firewalld", "/usr/lib/firewalld"
-KUBERNETES = ("kube", "etcd")  # how the services are called that firewalld brings for it
 BOUND = (
     ("/etc/sysconfig/network-scripts", "ifcfg-", "ZONE"),
     ("/etc/NetworkManager/system-connections", "", "zone"),
     ("/run/NetworkManager/system-connections", "", "zone"),
     ("/usr/lib/NetworkManager/system-connections", "", "zone"),
 )
-RULES = (
-    "/etc/ufw/ufw.conf",
-    "/etc/default/ufw",
-    "/etc/ufw/before.rules",
-    "/etc/ufw/before6.rules",
-    "/etc/ufw/user.rules",
-    "/etc/ufw/user6.rules",
-    "/etc/ufw/after.rules",
-    "/etc/ufw/after6.rules",
-    "/lib/ufw/user.rules",
-    "/lib/ufw/user6.rules",
-)
-# ufw runs them where they are executable: as they are shipped they are not
-SCRIPTS = ("/etc/ufw/before.init", "/etc/ufw/after.init")
 AUDIT = "/var/log/audit/audit.log"
 MAX_TEXT, MAX_FILES, MAX_BOUND, MAX_UNREAD, MAX_TAIL, MAX_LINES = 65536, 80, 500, 20, 256 * 1024, 20
 
@@ -64,15 +48,14 @@ def collect(root=""):
         unit = name + ".service"
         if any(os.path.lexists(f"{root}{folder}/{unit}") for folder in UNITS):
             unread = []
-            records = (
-                _records(root, _firewalld(root, unread))
-                if name == FIREWALLD
-                else _records(root, RULES) + [_script(root, path) for path in SCRIPTS]
-            )
+            if name == FIREWALLD:
+                records = _records(root, _firewalld(root, unread))
+            else:
+                records = _records(root, RULES) + [_script(root, path) for path in SCRIPTS]
             found[name] = {
                 "active": active(unit, root),
                 "enabled": enabled(unit, root),
-                "masked": swap.masked(f"{root}{UNITS[0]}/{unit}"),
+                "masked": unit_mask.is_masked(f"{root}{UNITS[0]}/{unit}"),
                 "files": records,
                 "zones": bound(root, unread) if name == FIREWALLD else [],
                 "unread": unread[:MAX_UNREAD],
@@ -81,7 +64,7 @@ def collect(root=""):
 
 
 def active(unit, root=""):
-    """Whether the unit is active, by what systemd keeps of those that are.
+    """Return whether the unit is active, by what systemd keeps of those that are.
 
     An older one of a service that has a process.
     """
@@ -96,19 +79,15 @@ def active(unit, root=""):
 
 
 def enabled(unit, root=""):
-    """Whether a target that a boot reaches wants it."""
+    """Return whether a target that a boot reaches wants it."""
+    links = [f"{target}.{kind}" for target in TARGETS for kind in ("wants", "requires")]
     return any(
-        os.path.lexists(f"{root}{folder}/{target}.{kind}/{unit}")
-        for folder in UNITS
-        for target in TARGETS
-        for kind in ("wants", "requires")
+        os.path.lexists(f"{root}{folder}/{link}/{unit}") for folder in UNITS for link in links
     )
 
 
 def _firewalld(root, unread):
-    """Its own files, and of what the package brings the zones and what has to do with
-    Kubernetes.
-    """
+    """Return firewalld's own files, and of the package the zones and what concerns Kubernetes."""
     found = [OURS + "/firewalld.conf", OURS + "/direct.xml"]
     for folder, names in (
         (OURS + "/zones", ""),
@@ -126,15 +105,16 @@ def _firewalld(root, unread):
 
 
 def _records(root, paths):
-    """Of each path; where there are more than are read, the first, which all depends on, is not
-    known: what is left out may let something in.
+    """Of each path; where there are more than are read, the first, which all depends on.
+
+    Is not known: what is left out may let something in.
     """
     found = [_record(root, path) for path in paths[:MAX_FILES]]
     if len(paths) > MAX_FILES:
         found[0] = {
             "path": paths[0],
             "text": None,
-            "error": "one of more than %d files" % MAX_FILES,
+            "error": f"one of more than {MAX_FILES} files",
             "truncated": True,
         }
     return found
@@ -164,16 +144,16 @@ def _script(root, path):
 
 
 def bound(root, unread):
-    """The zones that NetworkManager's and the network scripts' files give to interfaces.
+    """Return the zones that NetworkManager's and the network scripts' files give to interfaces.
 
-    Their other words are nobody's business. A profile of NetworkManager is root's alone: what
+    Their other words are not read. A profile of NetworkManager is root's alone: what
     cannot be read is added to unread, because it may name a zone.
     """
     found = set()
     for folder, begin, key in BOUND:
         names = [name for name in _listed(root, folder, unread) if name.startswith(begin)]
         if len(names) > MAX_BOUND:
-            unread.append({"path": folder, "error": "more than %d files" % MAX_BOUND})
+            unread.append({"path": folder, "error": f"more than {MAX_BOUND} files"})
         for name in names[:MAX_BOUND]:
             for line in _profile(root, f"{folder}/{name}", unread).split("\n"):
                 word, equals, value = line.strip().partition("=")
@@ -191,7 +171,7 @@ def _profile(root, path, unread):
             unread.append({"path": path, "error": files.reason(error)})
         return ""
     if len(data) > MAX_TEXT:
-        unread.append({"path": path, "error": "more than %d bytes" % MAX_TEXT})
+        unread.append({"path": path, "error": f"more than {MAX_TEXT} bytes"})
     return data.decode("utf-8", "replace")
 
 
@@ -205,25 +185,30 @@ def _listed(root, folder, unread):
 
 
 def denials(proc="/proc", path=AUDIT, now=time.time):
-    """What SELinux denied since the boot, by the end of the audit log, and of the one before it
-    where a rotation came between: {count, lines, cut, since, path, error}. lines: the last
-    ones; cut: what was read does not reach back to the boot; since: whether anything was
-    written since the boot; path: of the error.
+    """Return what SELinux denied since the boot, by the end of the audit log.
+
+    And of the one before it where a rotation came between: {count, lines, cut, since, path, error}.
+    lines: the last ones; cut: what was read does not reach back to the boot; since: whether
+    anything was written since the boot; path: of the error.
     """
     told = {"count": 0, "lines": [], "cut": False, "since": False, "path": path, "error": None}
     try:
         booted = now() - float(files.text(proc + "/uptime", 64, "").split()[0])
         found = _reaching(path, booted, told)
     except (OSError, ValueError, IndexError) as error:
-        told["error"] = files.reason(error) if isinstance(error, OSError) else files.one_line(error)
+        if isinstance(error, OSError):
+            told["error"] = files.reason(error)
+        else:
+            told["error"] = files.one_line(error)
         return told
     told.update(count=len(found), lines=found[-MAX_LINES:], path=path)
     return told
 
 
 def _reaching(path, booted, told):
-    """The denials since the boot of the log, and of what it was rotated to where it begins after
-    the boot.
+    """Return the denials since the boot of the log.
+
+    And of what it was rotated to where it begins after the boot.
     """
     found = []
     for one in (path, path + ".1"):
@@ -237,7 +222,8 @@ def _reaching(path, booted, told):
         first, lines = None, []
         for line in data.decode("utf-8", "replace").split("\n"):
             when = _when(line)
-            first = when if first is None else first
+            if first is None:
+                first = when
             if when is not None and when >= booted:
                 told["since"] = True
                 if "avc:" in line and " denied " in line and "permissive=1" not in line:
@@ -252,7 +238,7 @@ def _reaching(path, booted, told):
 
 
 def _end(path):
-    """(its last bytes, whether there are others before)."""
+    """Return (its last bytes, whether there are others before)."""
     descriptor = files.opened(path)
     try:
         size = os.fstat(descriptor).st_size
@@ -263,9 +249,11 @@ def _end(path):
 
 
 def _when(line):
-    """The seconds of msg=audit(SECONDS:NUMBER)."""
+    """Return the seconds of msg=audit(SECONDS:NUMBER)."""
     word = line.partition("msg=audit(")[2].partition(":")[0]
     try:
-        return float(word) if word else None
+        if word:
+            return float(word)
+        return None
     except ValueError:
         return None

@@ -13,7 +13,7 @@ MAX_PEM = 262144
 
 
 def of_kubeconfig(path):
-    """(certificate, key) of the first user with a client certificate, embedded or in files.
+    """Return (certificate, key) of the first user with a client certificate, embedded or in files.
 
     None when there is none.
     """
@@ -26,12 +26,15 @@ def of_kubeconfig(path):
             pair.append((kubeconfig.decoded(embedded) or "").encode("utf-8"))
         elif named:
             pair.append(files.read(os.path.join(base, named), MAX_PEM))
-    return tuple(pair) if len(pair) == 2 and all(pair) else None
+    if len(pair) == 2 and all(pair):
+        return tuple(pair)
+    return None
 
 
 def of_process(process, certificate_flag, key_flag):
-    """(path of the certificate, certificate, key) that a process was given by two flags, as its
-    own root shows them.
+    """Return (path of the certificate, certificate, key) that a process was given by two flags.
+
+    As its own root shows them.
     """
     certificate, key = (
         procfs.flag(process["argv"], certificate_flag),
@@ -39,7 +42,7 @@ def of_process(process, certificate_flag, key_flag):
     )
     if not certificate or not key:
         return None
-    root = "/proc/%d/root" % process["pid"]
+    root = f"/proc/{process['pid']}/root"
     return certificate, files.read(certificate, MAX_PEM, root), files.read(key, MAX_PEM, root)
 
 

@@ -37,7 +37,7 @@ def run(argv, seconds=5, limit=1048576):
 
 
 def complaint(argv, seconds):
-    """Why a command did not end well, or an empty text. It is killed at its limit."""
+    """Return why a command did not end well, or an empty text. It is killed at its limit."""
     try:
         pid, out, said = start(argv)
     except OSError as error:
@@ -51,25 +51,23 @@ def complaint(argv, seconds):
         if ended[0] == 0:
             os.kill(pid, 9)
             os.waitpid(pid, 0)
-            return "%s did not end within %d s and was stopped" % (argv[0], seconds)
-        return (
-            ""
-            if ended[1] == 0
-            else first_line(said) or "%s ended with %d" % (argv[0], ended[1] >> 8)
-        )
+            return f"{argv[0]} did not end within {int(seconds)} s and was stopped"
+        if ended[1] == 0:
+            return ""
+        return first_line(said) or f"{argv[0]} ended with {ended[1] >> 8}"
     finally:
         os.close(said)
 
 
 def start(argv):
-    """(pid, its standard output, its standard error) of a command that runs from now on.
+    """Return (pid, its standard output, its standard error) of a command that runs from now on.
 
     The caller closes both and waits for it.
     """
     read, write = os.pipe()
     complaint, complain = os.pipe()
     os.set_blocking(complaint, False)
-    # nobody reads before it has ended: what does not fit is lost, and holds nothing up
+    # it is not read before the end: what does not fit is lost, and holds nothing up
     os.set_blocking(complain, False)
     pid = os.fork()
     if pid == 0:
@@ -86,7 +84,7 @@ def _read(argv, read, pid, seconds, limit):
     try:
         while size < limit:
             if not poll.poll(max(0, int((end - time.monotonic()) * 1000))):
-                raise CommandError("%s did not end within %d s" % (argv[0], seconds))
+                raise CommandError(f"{argv[0]} did not end within {int(seconds)} s")
             chunk = os.read(read, 65536)
             if not chunk:
                 break
@@ -102,7 +100,7 @@ def _read(argv, read, pid, seconds, limit):
 
 
 def first_line(fd):
-    """The first line of a standard error that start() gave, or an empty text."""
+    """Return the first line of a standard error that start() gave, or an empty text."""
     try:
         return os.read(fd, 1024).decode("utf-8", "replace").strip().partition("\n")[0].strip()
     except BlockingIOError:
@@ -110,7 +108,7 @@ def first_line(fd):
 
 
 def _become(argv, write, complain):
-    """The child: it becomes the command or ends."""
+    """Become the command in the child, or end it."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)

@@ -11,6 +11,7 @@ connection has it with its name, which Go's servers (containerd, CRI-O, cri-dock
 Huffman code of HPACK, and its number plainly, as no code of digits is shorter.
 """
 
+import contextlib
 import time
 
 from . import files
@@ -32,7 +33,7 @@ _STATUS = (b"\x0bgrpc-status", b"\x88\x9a\xca\xc8\xb2\x12\x34\xda\x8f")
 
 
 def connect(path, seconds):
-    """Why this socket takes no connection; None where it does.
+    """Return why this socket takes no connection; None where it does.
 
     PermissionError where this user may not try.
     """
@@ -50,8 +51,9 @@ def connect(path, seconds):
 
 
 def version(path, of, seconds):
-    """The status that /runtime.<of>.RuntimeService/Version ends with, or one of SILENT, CLOSED
-    and ODD, or why there is no connection.
+    """Return the status that /runtime.<of>.RuntimeService/Version ends with, or one of SILENT.
+
+    CLOSED and ODD, or why there is no connection.
     """
     end = time.monotonic() + seconds
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -69,7 +71,7 @@ def version(path, of, seconds):
 
 
 def request(method):
-    """The bytes of a call with an empty message."""
+    """Return the bytes of a call with an empty message."""
     fields = (
         (":method", "POST"),
         (":scheme", "http"),
@@ -135,15 +137,13 @@ def _answer(plain, end):
         elif kind in (_RESET, _GOAWAY):
             return CLOSED
         elif kind == _SETTINGS and not flags & 1:
-            try:
+            with contextlib.suppress(OSError):  # it closed its end; what it said comes first
                 plain.sendall(frame(_SETTINGS, 1, 0, b""))
-            except OSError:
-                pass  # it has closed its end; what it said comes first
     return ODD
 
 
 def status(block):
-    """The number of grpc-status in a block of headers.
+    """Return the number of grpc-status in a block of headers.
 
     None where it is not there, or not as servers are known to write it.
     """
@@ -151,6 +151,11 @@ def status(block):
         position = block.find(name)
         if position >= 0:
             rest = block[position + len(name) :]
-            digits = rest[1 : 1 + rest[0]] if rest and rest[0] in (1, 2) else b""
-            return int(digits) if digits.isdigit() and len(digits) == rest[0] else None
+            if rest and rest[0] in (1, 2):
+                digits = rest[1 : 1 + rest[0]]
+            else:
+                digits = b""
+            if digits.isdigit() and len(digits) == rest[0]:
+                return int(digits)
+            return None
     return None

@@ -11,11 +11,11 @@ import time
 
 
 class AtWork(Exception):
-    """It goes on, and nobody of us waits for it any longer."""
+    """The detached process goes on, and its caller waits no longer."""
 
 
 def run(job, params, patience=None):
-    """What job(params) answers, from a process that outlives this one.
+    """Return what job(params) answers, from a process that outlives this one.
 
     None when it ended without an answer.
 
@@ -47,7 +47,7 @@ def run(job, params, patience=None):
 
 
 def _apart(job, params, writing):
-    """The process that does the work; it never returns."""
+    """Do the work in this process and never return."""
     try:
         os.setsid()
         for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGINT):

@@ -11,6 +11,9 @@ import errno
 import os
 import stat
 
+from ..shared.redaction_names import masked, suspicious
+from ..shared.text import one_line
+
 try:
     from _sha256 import sha256  # hashlib brings OpenSSL: 4 ms
 except ImportError:
@@ -24,43 +27,13 @@ MAX_HASHED = 16 * 1024 * 1024
 MAX_LINKS = 40
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
-HINTS = (
-    b"token",
-    b"secret",
-    b"passw",
-    b"passphrase",
-    b"key-data",
-    b"keydata",
-    b"apikey",
-    b"api_key",
-    b"api-key",
-    b"access_key",
-    b"access-key",
-    b"accesskey",
-    b"private",
-    b"credential",
-    b"bearer",
-    b"authorization:",
-    b"basic ",
-    b"eyj",
-    b"env:",
-    b'env"',
-    b"env'",
-    b"env :",
-)  # as mask knows them
 EMPTY = "it is empty"
 BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "symlink"))
 
 
-def one_line(value, limit=300):
-    """Printable, on one line, bounded."""
-    text = " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
-    return text if len(text) <= limit else text[: limit - 1] + "\u2026"
-
-
 def reason(error):
-    """An OSError as the file record has it."""
+    """Return an OSError as the file record has it."""
     if error.errno in (errno.EACCES, errno.EPERM):
         return "denied"
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESRCH):
@@ -69,13 +42,16 @@ def reason(error):
 
 
 def opened(path, root=None):
-    """A descriptor of the file, inside `root` when that is given."""
-    return os.open(path, FLAGS) if root is None else _open_in(root, path)
+    """Return a descriptor of the file, inside `root` when that is given."""
+    if root is None:
+        return os.open(path, FLAGS)
+    return _open_in(root, path)
 
 
 def _open_in(root, path):
-    """open() as if root were /, link by link, so that nothing outside is reached however the
-    links change meanwhile.
+    """open() as if root were /, link by link.
+
+    So that nothing outside is reached however the links change meanwhile.
     """
     names = [name for name in reversed(path.split("/")) if name not in ("", ".")]
     stack = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
@@ -100,9 +76,14 @@ def _open_in(root, path):
                     os.close(stack.pop())
                 names += [part for part in reversed(target.split("/")) if part not in ("", ".")]
                 continue
-            last = FLAGS if not names else PATH_ONLY | os.O_DIRECTORY
+            if not names:
+                last = FLAGS
+            else:
+                last = PATH_ONLY | os.O_DIRECTORY
             stack.append(os.open(name, last | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=stack[-1]))
-        return stack.pop() if len(stack) > 1 else os.dup(stack[-1])
+        if len(stack) > 1:
+            return stack.pop()
+        return os.dup(stack[-1])
     finally:
         for descriptor in stack:
             os.close(descriptor)
@@ -123,7 +104,7 @@ def content(descriptor, limit):
 
 
 def read(path, limit=MAX_TEXT, root=None):
-    """The bytes of a file, bounded; OSError when there is none."""
+    """Return the bytes of a file, bounded; OSError when there is none."""
     descriptor = opened(path, root)
     try:
         return content(descriptor, limit)
@@ -132,7 +113,7 @@ def read(path, limit=MAX_TEXT, root=None):
 
 
 def whole(path, limit=4194304, default=None):
-    """The text of a file of /proc, of which one read gives no more than a page.
+    """Return the text of a file of /proc, of which one read gives no more than a page.
 
     The default when it cannot be read.
     """
@@ -143,7 +124,7 @@ def whole(path, limit=4194304, default=None):
 
 
 def text(path, limit=MAX_TEXT, default=None):
-    """A file of /proc, /sys or /etc as text, by one read.
+    """Return a file of /proc, /sys or /etc as text, by one read.
 
     Of what the kernel lists (mounts, tasks) that is the first page alone, see whole.
 
@@ -162,7 +143,7 @@ def text(path, limit=MAX_TEXT, default=None):
 
 
 def names(folder):
-    """What lies in a folder; nothing where it cannot be listed."""
+    """Return what lies in a folder; nothing where it cannot be listed."""
     try:
         return os.listdir(folder)
     except OSError:
@@ -170,7 +151,7 @@ def names(folder):
 
 
 def mtime(path):
-    """When it was written last, None where nobody can tell."""
+    """Return the time of the last write, or None where it cannot be read."""
     try:
         return os.stat(path).st_mtime
     except OSError:
@@ -178,7 +159,7 @@ def mtime(path):
 
 
 def record(path, root=None, limit=MAX_TEXT):
-    """The evidence of one file; never raises for what the file system says."""
+    """Return the evidence of one file; never raises for what the file system says."""
     found = {
         "path": path,
         "name": os.path.basename(path),
@@ -241,7 +222,7 @@ def _describe(found, state):
 def _fill(found, descriptor, limit):
     data = content(descriptor, MAX_HASHED + 1)
     if len(data) > MAX_HASHED:
-        found.update(truncated=True, error="more than %d bytes" % MAX_HASHED)
+        found.update(truncated=True, error=f"more than {MAX_HASHED} bytes")
         return
     found["size"] = len(data)
     found["sha256"] = sha256(data).hexdigest()
@@ -260,18 +241,10 @@ def _fill(found, descriptor, limit):
     found.update(text=data.decode("utf-8", "replace"), masked=spans)
 
 
-def masked(data):
-    """mask.data, which is compiled only where something might be a secret: seldom on a worker."""
-    if not suspicious(data):
-        return data, []
-    from . import redaction as mask
-
-    return mask.data(data)
-
-
 def told(text_of, limit):
-    """What an object of the API says of a program, of its log perhaps, as a terminated
-    container's message: its secrets masked first, then cut.
+    """Return what an object of the API says of a program, of its log perhaps.
+
+    As a terminated container's message: its secrets masked first, then cut.
     """
     return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[
         :limit
@@ -282,37 +255,23 @@ def masked_argv(argv):
     """mask.argv, likewise."""
     if not suspicious(" ".join(argv).encode("utf-8", "surrogateescape")):
         return list(argv)
-    from . import redaction as mask
+    from ..shared import redaction as mask
 
     return mask.argv(argv)
 
 
-def suspicious(data):
-    """May there be a secret in it? Rather once too often: mask looks closer."""
-    lower = data.lower()
-    return any(hint in lower for hint in HINTS) or _names_user(lower)
-
-
-def _names_user(lower):
-    """Is there a URL with a user in it?"""
-    position = lower.find(b"://")
-    while position >= 0:
-        address = lower[position : position + 512].split(None, 1)[0]
-        if b"@" in address:
-            return True
-        position = lower.find(b"://", position + 3)
-    return False
-
-
 def certificates(text_of):
-    """The certificate blocks of a PEM text, and nothing else of it.
+    """Return the certificate blocks of a PEM text, and nothing else of it.
 
     The file may hold the key too.
     """
     blocks, position = [], 0
     while True:
         begin = text_of.find(BEGIN, position)
-        end = text_of.find(END, begin + len(BEGIN)) if begin >= 0 else -1
+        if begin >= 0:
+            end = text_of.find(END, begin + len(BEGIN))
+        else:
+            end = -1
         if end < 0:
             return "".join(blocks) or None
         position = end + len(END)
@@ -322,14 +281,15 @@ def certificates(text_of):
 
 
 def pem(path, root=None):
-    """{path, pem, error} of a certificate file."""
+    """Return {path, pem, error} of a certificate file."""
     try:
         data = read(path, root=root)
         found = certificates(data.decode("utf-8", "replace"))
-        return {
-            "path": path,
-            "pem": found,
-            "error": None if found else "no certificate in it" if data else EMPTY,
-        }
     except OSError as error:
         return {"path": path, "pem": None, "error": reason(error)}
+    error = None
+    if not data:
+        error = EMPTY
+    elif not found:
+        error = "no certificate in it"
+    return {"path": path, "pem": found, "error": error}

@@ -24,13 +24,13 @@ class Connection:
     """One connection, for one request after another."""
 
     def __init__(self, address, port, seconds, context=None):
-        self.host = "%s:%d" % (bracketed(address), port)
+        self.host = f"{bracketed(address)}:{port}"
         self.end = time.monotonic() + seconds
         self.rest = b""
         try:
             self.socket = self._connected(address, port, context)
         except (OSError, ValueError, OverflowError) as error:  # the last of a port that is none
-            raise HttpError(told(error))
+            raise HttpError(told(error)) from error
 
     def _connected(self, address, port, context):
         if context is None:
@@ -44,7 +44,9 @@ class Connection:
         try:
             plain.settimeout(self._left())
             plain.connect((address, port))
-            return plain if context is None else context.wrap_socket(plain)
+            if context is None:
+                return plain
+            return context.wrap_socket(plain)
         except BaseException:
             plain.close()
             raise
@@ -56,16 +58,14 @@ class Connection:
         return left
 
     def request(self, path, body=None, keep=None, method=None):
-        """(status, body). With `keep` only the lines that begin with one of these prefixes are
-        held.
-        """
+        """Return (status, body), with `keep` only the lines that begin with one of these."""
         method = method or ("GET" if body is None else "POST")
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nUser-Agent: kubemend\r\nAccept:"
             " */*\r\n"
         )
         if body is not None:
-            head += "Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         try:
             self.socket.settimeout(self._left())
             self.socket.sendall(head.encode("ascii") + b"\r\n" + (body or b""))
@@ -73,7 +73,7 @@ class Connection:
             parts = self._parts(headers)
             return status, _lines(parts, keep) if keep else _joined(parts)
         except (OSError, ValueError) as error:
-            raise HttpError(told(error))
+            raise HttpError(told(error)) from error
 
     def close(self):
         """Close it without ceremony."""
@@ -99,22 +99,22 @@ class Connection:
             raise HttpError("the answer is no HTTP")
         headers = {
             name.strip().lower(): value.strip()
-            for name, dummy, value in (line.partition(":") for line in lines[1:])
+            for name, _dummy, value in (line.partition(":") for line in lines[1:])
         }
         return int(words[1]), headers
 
     def _parts(self, headers):
-        """The body, piece by piece."""
+        """Yield the body, piece by piece."""
         if "chunked" in headers.get("transfer-encoding", ""):
             while True:
                 while b"\r\n" not in self.rest:
                     if len(self.rest) > MAX_HEAD:
                         raise HttpError("the answer is no HTTP")
                     self.rest += self._more()
-                size, dummy, self.rest = self.rest.partition(b"\r\n")
+                size, _dummy, self.rest = self.rest.partition(b"\r\n")
                 left = int(size.split(b";")[0], 16)
                 yield from self._exactly(left)
-                for dummy in self._exactly(2):
+                for _dummy in self._exactly(2):
                     pass
                 if left == 0:
                     return
@@ -134,7 +134,10 @@ class Connection:
 
     def _exactly(self, left):
         while left > 0:
-            part = self.rest[:left] if self.rest else self._more()
+            if self.rest:
+                part = self.rest[:left]
+            else:
+                part = self._more()
             part, self.rest = part[:left], self.rest[left:] if self.rest else part[left:]
             left -= len(part)
             yield part
@@ -145,7 +148,7 @@ def _joined(parts):
     for part in parts:
         size += len(part)
         if size > MAX_BODY:
-            raise HttpError("an answer of more than %d bytes" % MAX_BODY)
+            raise HttpError(f"an answer of more than {MAX_BODY} bytes")
         kept.append(part)
     return b"".join(kept)
 
@@ -156,7 +159,7 @@ def _lines(parts, prefixes):
     for part in parts:
         size += len(part)
         if size > MAX_BODY:
-            raise HttpError("an answer of more than %d bytes" % MAX_BODY)
+            raise HttpError(f"an answer of more than {MAX_BODY} bytes")
         whole, _newline, rest = (rest + part).rpartition(b"\n")
         kept += _begin_with(b"\n" + whole, prefixes)
     return b"\n".join(kept + _begin_with(b"\n" + rest, prefixes))
@@ -174,7 +177,7 @@ def _begin_with(text, prefixes):
 
 
 def get(address, port, path, seconds, context=None):
-    """{status, body, error} of one GET: the body is text and short."""
+    """Return {status, body, error} of one GET: the body is text and short."""
     try:
         connection = Connection(address, port, seconds, context)
         try:
@@ -191,22 +194,26 @@ def get(address, port, path, seconds, context=None):
 
 
 def told(error):
-    """Why there is no answer, in one line."""
+    """Return why there is no answer, in one line."""
     number = getattr(error, "errno", None)
     name = type(error).__name__
     if "timeout" in name.lower() or "timed out" in str(error):
         return "timed out"
     if name.startswith("SSL"):
-        return "TLS: %s" % (getattr(error, "reason", None) or str(error)[:200])
-    return os.strerror(number) if number and number > 0 else (str(error)[:200] or name)
+        return "TLS: {}".format(getattr(error, "reason", None) or str(error)[:200])
+    if number and number > 0:
+        return os.strerror(number)
+    return str(error)[:200] or name
 
 
 def reachable(address):
-    """The address at which a server that listens there answers on this node."""
+    """Return the address at which a server that listens there answers on this node."""
     address = (address or "").strip("[]")
     return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
 
 
 def bracketed(address):
-    """An address as a URL has it."""
-    return f"[{address}]" if ":" in address else address
+    """Return an address as a URL has it."""
+    if ":" in address:
+        return f"[{address}]"
+    return address

@@ -26,7 +26,7 @@ def dumps(value):
 
 
 class _Rules:
-    """How a scanner of CPython reads JSON: as json.loads does."""
+    """Return how a scanner of CPython reads JSON: as json.loads does."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -34,7 +34,7 @@ class _Rules:
 
 
 def loads(text):
-    """The value of a JSON text, ValueError where it is none."""
+    """Return the value of a JSON text, ValueError where it is none."""
     if _make_scanner is None:
         import json
 
@@ -43,9 +43,9 @@ def loads(text):
     try:
         value, end = _make_scanner(_Rules)(text, 0)
     except StopIteration as error:
-        raise ValueError(f"no JSON at character {error}")
+        raise ValueError(f"no JSON at character {error}") from error
     if end != len(text):
-        raise ValueError("more than one JSON value: the second at character %d" % end)
+        raise ValueError(f"more than one JSON value: the second at character {end}")
     return value
 
 

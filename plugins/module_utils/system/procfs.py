@@ -40,7 +40,7 @@ MAX_ARGV = 256 * 1024
 
 
 def of_interest(proc="/proc"):
-    """[(pid, comm)] of the processes whose name is one that we know, by pid."""
+    """Return [(pid, comm)] of the processes whose name is one that we know, by pid."""
     found = []
     for name in os.listdir(proc):
         if not name.isdigit():
@@ -61,34 +61,37 @@ def of_interest(proc="/proc"):
 
 def any_of(components, processes):
     """May one of these components be among the processes? A hyperkube may be any of them."""
-    return any(comm == "hyperkube" or NAMES[comm] in components for dummy, comm in processes)
+    return any(comm == "hyperkube" or NAMES[comm] in components for _dummy, comm in processes)
 
 
 def component(comm, argv):
     """Which component a process is; None for none."""
     if comm == "hyperkube":
-        word = (
-            next((item for item in argv[1:] if not item.startswith("-")), "")
-            if len(argv) > 1
-            else ""
-        )
+        if len(argv) > 1:
+            word = next((item for item in argv[1:] if not item.startswith("-")), "")
+        else:
+            word = ""
         return HYPERKUBE.get(word)
     found = NAMES.get(comm)
     if comm in ("k3s", "k3s-server", "k3s-agent") and comm == "k3s":
-        return found if len(argv) > 1 and argv[1] in ("server", "agent") else None
+        if len(argv) > 1 and argv[1] in ("server", "agent"):
+            return found
+        return None
     return found
 
 
 def argv(pid, proc="/proc"):
-    """The command line; OSError when it is hidden or the process is gone."""
+    """Return the command line; OSError when it is hidden or the process is gone."""
     raw = files_of_proc(pid, "cmdline", proc)
     items = raw.decode("utf-8", "backslashreplace").split("\0")
-    return items[:-1] if items and items[-1] == "" else items
+    if items and items[-1] == "":
+        return items[:-1]
+    return items
 
 
 def files_of_proc(pid, name, proc="/proc"):
-    """The bytes of one of its files, bounded."""
-    descriptor = os.open("%s/%d/%s" % (proc, pid, name), files.FLAGS)
+    """Return the bytes of one of its files, bounded."""
+    descriptor = os.open(f"{proc}/{pid}/{name}", files.FLAGS)
     chunks, size = [], 0
     try:
         while size < MAX_ARGV:
@@ -103,27 +106,32 @@ def files_of_proc(pid, name, proc="/proc"):
 
 
 def link(pid, name, proc="/proc"):
-    """Where one of its links points, or None."""
+    """Return where one of its links points, or None."""
     try:
-        return os.readlink("%s/%d/%s" % (proc, pid, name))
+        return os.readlink(f"{proc}/{pid}/{name}")
     except OSError:
         return None
 
 
 def started_at(pid, proc="/proc"):
-    """When it started, seconds since the epoch; None when it is gone."""
-    stat = files.text("%s/%d/stat" % (proc, pid))
+    """Return when it started, seconds since the epoch; None when it is gone."""
+    stat = files.text(f"{proc}/{pid}/stat")
     uptime = files.text(proc + "/uptime")
-    return start_of(stat, uptime, _now(), os.sysconf("SC_CLK_TCK")) if stat and uptime else None
+    if stat and uptime:
+        return start_of(stat, uptime, _now(), os.sysconf("SC_CLK_TCK"))
+    return None
 
 
 def ticks(pid, proc="/proc"):
-    """The same in the kernel's own count since the boot, which tells a process from a later one
-    of its number; None when it is gone.
+    """Return the same in the kernel's own count since the boot.
+
+    Which tells a process from a later one of its number; None when it is gone.
     """
-    stat = files.text("%s/%d/stat" % (proc, pid)) or ""
+    stat = files.text(f"{proc}/{pid}/stat") or ""
     fields = stat.rpartition(")")[2].split()
-    return int(fields[19]) if len(fields) > 19 else None
+    if len(fields) > 19:
+        return int(fields[19])
+    return None
 
 
 def _now():
@@ -133,7 +141,7 @@ def _now():
 
 
 def start_of(stat, uptime, now, ticks):
-    """The same, of the texts. A name may hold spaces and brackets.
+    """Return the same, of the texts. A name may hold spaces and brackets.
 
     The fields begin after the last one.
     """
@@ -145,7 +153,7 @@ def start_of(stat, uptime, now, ticks):
 
 
 def flag(argv_of, name):
-    """The value of a flag as the component takes it: the last one counts; `_` for `-`.
+    """Return the value of a flag as the component takes it: the last one counts; `_` for `-`.
 
     None when it is not given.
     """
@@ -156,20 +164,28 @@ def flag(argv_of, name):
         key, equal, value = item.lstrip("-").partition("=")
         if key.replace("_", "-") != wanted:
             continue
-        following = argv_of[index + 1] if index + 1 < len(argv_of) else ""
-        found = value if equal else ("" if following.startswith("-") else following)
+        if index + 1 < len(argv_of):
+            following = argv_of[index + 1]
+        else:
+            following = ""
+        if equal:
+            found = value
+        elif following.startswith("-"):
+            found = ""
+        else:
+            found = following
     return found
 
 
 def cgroup(text):
-    """{pod_uid, static, container_id, unit} of /proc/PID/cgroup.
+    """Return {pod_uid, static, container_id, unit} of /proc/PID/cgroup.
 
     The outermost pod, since a pod may hold a cluster itself.
     """
     found = {"pod_uid": None, "static": None, "container_id": None, "unit": None}
     for line in text.splitlines():
         path = line.split(":", 2)[-1]
-        parts = [part for piece in path.split("/") for part in piece.split(":") if part]
+        parts = list(filter(None, path.replace(":", "/").split("/")))
         uids = [uid for uid in map(_pod_uid, parts) if uid]
         units = [part for part in parts if part.endswith(".service")]
         if uids:
@@ -187,7 +203,7 @@ def cgroup(text):
 
 
 def session(text):
-    """The login that a process belongs to, by its /proc/PID/cgroup.
+    """Return the login that a process belongs to, by its /proc/PID/cgroup.
 
     Its session's scope, else its user's own manager; None where there is none.
     """
@@ -206,23 +222,29 @@ def _pod_uid(part):
         part = part[: -len(".slice")]
         if not part.startswith("kubepods"):
             return None
-        part = part.rpartition("-pod")[2] if "-pod" in part else ""
+        if "-pod" in part:
+            part = part.rpartition("-pod")[2]
+        else:
+            part = ""
     elif part.startswith("pod"):
         part = part[3:]
     else:
         return None
     uid = part.replace("_", "-")
-    return (
-        uid if len(uid) in (32, 36) and all(char in "0123456789abcdef-" for char in uid) else None
-    )
+    if len(uid) in (32, 36) and all(char in "0123456789abcdef-" for char in uid):
+        return uid
+    return None
 
 
 def _container(part):
     if part.startswith("crio-conmon-"):
         return None  # CRI-O's monitor of the container, in a cgroup of its own beside it
-    part = part[: -len(".scope")] if part.endswith(".scope") else part
+    if part.endswith(".scope"):
+        part = part[: -len(".scope")]
     part = part.rpartition("-")[2]
-    return part if len(part) == 64 and all(char in "0123456789abcdef" for char in part) else None
+    if len(part) == 64 and all(char in "0123456789abcdef" for char in part):
+        return part
+    return None
 
 
 def rlimit(text, name):
@@ -233,12 +255,14 @@ def rlimit(text, name):
                 -1 if word == "unlimited" else number(word)
                 for word in line[len(name) :].split()[:2]
             ]
-            return values if len(values) == 2 and None not in values else None
+            if len(values) == 2 and None not in values:
+                return values
+            return None
     return None
 
 
 def status(text, key):
-    """The words of a line of /proc/PID/status; [] where it is not there."""
+    """Return the words of a line of /proc/PID/status; [] where it is not there."""
     for line in text.splitlines():
         if line.startswith(key + ":"):
             return line[len(key) + 1 :].split()
@@ -248,16 +272,20 @@ def status(text, key):
 def real_uid(text):
     """Whose process it is, by its /proc/PID/status; None where that does not say."""
     words = status(text, "Uid")
-    return number(words[0]) if words else None
+    if words:
+        return number(words[0])
+    return None
 
 
 def number(word):
-    """A number as the kernel prints it; None for anything else."""
-    return int(word) if word.isdecimal() and len(word) <= 20 else None
+    """Return a number as the kernel prints it; None for anything else."""
+    if word.isdecimal() and len(word) <= 20:
+        return int(word)
+    return None
 
 
 def host_path(inside, mountinfo, host_mountinfo):
-    """Where a container's path may be found on the host, by the two mountinfo texts.
+    """Return where a container's path may be found on the host, by the two mountinfo texts.
 
     None when no mount says so.
 
@@ -282,7 +310,7 @@ def host_path(inside, mountinfo, host_mountinfo):
 
 
 def mounts(text):
-    """[(device, root, mount point)] of mountinfo, with its octal escapes undone."""
+    """Return [(device, root, mount point)] of mountinfo, with its octal escapes undone."""
     found = []
     for line in text.splitlines():
         fields = line.split(" ")

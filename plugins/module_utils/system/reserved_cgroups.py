@@ -20,13 +20,14 @@ _PLAIN = re.compile(r"/?[\w.@:-]{1,200}(?:/[\w.@:-]{1,200}){0,20}/?")
 
 
 def cgroups(kubelet, mountinfo=None):
-    """[{name, driver, path, missing}]: the folders that are not there, None if unseen."""
+    """Return [{name, driver, path, missing}]: the folders that are not there, None if unseen."""
     names = sorted({name for name in _names(kubelet) if name and _PLAIN.fullmatch(name)})
-    mounts = (
-        _mounts(files.whole("/proc/self/mountinfo") or "" if mountinfo is None else mountinfo)
-        if names
-        else []
-    )
+    if names:
+        mounts = _mounts(
+            files.whole("/proc/self/mountinfo") or "" if mountinfo is None else mountinfo
+        )
+    else:
+        mounts = []
     return [
         {"name": name, "driver": driver, "path": path, "missing": _missing(mounts, path)}
         for name in names
@@ -35,7 +36,7 @@ def cgroups(kubelet, mountinfo=None):
 
 
 def _names(kubelet):
-    """What its command line or its files name, by the last word."""
+    """Return what its command line or its files name, by the last word."""
     argv = kubelet.get("argv") or []
     records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
     for key, flag in KEYS:
@@ -44,9 +45,15 @@ def _names(kubelet):
 
 
 def systemd_path(name):
-    """The folder that a kubelet with the systemd driver makes of a name: a slice within slices."""
+    """Return the folder that a kubelet with the systemd driver makes of a name.
+
+    A slice within slices.
+    """
     base = os.path.basename(name.rstrip("/"))
-    stem = base[: -len(SLICE)] if base.endswith(SLICE) else base
+    if base.endswith(SLICE):
+        stem = base[: -len(SLICE)]
+    else:
+        stem = base
     parts = stem.split("-")
     return "/" + "/".join("-".join(parts[:count]) + SLICE for count in range(1, len(parts) + 1))
 

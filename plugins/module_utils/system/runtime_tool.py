@@ -8,8 +8,8 @@ import os
 import re
 import stat
 
-from ..collectors.node import runtime as collected
 from . import command, files
+from .runtime_endpoint import endpoint
 
 SECONDS = 10
 PAUSE_IMAGE = re.compile(r"(^|/)pause(-[a-z0-9]+)?:[^/@]+\Z")  # of a container that only waits
@@ -35,7 +35,7 @@ class Runtime:
         self.path = path
 
     def demand(self):
-        """It answers within the time limit, or RuntimeDown."""
+        """Require an answer within the time limit; raise RuntimeDown without one."""
         if self.socket is None:
             raise RuntimeDown("no socket of a container runtime was found")
         if self.tool is None:
@@ -49,12 +49,12 @@ class Runtime:
         try:
             told = self._run(words[self.tool])
         except command.CommandError as error:
-            raise RuntimeDown(f"{error} ({self.socket})")
+            raise RuntimeDown(f"{error} ({self.socket})") from error
         if self.tool == "ctr" and "Server" not in told:
             raise RuntimeDown(f"containerd does not answer at {self.socket}")
 
     def has_image(self, image):
-        """Whether it can start a container of this image without fetching it.
+        """Return whether it can start a container of this image without fetching it.
 
         None when no tool is there to tell.
         """
@@ -70,7 +70,7 @@ class Runtime:
         except command.Silent:
             return False
         except command.CommandError as error:
-            raise RuntimeDown(str(error))
+            raise RuntimeDown(str(error)) from error
 
     def images(self):
         """Names of the images that it has; RuntimeDown where it does not tell."""
@@ -83,15 +83,16 @@ class Runtime:
             raise RuntimeDown("neither crictl nor another tool that asks it is there")
         try:
             told = self._run(words[self.tool])
-            found = (
-                [name for one in json.loads(told)["images"] for name in one.get("repoTags") or []]
-                if self.tool == "crictl"
-                else told.split()
-            )
+            if self.tool == "crictl":
+                found = [
+                    name for one in json.loads(told)["images"] for name in one.get("repoTags") or []
+                ]
+            else:
+                found = told.split()
         except command.CommandError as error:
-            raise RuntimeDown(str(error))
+            raise RuntimeDown(str(error)) from error
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise RuntimeDown(f"what {self.tool} says of its images cannot be read")
+            raise RuntimeDown(f"what {self.tool} says of its images cannot be read") from None
         return [str(name) for name in found]
 
     def _run(self, words):
@@ -102,7 +103,7 @@ class Runtime:
                 "--image-endpoint",
                 "unix://" + self.socket,
                 "--timeout",
-                "%ds" % SECONDS,
+                f"{SECONDS}s",
             ],
             "ctr": ["--address", self.socket],
             "docker": [],
@@ -111,8 +112,8 @@ class Runtime:
 
 
 def find(kubelet):
-    """The runtime that this kubelet (evidence of its collector) uses."""
-    socket = collected.endpoint(kubelet) or next((path for path in USUAL if _is_socket(path)), None)
+    """Return the runtime that this kubelet (evidence of its collector) uses."""
+    socket = endpoint(kubelet) or next((path for path in USUAL if _is_socket(path)), None)
     tools = ["crictl"]
     if socket and "docker" in socket:
         tools = ["crictl", "docker"]
@@ -148,13 +149,15 @@ def _connect(path):
         plain.settimeout(SECONDS)
         plain.connect(path)
     except OSError as error:
-        raise RuntimeDown(f"{path} does not answer ({files.one_line(error.strerror or error)})")
+        raise RuntimeDown(
+            f"{path} does not answer ({files.one_line(error.strerror or error)})"
+        ) from error
     finally:
         plain.close()
 
 
 def normalised(image):
-    """The full name under which containerd's CRI keeps an image."""
+    """Return the full name under which containerd's CRI keeps an image."""
     first, slash, _dummy = image.partition("/")
     if not slash:
         image = "docker.io/library/" + image
@@ -164,4 +167,6 @@ def normalised(image):
     folder, slash, last = name.rpartition("/")
     if at:
         return folder + slash + last.partition(":")[0] + at + digest
-    return name if ":" in last else name + ":latest"
+    if ":" in last:
+        return name
+    return name + ":latest"

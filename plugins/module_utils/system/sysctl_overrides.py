@@ -31,17 +31,22 @@ MAX_TEXT, MAX_FILES, MAX_ROWS, MAX_PROFILES, LONGEST = 65536, 100, 200, 20, 200
 
 
 def facts(root=""):
-    """{ufw: {sysctl: the record of its file, None without one}, networkd: [rows], tuned.
+    """Return {ufw: {sysctl: the record of its file, None without one}, networkd: [rows], tuned.
 
     {reapply, rows, unknown: [profiles that are not to be found]}}.
 
     A row is {path, line, key, value}, in the order in which they count.
     """
-    return {
-        "ufw": _ufw(root) if _starts("ufw.service", root) else None,
-        "networkd": _networkd(root) if _starts("systemd-networkd.service", root) else None,
-        "tuned": _tuned(root) if _starts("tuned.service", root) else None,
+    readers = {
+        "ufw": ("ufw.service", _ufw),
+        "networkd": ("systemd-networkd.service", _networkd),
+        "tuned": ("tuned.service", _tuned),
     }
+    overrides = dict.fromkeys(readers)
+    for name, (service, read) in readers.items():
+        if _starts(service, root):
+            overrides[name] = read(root)
+    return overrides
 
 
 def _starts(name, root):
@@ -71,10 +76,14 @@ def _ufw(root):
 
 
 def _networkd(root):
-    """What says that packets of IPv4 are forwarded, of the machine first and then of its
-    networks.
+    """Return what says that packets of IPv4 are forwarded.
+
+    Of the machine first and then of its networks.
     """
-    paths = [NETWORKD] if os.path.lexists(root + NETWORKD) else []
+    if os.path.lexists(root + NETWORKD):
+        paths = [NETWORKD]
+    else:
+        paths = []
     paths += [path for folder in NETWORKD_DROPINS for path in _listed(root, folder, ".conf")]
     for folder in NETWORKS:
         paths += _listed(root, folder, ".network")
@@ -103,7 +112,7 @@ def _listed(root, folder, suffix):
 
 
 def _rows(path, text, counts):
-    """The assignments of the sections that count."""
+    """Return the assignments of the sections that count."""
     found, section = [], ""
     for number, line in unit.joined(text):
         key, equal, value = line.partition("=")
@@ -133,7 +142,7 @@ def _tuned(root):
 
 
 def _profile(name, root, unknown, above):
-    """The rows of a profile: those that it includes come first."""
+    """Return the rows of a profile: those that it includes come first."""
     path = next(
         (
             one
@@ -142,17 +151,16 @@ def _profile(name, root, unknown, above):
         ),
         None,
     )
-    if path is None or "/" in name or name in above or len(above) >= MAX_PROFILES:
+    is_nested = name in above or len(above) >= MAX_PROFILES
+    if path is None or "/" in name or is_nested:
         unknown.append(files.one_line(name, 80))
         return []
     text = _text(root + path)
     main = _rows(path, text, lambda section: section == "[main]")
-    included = [
-        one
-        for row in main
-        if row["key"] == "include"
-        for one in row["value"].replace(",", " ").replace(";", " ").split()
-    ]
+    included = []
+    for row in main:
+        if row["key"] == "include":
+            included += row["value"].replace(",", " ").replace(";", " ").split()
     found = [row for one in included for row in _profile(one, root, unknown, [*above, name])]
     own = _rows(path, text, lambda section: section == "[sysctl]")
     if any(row["key"] == "replace" and row["value"].lower() in ("1", "true", "yes") for row in own):

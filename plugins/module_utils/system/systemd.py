@@ -5,6 +5,7 @@
 
 import re
 
+from ..shared.systemd_output import parse, words
 from . import command, files
 
 PROPERTIES = (
@@ -34,16 +35,20 @@ _states = {}  # name -> what is-enabled says of it, once that was learnt
 
 
 def show(names, properties=PROPERTIES, seconds=5):
-    """{unit name: {property: [values]}} of these units, by one systemctl, or by the one that
-    asked for several collectors.
+    """Return {unit name: {property: [values]}} of these units, by one systemctl.
+
+    Or by the one that asked for several collectors.
     """
     answer = _told.get((tuple(names), tuple(properties)))
-    return _shown(names, properties, seconds) if answer is None else answer
+    if answer is None:
+        return _shown(names, properties, seconds)
+    return answer
 
 
 def ask(questions, seconds=2):
-    """Answers to these questions, each (names, properties, whether is-enabled is asked too), by one
-    systemctl, or two; for learn().
+    """Answers to these questions, each (names, properties, whether is-enabled is asked too).
+
+    By one systemctl, or two; for learn().
 
     It is asked what show() and enabled() would ask one by one. Where systemd does not answer in
     that time, nothing is known.
@@ -51,31 +56,25 @@ def ask(questions, seconds=2):
     names = [name for question in questions for name in question[0]]
     properties = [name for question in questions for name in question[1]]
     blocks, told, states = (
-        _shown(sorted(set(names)), sorted(set([*properties, "Names"])), seconds / 2.0),
+        _shown(sorted(set(names)), sorted({*properties, "Names"}), seconds / 2.0),
         [],
         {},
     )
-    for names, properties, dummy in questions:
-        of = [one for name in names for one in sorted(blocks) if _is(name, one, blocks[one])]
-        found = [
-            (one, {key: blocks[one][key] for key in properties if key in blocks[one]}) for one in of
-        ]
-        told.append((tuple(names), tuple(properties), dict(found)))
-    there = sorted(
-        {
-            name
-            for names, dummy, asked in questions
-            if asked
-            for name in names
-            if name in blocks and unit(blocks[name])
-        }
-    )
+    for names, properties, _dummy in questions:
+        found = {}
+        for name in names:
+            for unit_name in sorted(blocks):
+                block = blocks[unit_name]
+                if _is(name, unit_name, block):
+                    found[unit_name] = {key: block[key] for key in properties if key in block}
+        told.append((tuple(names), tuple(properties), found))
+    candidates = {name for names, _dummy, is_enabled in questions if is_enabled for name in names}
+    there = sorted(name for name in candidates if name in blocks and unit(blocks[name]))
     try:
-        lines = (
-            command.run(["systemctl", "is-enabled", *there], seconds / 3.0).splitlines()
-            if there
-            else ()
-        )
+        if there:
+            lines = command.run(["systemctl", "is-enabled", *there], seconds / 3.0).splitlines()
+        else:
+            lines = ()
     except (command.CommandError, OSError):
         lines = ()
     if len(lines) == len(there):  # of a unit without a file it says nothing
@@ -94,16 +93,17 @@ def learn(answers):
 
 
 def _is(asked, name, block):
-    return (
-        name.endswith(asked[1:])
-        if asked.startswith("*")
-        else asked == name or asked in block.get("Names", [""])[0].split()
-    )
+    if asked.startswith("*"):
+        return name.endswith(asked[1:])
+    return asked == name or asked in block.get("Names", [""])[0].split()
 
 
 def _shown(names, properties, seconds):
     # The root's mount unit is called -.mount, which systemctl takes for an option.
-    end = ["--"] if any(name.startswith("-") for name in names) else []
+    if any(name.startswith("-") for name in names):
+        end = ["--"]
+    else:
+        end = []
     text = command.run(
         ["systemctl", "show", "--no-pager", "-p", ",".join(properties), *end, *list(names)], seconds
     )
@@ -121,29 +121,8 @@ def enabled(name, seconds=5):
     )
 
 
-def parse(text):
-    """The blocks of `systemctl show`.
-
-    A property may come several times (EnvironmentFiles, one per file).
-
-    Old ones (RHEL 7 has 219) call that EnvironmentFile, some with an empty line after it that ends
-    no block, and write a unit's name as if its backslashes had to be escaped.
-    """
-    blocks, last = [{}], ""
-    for line in text.splitlines():
-        before, (last, equal, value) = last, line.partition("=")
-        if equal:
-            plain = value if last == "Environment" else value.replace("\\x5cx", "\\x")
-            blocks[-1].setdefault(
-                "EnvironmentFiles" if last == "EnvironmentFile" else last, []
-            ).append(plain)
-        elif not line and before != "EnvironmentFile":
-            blocks.append({})
-    return [block for block in blocks if block]
-
-
 def unit(block):
-    """The evidence of one unit; None when there is no such unit."""
+    """Return the evidence of one unit; None when there is no such unit."""
 
     def one(name):
         return block.get(name, [""])[0]
@@ -167,17 +146,24 @@ def unit(block):
 
 
 def _number(value):
-    return int(value) if value.isdecimal() and len(value) <= 20 else None
+    if value.isdecimal() and len(value) <= 20:
+        return int(value)
+    return None
 
 
 def start_words(block):
-    """The words of ExecStart as they stand there; [] when the unit starts nothing."""
+    """Return the words of ExecStart as they stand there; [] when the unit starts nothing."""
     starts = [value for value in block.get("ExecStart", []) if "argv[]=" in value]
-    return words(starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0]) if starts else []
+    if starts:
+        return words(starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0])
+    return []
 
 
 def split_variables(block):
-    """The variables of ExecStart whose values become words of their own: $NAME, in their order."""
+    """Return the variables of ExecStart whose values become words of their own.
+
+    $NAME, in their order.
+    """
     return [
         word[1:]
         for word in start_words(block)
@@ -186,13 +172,14 @@ def split_variables(block):
 
 
 def variables(block):
-    """The names of all variables of ExecStart: $NAME, ${NAME} and those within a word."""
+    """Return the names of all variables of ExecStart: $NAME, ${NAME} and those within a word."""
     return {found for word in start_words(block) for found in _VARIABLE.findall(word)}
 
 
 def values_of_others(data, used):
-    """[[start, end]] of the values, in the bytes of a file of EnvironmentFiles=, of variables
-    that are not among those used.
+    """Return [[start, end]] of the values, in the bytes of a file of EnvironmentFiles=.
+
+    Of variables that are not among those used.
     """
     spans, position, hidden = [], 0, False
     for line in data.split(b"\n"):
@@ -207,7 +194,8 @@ def values_of_others(data, used):
             )
             start = line.find(b"=") + 1
         end = len(line.rstrip())
-        end = end - 1 if line[:end].endswith(b"\\") else end
+        if line[:end].endswith(b"\\"):
+            end = end - 1
         while start < end and line[start : start + 1] in b" \t":
             start += 1
         if hidden and start < end:
@@ -217,7 +205,7 @@ def values_of_others(data, used):
 
 
 def environment_paths(block):
-    """The files of EnvironmentFiles=, in their order."""
+    """Return the files of EnvironmentFiles=, in their order."""
     return [
         value.rpartition(" (ignore_errors=")[0] or value
         for value in block.get("EnvironmentFiles", [])
@@ -225,7 +213,7 @@ def environment_paths(block):
 
 
 def command_line(block, read=files.text):
-    """The argv that ExecStart would have, its variables replaced as systemd does.
+    """Return the argv that ExecStart would have, its variables replaced as systemd does.
 
     [] when the unit starts nothing.
     """
@@ -253,9 +241,9 @@ def environment(block, read=files.text):
 
 
 def _assignments(value):
-    """The words of Environment=.
+    r"""Return the words of Environment=.
 
-    In double quotes where they need some, or, by an old systemd, with a blank in them as \\x20 and
+    In double quotes where they need some, or, by an old systemd, with a blank in them as \x20 and
     quotes as they are.
     """
     if value.startswith('"') or ' "' in value:
@@ -272,7 +260,7 @@ def _assignments(value):
 
 
 def _written(block, read):
-    """The words of Environment= by the unit's files.
+    """Return the words of Environment= by the unit's files.
 
     RHEL 8's systemd, and 240 until it learned to quote, shows none that has a blank in it.
     """
@@ -281,22 +269,26 @@ def _written(block, read):
         one for value in block.get("DropInPaths", []) for one in words(value)
     ]:
         section = ""
-        for dummy, line in joined(read(path) or ""):
+        for _dummy, line in joined(read(path) or ""):
             name, equal, value = line.partition("=")
-            section = line if line.startswith("[") else section
+            if line.startswith("["):
+                section = line
             if equal and section == "[Service]" and name.strip() == "Environment":
-                found = found + words(value) if value.strip() else []
+                if value.strip():
+                    found = found + words(value)
+                else:
+                    found = []
     return found
 
 
 def joined(text, comments="#;"):
-    """[(number of its first line, line)] without comments.
+    """Return [(number of its first line, line)] without comments.
 
     A backslash at its end continues a line, also past a comment.
     """
     found, begun, parts = [], 0, []
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.strip()
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.strip()
         if line and line[0] in comments:
             continue
         begun = begun or number
@@ -323,31 +315,6 @@ def environment_file(text):
                 value = value[1:-1]
             variables[name.strip()] = value
     return variables
-
-
-def words(text):
-    """The text split as systemd and a shell split it: white space, quotes, backslashes."""
-    result, word, quote, position = [], None, "", 0
-    while position < len(text):
-        char = text[position]
-        if char == "\\" and quote != "'" and position + 1 < len(text):
-            position += 1
-            word = (word or "") + text[position]
-        elif quote:
-            if char == quote:
-                quote = ""
-            else:
-                word += char
-        elif char in "\"'":
-            quote, word = char, word or ""
-        elif char in " \t\n":
-            if word is not None:
-                result.append(word)
-            word = None
-        else:
-            word = (word or "") + char
-        position += 1
-    return result + ([word] if word is not None else [])
 
 
 def _expanded(word, variables):

@@ -15,7 +15,7 @@ from .http_client import HttpError, told
 
 
 def context(certificate=None, key=None, authority=None):
-    """A client's context. Given PEM bytes, they reach OpenSSL through memory.
+    """Return a client's context. Given PEM bytes, they reach OpenSSL through memory.
 
     Never a file on the node.
     """
@@ -26,13 +26,13 @@ def context(certificate=None, key=None, authority=None):
         try:
             made.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
         except (OSError, ValueError) as error:
-            raise HttpError(f"the CA cannot be used: {told(error)}")
+            raise HttpError(f"the CA cannot be used: {told(error)}") from error
         made.verify_mode = ssl.CERT_REQUIRED
     if certificate:
         try:
             _load(made, certificate + b"\n" + (key or b""))
         except (OSError, ValueError) as error:
-            raise HttpError(f"the client certificate cannot be used: {told(error)}")
+            raise HttpError(f"the client certificate cannot be used: {told(error)}") from error
     return made
 
 
@@ -40,13 +40,13 @@ def _load(made, pem):
     descriptor = _memory()
     try:
         os.write(descriptor, pem)
-        made.load_cert_chain("/proc/self/fd/%d" % descriptor)
+        made.load_cert_chain(f"/proc/self/fd/{descriptor}")
     finally:
         os.close(descriptor)
 
 
 def _memory():
-    """A file in memory only. Python has it from 3.8 on, Linux since 3.17."""
+    """Make a file in memory only. Python has it from 3.8 on, Linux since 3.17."""
     create = getattr(os, "memfd_create", None)
     if create is not None:
         return create("kubemend", 1)  # close-on-exec, the default, has no name before 3.8 either

@@ -21,7 +21,10 @@ MAX, LONGEST = 40, 300
 
 def checks(name, written, seconds, on_bus=True):
     """(its conditions and asserts, where they were read): by busctl, else by the unit's files."""
-    told = [_by_bus(name, what, seconds) for what in ("Conditions", "Asserts")] if on_bus else []
+    if on_bus:
+        told = [_by_bus(name, what, seconds) for what in ("Conditions", "Asserts")]
+    else:
+        told = []
     if told and None not in told:
         rows, source = told[0] + told[1], "busctl"
     else:
@@ -30,7 +33,7 @@ def checks(name, written, seconds, on_bus=True):
 
 
 def _by_bus(name, what, seconds):
-    """[(type, trigger, negate, parameter, result)]; None where busctl does not tell."""
+    """Return [(type, trigger, negate, parameter, result)]; None where busctl does not tell."""
     argv = [
         "busctl",
         "--system",
@@ -47,17 +50,23 @@ def _by_bus(name, what, seconds):
 
 
 def label(name):
-    """A unit's name as a part of an object's path."""
+    """Return a unit's name as a part of an object's path."""
     found = ""
     for index, char in enumerate(name.encode("utf-8", "surrogateescape")):
         letter = chr(char)
         plain = char < 128 and (letter.isalpha() or (letter.isdigit() and index > 0))
-        found += letter if plain else f"_{char:02x}"
+        if plain:
+            found += letter
+        else:
+            found += f"_{char:02x}"
     return found
 
 
 def rows_of(text):
-    """The rows of `a(sbbsi) N "Type" trigger negate "parameter" result`; None for other text."""
+    """Return the rows of `a(sbbsi) N "Type" trigger negate "parameter" result`.
+
+    None for other text.
+    """
     words = unit.words(text)
     if len(words) < 2 or words[0] != "a(sbbsi)" or not words[1].isdecimal():
         return None
@@ -67,39 +76,57 @@ def rows_of(text):
         last = {"1": True, "-1": False}.get(result)  # 0: not tested; else an error
         rows.append((kind, trigger == "true", negate == "true", parameter, last))
         rest = rest[5:]
-    return rows if len(rows) == int(words[1]) else None
+    if len(rows) == int(words[1]):
+        return rows
+    return None
 
 
 def _by_files(written):
-    """The same from the lines of [Unit]; an empty value takes back all those before it."""
+    """Return the same from the lines of [Unit]; an empty value takes back all those before it."""
     found = {"Condition": [], "Assert": []}
-    for section, key, value, dummy_path, dummy_line in written:
+    for section, key, value, _dummy_path, _dummy_line in written:
         kind = next((kind for kind in found if section == "[Unit]" and key.startswith(kind)), None)
         if kind and not value:
             found[kind] = []
         elif kind:
             trigger = value.startswith("|")
-            bare = value[1:].strip() if trigger else value
+            if trigger:
+                bare = value[1:].strip()
+            else:
+                bare = value
             negate = bare.startswith("!")
-            bare = bare[1:].strip() if negate else bare
+            if negate:
+                bare = bare[1:].strip()
             found[kind].append((key, trigger, negate, bare, None))
     return found["Condition"] + found["Assert"]
 
 
 def _check(row, written):
-    """{text, assert, trigger, met, last, seen, path, line} of one condition or assert.
+    """Return {text, assert, trigger, met, last, seen, path, line} of one condition or assert.
 
     met: whether it holds now, None where this cannot tell; last: what systemd found.
     """
     kind, trigger, negate, parameter, last = row
-    marks = ("|" if trigger else "") + ("!" if negate else "")
-    bare = kind[len("Assert") :] if kind.startswith("Assert") else kind[len("Condition") :]
+    marks = ""
+    if trigger:
+        marks += "|"
+    if negate:
+        marks += "!"
+    if kind.startswith("Assert"):
+        bare = kind[len("Assert") :]
+    else:
+        bare = kind[len("Condition") :]
     # What a file says may hold a specifier (%), which systemd has replaced.
-    holds, seen = (None, "") if "%" in parameter else holds_now(bare, parameter)
+    if "%" in parameter:
+        holds, seen = (None, "")
+    else:
+        holds, seen = holds_now(bare, parameter)
     place = _place(written, kind, marks + parameter)
     if bare == "Environment":  # NAME=VALUE, and a value may be a secret
         name, equal, _dummy = parameter.partition("=")
-        parameter = name + equal + (MASKED if equal else "")
+        parameter = name
+        if equal:
+            parameter = f"{name}={MASKED}"
     return {
         "text": files.one_line(f"{kind}={marks}{parameter}", LONGEST),
         "assert": kind.startswith("Assert"),
@@ -123,13 +150,13 @@ def holds_now(kind, parameter):
         return test(parameter)
     except OSError as error:
         gone = files.reason(error) == "missing"
-        return (False if gone else None), "{} {}".format(
-            parameter,
-            "is missing" if gone else f"cannot be read ({files.reason(error)})",
-        )
+        if gone:
+            return False, f"{parameter} is missing"
+        return None, f"{parameter} cannot be read ({files.reason(error)})"
 
 
 def matches(pattern):
+    """Return (whether a path matches the pattern, what was seen)."""
     import glob  # brings re
 
     found = next(glob.iglob(pattern), None)
@@ -142,6 +169,7 @@ def _exists(path):
 
 
 def directory(path):
+    """Return (whether the path is a directory, what was seen)."""
     found = stat.S_ISDIR(os.stat(path).st_mode)
     return found, "{} is {}a directory".format(path, "" if found else "not ")
 
@@ -175,6 +203,7 @@ def _file_filled(path):
 
 
 def executable(path):
+    """Return (whether the path is an executable file, what was seen)."""
     now = os.stat(path)
     found = stat.S_ISREG(now.st_mode) and bool(now.st_mode & 0o111)
     return found, "{} is {}".format(path, "executable" if found else "not an executable file")
@@ -194,7 +223,7 @@ TESTS = {
 
 def _place(written, key, value):
     """(path, line) of the last line that sets this; (None, None) where no file shows it so."""
-    for dummy, other, text, path, line in reversed(written):
+    for _dummy, other, text, path, line in reversed(written):
         if other == key and value in (text, text.strip('"'), text.replace(" ", "")):
             return path, line
     return None, None

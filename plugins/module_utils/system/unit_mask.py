@@ -4,6 +4,7 @@
 """Where a unit's mask lies, and what would count without it."""
 
 import os
+import stat
 
 ETC, RUN = "/etc/systemd/system", "/run/systemd/system"
 MASKS = (ETC, RUN)
@@ -13,16 +14,18 @@ KINDS = (".wants", ".requires", ".upholds")
 
 
 def facts(name, root=""):
-    """{links: [{path, to}], file, wanted} of a unit that is masked.
+    """Return {links: [{path, to}], file, wanted} of a unit that is masked.
 
     to: what the link says, None of an empty file, which systemd takes like a mask; file: the unit's
-    own file behind the mask, or None; wanted: whether a link of somebody else's unit in /etc brings
+    own file behind the mask, or None; wanted: whether a link of another unit in /etc starts
     it at a boot once it is unmasked.
     """
     places = [os.path.join(folder, name) for folder in MASKS]
-    links = [
-        {"path": path, "to": to} for path in places for there, to in [mask(root + path)] if there
-    ]
+    links = []
+    for path in places:
+        is_mask, target = mask(root + path)
+        if is_mask:
+            links.append({"path": path, "to": target})
     masks = [one["path"] for one in links]
     behind = [
         os.path.join(folder, name)
@@ -46,9 +49,20 @@ def mask(path):
 
 
 def wanted(name, folder):
-    """Whether a link in this folder of units has another unit start this one."""
+    """Return whether a link in this folder of units has another unit start this one."""
     try:
         targets = [one for one in os.listdir(folder) if one.endswith(KINDS)]
     except OSError:
         return False
     return any(os.path.lexists(os.path.join(folder, one, name)) for one in targets)
+
+
+def is_masked(path):
+    """Return whether the path is a link to /dev/null or an empty file, the same to systemd."""
+    try:
+        state = os.lstat(path)
+        if stat.S_ISLNK(state.st_mode):
+            return os.readlink(path) == NOWHERE
+        return stat.S_ISREG(state.st_mode) and state.st_size == 0
+    except OSError:
+        return False

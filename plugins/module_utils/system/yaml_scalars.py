@@ -9,7 +9,7 @@ controller.
 
 
 def top(text, key):
-    """A scalar at the top level of YAML in block style, or of JSON.
+    """Return a scalar at the top level of YAML in block style, or of JSON.
 
     None when it is not there or no scalar.
     """
@@ -20,7 +20,9 @@ def top(text, key):
             value = json.loads(text).get(key)
         except (ValueError, AttributeError):
             return None
-        return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+        if isinstance(value, (str, int)) and not isinstance(value, bool):
+            return str(value)
+        return None
     found = None
     for line in text.splitlines():
         if line[:1] in ("", " ", "\t", "#"):
@@ -34,7 +36,9 @@ def top(text, key):
 
 
 def anywhere(text, key):
-    """The first non-empty scalar of this key at any depth, in block or flow style or JSON.
+    """Return the first non-empty scalar of this key at any depth.
+
+    In block or flow style or JSON.
 
     None when there is none.
     """
@@ -43,7 +47,8 @@ def anywhere(text, key):
         after = text[position + len(key) : position + len(key) + 1]
         before = text[position - 1 : position]
         rest = text[position + len(key) :].split("\n", 1)[0]
-        rest = rest[1:] if after in ("'", '"') and after else rest
+        if after in ("'", '"') and after:
+            rest = rest[1:]
         rest = rest.lstrip(" \t")
         if rest.startswith(":") and (before == "" or before in " \t\n\"'{,-"):
             value = rest[1:]
@@ -58,7 +63,7 @@ def anywhere(text, key):
 
 
 def scalar(value):
-    """The text of a plain or quoted scalar on one line, without its comment.
+    """Return the text of a plain or quoted scalar on one line, without its comment.
 
     None when it is empty or no scalar.
     """
@@ -74,7 +79,7 @@ def scalar(value):
 
 
 def os_release(text):
-    """{id, version_id, pretty_name} of /etc/os-release."""
+    """Return {id, version_id, pretty_name} of /etc/os-release."""
     found = {"id": None, "version_id": None, "pretty_name": None}
     for line in text.splitlines():
         key, equal, value = line.partition("=")
@@ -84,7 +89,7 @@ def os_release(text):
 
 
 def decoded(value):
-    """The text that a *-data field holds; None when it is no base64."""
+    """Return the text that a *-data field holds; None when it is no base64."""
     import binascii
 
     try:

@@ -18,8 +18,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ...module_utils.system import files
-from ...module_utils.system import redaction as mask
+from ...module_utils.shared import redaction_names
 
 # (one of these must be in it, in lower case; the form). A group named s is the secret; without one
 # the whole of it is.
@@ -165,7 +164,7 @@ def _short(given: str, environment: bool) -> tuple[str, list[list[int]]]:
 
 def _looked_at(given: str, environment: bool) -> tuple[str, list[list[int]]]:
     data = given.encode("utf-8", "surrogatepass")
-    covered, spans = files.masked(data)
+    covered, spans = redaction_names.masked(data)
     spans = [list(span) for span in spans] + _forms(covered)
     if environment:
         spans += [
@@ -220,8 +219,8 @@ def _walk(value: Any, key: str) -> Any:
 def _string(value: str, key: str) -> str:
     if (
         value
-        and mask.secret_key(key)
-        and value.lower() not in mask.PUBLIC
+        and redaction_names.secret_key(key)
+        and value.lower() not in redaction_names.PUBLIC
         and not value.startswith(PLACES)
     ):
         return "*" * len(value.encode("utf-8", "surrogatepass"))
@@ -229,13 +228,13 @@ def _string(value: str, key: str) -> str:
 
 
 def _record(value: Mapping[str, Any], key: str) -> dict[str, Any]:
-    below = "password" if key in ("env", "environment") or mask.secret_key(key) else None
+    below = "password" if key in ("env", "environment") or redaction_names.secret_key(key) else None
     found = {text(name): _walk(item, below or name) for name, item in value.items()}
     name = value.get("name")
     if (
         isinstance(name, str)
         and isinstance(value.get("value"), str)
-        and (mask.secret_env(name) or VARIABLE.match(name))
+        and (redaction_names.secret_env(name) or VARIABLE.match(name))
     ):
         found["value"] = "*" * len(value["value"].encode("utf-8", "surrogatepass"))
     held = value.get("text")
@@ -254,7 +253,7 @@ def _items(values: list[Any], key: str) -> list[Any]:
     if (
         len(values) == 2
         and all(isinstance(item, str) for item in values)
-        and mask.secret_env(values[0])
+        and redaction_names.secret_env(values[0])
         and VARIABLE.match(values[0])
     ):
         return [values[0], "*" * len(values[1])]
@@ -266,9 +265,9 @@ def _items(values: list[Any], key: str) -> list[Any]:
             and isinstance(item, str)
             and before.startswith("-")
             and "=" not in before
-            and mask.secret_key(before)
+            and redaction_names.secret_key(before)
             and not item.startswith(("-", *PLACES))
-            and item not in mask.PUBLIC
+            and item not in redaction_names.PUBLIC
         ):
             walked[place] = "*" * len(item.encode("utf-8", "surrogatepass"))
         elif before in USERS and isinstance(item, str) and PAIR.match(item):

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...module_utils.capture import klog_level as levels
-from ...module_utils.collectors.node import kubelet as collected
 from ...module_utils.shared import restart_impact as pending
+from ...module_utils.shared import units
 from ..editing import draft as edit_source
 from ..models import control_plane
 from ..models.kubelet import dropin as kubelet_dropin
@@ -52,7 +52,7 @@ def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
     return remedies.new_step(
         scene,
         REMEDY,
-        change["path"] if change else collected.UNIT,
+        change["path"] if change else units.KUBELET,
         why,
         component="kubelet",
         diff=diff,
@@ -68,9 +68,9 @@ def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
     The node looks again at the last moment.
     """
     host, unit, allow = scene.finding.host or "", data.get("unit") or {}, scene.consent.allow
-    if unit.get("name") != collected.UNIT or not data.get("process"):
+    if unit.get("name") != units.KUBELET or not data.get("process"):
         return (
-            f"the kubelet of {host} does not run as {collected.UNIT}: raise its level where it is"
+            f"the kubelet of {host} does not run as {units.KUBELET}: raise its level where it is"
             " started"
         )
     if (data.get("healthz") or {}).get("status") != 200:
@@ -140,7 +140,7 @@ def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[s
     name = (unit.get("split_variables") or [[""]])[-1][0]
     if levels.given(kubelet_dropin.behind(unit, name)) is not None:
         raise edit_source.EditRefused(
-            collected.UNIT,
+            units.KUBELET,
             None,
             f"its ExecStart sets the level behind the variable {name}",
             "raise it there",

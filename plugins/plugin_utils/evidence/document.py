@@ -30,6 +30,8 @@ try:
 except ImportError:
     x509 = NameOID = UnsupportedAlgorithm = None
 
+from ...module_utils.shared.cluster_key import CERTIFICATE, cluster_key
+from ...module_utils.shared.text import one_line
 from ...module_utils.shared.version import TOOL_VERSION
 from ..safe_io import atomic_file as private_files
 from ..safe_io.bounded_json import decoded
@@ -42,7 +44,6 @@ COLLECTOR_STATUSES = ("ok", "absent", "denied", "error", "timeout", "not_asked")
 NEVER_BEGAN = "Ansible could not begin with it"
 NOT_NAMED = "kubemend_hosts does not name it"  # the reason of a host that was not asked for that
 MAX_SIZE, MAX_DEPTH = 64 * 1024 * 1024, 40
-CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----")
 NODE_PREFIX = "system:node:"
 ENVELOPE = {
     "host": (str,),
@@ -316,15 +317,6 @@ def validate(document: Any) -> dict[str, Any]:
     }
 
 
-def one_line(value: object, limit: int = 300) -> str:
-    """Printable, on one line, bounded."""
-    text = str(value)
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else " " for char in text)
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def shell_name(name: str | None, instead: str) -> str:
     """A unit's or node's name as an operator may copy it into a shell.
 
@@ -340,21 +332,6 @@ def shell_name(name: str | None, instead: str) -> str:
 def now() -> str:
     """The time of the controller, as documents write it."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def cluster_key(pem: str | None) -> str | None:
-    """sha256 over the sorted digests of the CA certificates; None without any.
-
-    The same as module_utils/cluster.py's.
-    """
-    digests = set()
-    for block in CERTIFICATE.findall(pem or ""):
-        try:
-            der = base64.b64decode("".join(block.split("-----")[2].split()), validate=True)
-        except ValueError:
-            continue
-        digests.add(hashlib.sha256(der).hexdigest())
-    return hashlib.sha256("".join(sorted(digests)).encode("ascii")).hexdigest() if digests else None
 
 
 def _depth(value: Any) -> int:

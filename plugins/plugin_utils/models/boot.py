@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.collectors.node import boot
+from ...module_utils.shared import kernel_modules, sysctl
 from ..evidence import memoize as remember
 from ..evidence.document import one_line
 from ..parsers import modules_load_fstab as boot_files
@@ -31,10 +31,10 @@ from .persistent_sysctl import FILE as SYSCTL_FILE
 from .persistent_sysctl import VENDOR, place, taken
 
 FILE = "/etc/modules-load.d/zz-kubemend.conf"
-IP_FORWARD, *BRIDGE = boot.RUNNING
+IP_FORWARD, *BRIDGE = sysctl.RUNNING
 FORWARDING = "net.ipv4.conf.all.forwarding"  # the same setting by its other name
 IPV6 = "net.ipv6.conf.all.forwarding"
-NETFILTER = boot.MODULES[0]
+NETFILTER = kernel_modules.MODULES[0]
 SETS_AGAIN = "unless something sets it again (docker, the network plugin, kube-proxy in mode ipvs)"
 LOADS_AGAIN = "unless something loads it again (docker, kube-proxy, a rule of iptables)"
 AUTOMATIC = ("x-systemd.automount", "comment=systemd.automount")
@@ -109,7 +109,11 @@ class NodeBoot:
     def module(self, name: str) -> str | None:
         """loaded, builtin or absent; None where that is not known."""
         told = _mapping(self.seen.get("modules")).get(name)
-        return told if told in (boot.LOADED, boot.BUILTIN, boot.ABSENT) else None
+        return (
+            told
+            if told in (kernel_modules.LOADED, kernel_modules.BUILTIN, kernel_modules.ABSENT)
+            else None
+        )
 
     @property
     def docker(self) -> bool:
@@ -178,9 +182,9 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
     Of the next boot nothing is said while a file is not known.
     """
     known = node.limits is not None and not node.unread()
-    boots = node.limits.booted((*boot.RUNNING, FORWARDING, IPV6)) if node.limits else {}
+    boots = node.limits.booted((*sysctl.RUNNING, FORWARDING, IPV6)) if node.limits else {}
     hands = (
-        sysctl_files.by_hand(node.limits.records, (*boot.RUNNING, FORWARDING))
+        sysctl_files.by_hand(node.limits.records, (*sysctl.RUNNING, FORWARDING))
         if node.limits
         else {}
     )
@@ -327,10 +331,10 @@ def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[
     named: dict[str, list[Named]] = {}
     for one in node.named():
         named.setdefault(one.name, []).append(one)
-    for name in boot.MODULES:
+    for name in kernel_modules.MODULES:
         places = [(one.path, one.line, one.name) for one in named.get(name, ())]
         keys = [_line(found) for found in asked] if name == NETFILTER else []
-        if node.module(name) == boot.ABSENT and (places or keys):
+        if node.module(name) == kernel_modules.ABSENT and (places or keys):
             wishes = (
                 " and ".join(one.place for one in named[name]) + " names it"
                 if places
@@ -356,7 +360,7 @@ def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[
         elif (
             keys
             and not places
-            and node.module(name) == boot.LOADED
+            and node.module(name) == kernel_modules.LOADED
             and known
             and not (node.docker or node.foreign)
         ):

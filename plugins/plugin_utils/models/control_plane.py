@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.collectors.node.kubelet import SWITCHED_OFF
+from ...module_utils.shared.cluster_key import certificate_digests
+from ...module_utils.shared.kubelet_health import SWITCHED_OFF
 from ..parsers import pflag as flags
 from ..parsers import pod_manifest as manifest
 from ..safe_io import yaml_nodes
@@ -176,12 +176,7 @@ def authority_digests(kubeconfig: str | None, pem: str | None) -> frozenset[str]
             texts.append(base64.b64decode(item, validate=True).decode("ascii", "replace"))
         except (binascii.Error, ValueError):
             continue
-    blocks = re.findall(
-        r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", "\n".join(texts), re.S
-    )
-    return frozenset(
-        hashlib.sha256("".join(block.split()).encode()).hexdigest() for block in blocks
-    )
+    return frozenset(certificate_digests("\n".join(texts)))
 
 
 def _read_manifests(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...module_utils.collectors.node.devices import MAX_ENTRIES
+from ...module_utils.shared.checksum import MAX_ENTRIES
 from ..parsers import pflag as flags
 from ..parsers.admission_message import Refusal, refusal
 from .cluster import Cluster, Host, timestamp

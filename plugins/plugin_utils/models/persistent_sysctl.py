@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.steps.handlers import kernel_setting
+from ...module_utils.shared import sysctl
 from ..evidence.document import one_line
 from ..parsers import conf_lines
 from ..parsers import sysctl_d as sysctl_files
@@ -64,7 +64,7 @@ class Edit:
 
     @property
     def new(self) -> str:
-        return kernel_setting.line_with(self.old, self.wanted).strip()
+        return sysctl.line_with(self.old, self.wanted).strip()
 
 
 @dataclass(frozen=True)
@@ -326,7 +326,7 @@ def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
     record = next((one for one in records if one["path"] == found.path), None)
     old = dict(conf_lines.lines(record)).get(found.line) if record else None
     path = found.real or found.path
-    if old is None or not path.startswith("/etc/") or kernel_setting.key_of(old) != found.key:
+    if old is None or not path.startswith("/etc/") or sysctl.key_of(old) != found.key:
         return None
     return Edit(path, found.line, old, wanted)
 

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.collectors.cluster.pinnable import APP, INIT, SIDECAR, meant, unequal
 from ...module_utils.shared import quantity
+from ...module_utils.shared.container_kinds import APP, INIT, SIDECAR, meant, unequal
 
 _LABELS = {APP: "container", INIT: "init container", SIDECAR: "sidecar"}
 # Kinds whose template a patch may change, and where it lies.

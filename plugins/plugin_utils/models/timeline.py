@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ...module_utils.collectors.cluster import rejected as collect_rejected
+from ...module_utils.shared import pod_rejection
 from ..evidence.document import one_line
 from .cluster import Cluster
 from .timeline_lines import LATEST, SHOWN, Entry, Names, read
@@ -178,7 +178,7 @@ def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_R
     )
     for one in _maps(pod.get("conditions"))[:MAX_PARTS]:
         yield from _of_condition(pod, one)
-    refused = collect_rejected.rejected(
+    refused = pod_rejection.rejected(
         {"status": {key: _text(pod.get(key)) for key in ("phase", "reason", "message")}}
     )
     why = _joined("", pod.get("reason"), pod.get("message"))

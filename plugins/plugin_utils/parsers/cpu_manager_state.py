@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...module_utils.collectors.node.devices import fnv32a
+from ...module_utils.shared.checksum import fnv32a
 from . import cpuset
 
 RIGHT, WRONG, ABSENT, UNKNOWN = "right", "wrong", "absent", "unknown"

@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...module_utils.system import boot_firewall as firewall
+from ...module_utils.shared import firewall_files
 from . import pflag as flags
 
-FIREWALLD, UFW = firewall.FIREWALLD, firewall.UFW
-CONF, DIRECT = f"{firewall.OURS}/firewalld.conf", f"{firewall.OURS}/direct.xml"
+FIREWALLD, UFW = firewall_files.FIREWALLD, firewall_files.UFW
+CONF, DIRECT = f"{firewall_files.OURS}/firewalld.conf", f"{firewall_files.OURS}/direct.xml"
 ENABLED, POLICY = "/etc/ufw/ufw.conf", "/etc/default/ufw"
 PUBLIC = "public"  # firewalld's default where its file names none
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -113,7 +113,7 @@ class Wall:
         found = [
             (path, str(one.get("error") or "it was not read wholly"))
             for path, one in self.files.items()
-            if self.text(path) is None and path not in firewall.SCRIPTS
+            if self.text(path) is None and path not in firewall_files.SCRIPTS
         ]
         found += self.unread
         if self.name == FIREWALLD:
@@ -127,7 +127,7 @@ class Wall:
             ]
         found += [
             (path, "ufw runs it, and what it does is not known")
-            for path in firewall.SCRIPTS
+            for path in firewall_files.SCRIPTS
             if _runs(self, path)
         ]
         lines = dict.fromkeys(
@@ -206,7 +206,7 @@ def _firewalld(wall: Wall, port: int) -> bool | None:
     default = _values(conf).get("DefaultZone") or PUBLIC
     sure, names = not wall.unread, dict.fromkeys([default, *wall.zones, *_bound(wall)])
     paths = [_path(wall, name) for name in names] + [
-        path for path in wall.files if path.startswith(f"{firewall.OURS}/policies/")
+        path for path in wall.files if path.startswith(f"{firewall_files.OURS}/policies/")
     ]
     for path in paths:
         text = wall.text(path) if path else None
@@ -219,7 +219,9 @@ def _firewalld(wall: Wall, port: int) -> bool | None:
 
 def _path(wall: Wall, name: str) -> str | None:
     """The file of a zone: somebody's own before the package's."""
-    paths = (f"{folder}/zones/{name}.xml" for folder in (firewall.OURS, firewall.VENDOR))
+    paths = (
+        f"{folder}/zones/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR)
+    )
     return next((path for path in paths if path in wall.files), None)
 
 
@@ -230,7 +232,7 @@ def _bound(wall: Wall) -> Iterator[str]:
     """
     for path in wall.files:
         folder, _dummy, name = path.rpartition("/")
-        text = wall.text(path) if folder == f"{firewall.OURS}/zones" else ""
+        text = wall.text(path) if folder == f"{firewall_files.OURS}/zones" else ""
         if text is None or (
             text
             and any(tag in ("interface", "source") for tag, dummy, dummy in _outside(_tags(text)))
@@ -342,14 +344,15 @@ def _service(wall: Wall, name: str, port: int, within: tuple[str, ...]) -> bool 
         (
             one
             for one in (
-                f"{folder}/services/{name}.xml" for folder in (firewall.OURS, firewall.VENDOR)
+                f"{folder}/services/{name}.xml"
+                for folder in (firewall_files.OURS, firewall_files.VENDOR)
             )
             if one in wall.files
         ),
         None,
     )
     if path is None or name in within or len(within) > 10:
-        return None if name.startswith(firewall.KUBERNETES) and name not in within else False
+        return None if name.startswith(firewall_files.KUBERNETES) and name not in within else False
     text = wall.text(path)
     answers = (
         [None]
@@ -392,8 +395,8 @@ def _ufw(wall: Wall, port: int) -> bool | None:
         return True
     known = (
         None not in answers
-        and all(wall.text(path) is not None for path in firewall.RULES)
-        and not any(_runs(wall, path) for path in firewall.SCRIPTS)
+        and all(wall.text(path) is not None for path in firewall_files.RULES)
+        and not any(_runs(wall, path) for path in firewall_files.SCRIPTS)
     )
     return False if known else None
 
@@ -411,7 +414,7 @@ def _runs(wall: Wall, path: str) -> bool:
 
 def _answers(wall: Wall, port: int) -> Iterator[tuple[str, str, bool | None]]:
     """(path, line, whether it lets the port in) of each line that may say something about it."""
-    for path in firewall.RULES:
+    for path in firewall_files.RULES:
         table, lines = (
             "filter",
             ((wall.text(path) or "").split("\n") if path.endswith(".rules") else []),

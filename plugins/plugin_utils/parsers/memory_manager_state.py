@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.collectors.node.devices import fnv32a
+from ...module_utils.shared.checksum import fnv32a
 from .cpu_manager_state import ABSENT, RIGHT, TEXTS, UNKNOWN, WRONG
 
 FIELDS = frozenset(("policyName", "machineState", "entries", "checksum"))

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.collectors.node import boot
+from ...module_utils.shared import kernel_modules
 from . import conf_lines, swap_files
 
-FOLDERS = boot.LOAD
-SINGLE = boot.SINGLE
+FOLDERS = kernel_modules.LOAD
+SINGLE = kernel_modules.SINGLE
 # more than a name on a line is no module to systemd, options neither
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 

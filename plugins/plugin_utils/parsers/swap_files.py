@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.system import systemd
+from ...module_utils.shared import systemd_output
 from . import conf_lines
 
 FSTAB = "/etc/fstab"
@@ -266,7 +266,7 @@ def units(shown: Any) -> list[Unit] | None:
     The first block of a name stands.
     """
     if isinstance(shown, str):
-        shown = systemd.parse(shown) if len(shown) <= 4 * MAX_TEXT else None
+        shown = systemd_output.parse(shown) if len(shown) <= 4 * MAX_TEXT else None
     if not isinstance(shown, Sequence) or isinstance(shown, bytes) or len(shown) > MAX_UNITS:
         return None
     found: dict[str, Unit] = {}

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ...module_utils.collectors.node import limits
+from ...module_utils.shared import sysctl
 from ..evidence import memoize as remember
 from . import conf_lines
 
-FOLDERS = limits.SYSCTL
+FOLDERS = sysctl.SYSCTL
 CONF = "/etc/sysctl.conf"
 BLANKS = " \t\r\n\v\f"
 # that are kept once taken apart: nodes of one cluster mostly have the same files

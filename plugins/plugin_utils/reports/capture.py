@@ -11,7 +11,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from ...module_utils.collectors.cluster.pod import REJECTED
+from ...module_utils.shared.pod_rejection import REJECTED
 from ...module_utils.state.journal import FOLDER as JOURNAL
 from ...module_utils.state.storage import ROOT
 from ..capture import log_merge

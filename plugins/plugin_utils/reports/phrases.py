@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from ...module_utils.shared import collector_names
 from ..models import result as model
 from ..models import writes
 from ..models.result import UNPROVEN
@@ -18,23 +19,6 @@ from ..planning import check_mode as looks
 from ..planning.plan import Step
 from .run_info import Run
 
-API_COLLECTORS = frozenset(
-    (
-        "server",
-        "nodes",
-        "endpoints",
-        "locks",
-        "kubeadm_config",
-        "kubelet_configs",
-        "jobs",
-        "rejected",
-        "pinnable",
-        "pod",
-        "work",
-        "pending",
-        "unmade",
-    )
-)
 NAMES_SHOWN = 20
 CONTROL_PLANE = "control plane"  # what lacks where no host of it is known
 _FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
@@ -262,7 +246,7 @@ def unknowns(
             lacks = by_code.setdefault(item.code, {})
             for lack in item.missing:
                 through, whole = (
-                    lack.collector in API_COLLECTORS,
+                    lack.collector in collector_names.CLUSTER,
                     lack.host in silent or lack.collector == "host",
                 )
                 host = f"the API through {lack.host}" if through and whole else lack.host

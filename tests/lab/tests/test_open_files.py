@@ -440,7 +440,7 @@ def test_a_service_is_restarted_where_that_is_allowed_and_left_as_it_was_where_i
         # Somebody's change of the unit waits for its next start: refused, in check mode already.
         cluster.exec("w1", f"touch -d '+1 hour' {limits.UNIT}")
         done, report = play("--check", "-e", "kubemend_max_risk=2", *RESTART)
-        assert done.returncode == 2 and "would also load changes of somebody else" in done.stdout, (
+        assert done.returncode == 2 and "would also load changes of others" in done.stdout, (
             done.stdout[-3000:]
         )
         cluster.exec("w1", f"touch -d '2020-01-01' {limits.UNIT}; systemctl daemon-reload")

@@ -10,7 +10,7 @@ import hashlib
 import re
 
 from ...kubeapi.client import ApiError
-from ...system import redaction as mask
+from ...shared import redaction as mask
 
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps/"
 # From this minor release on kubeadm gives the kubelets' ConfigMap no version in its name.
@@ -31,12 +31,15 @@ def kubelet(api, version):
     old = (
         minor is not None and str(version.get("major")) == "1" and int(minor.group()) < UNVERSIONED
     )
-    name = "kubelet-config-1.%d" % int(minor.group()) if old else "kubelet-config"
+    if old:
+        name = f"kubelet-config-1.{int(minor.group())}"
+    else:
+        name = "kubelet-config"
     return {"items": [dict(_text(api, name, "kubelet"), name=name)]}
 
 
 def _text(api, name, key):
-    """The text of one key with the digest and size of its true bytes; raises ApiError."""
+    """Return the text of one key with the digest and size of its true bytes; raises ApiError."""
     item = api.get(CONFIG_MAPS + name)
     text = (item.get("data") or {}).get(key)
     if text is None:

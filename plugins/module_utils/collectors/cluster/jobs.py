@@ -41,12 +41,12 @@ def epoch(text):
 
 
 def iso(seconds):
-    """The API's spelling of these seconds."""
+    """Return the API's spelling of these seconds."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def event_of(item):
-    """What an event says, whichever of its generations of fields it uses."""
+    """Return what an event says, whichever of its generations of fields it uses."""
     series = item.get("series") or {}
     first = item.get("firstTimestamp") or item.get("eventTime")
     named = POD.search(item.get("message") or "")
@@ -61,7 +61,7 @@ def event_of(item):
 
 
 def pod_of(item):
-    """The few values of a pod that tell how long it lived."""
+    """Return the few values of a pod that tell how long it lived."""
     meta, status = item.get("metadata") or {}, item.get("status") or {}
     deleted, requested = meta.get("deletionTimestamp"), None
     if epoch(deleted) is not None:  # it lies ahead of the request by the grace period
@@ -80,40 +80,34 @@ def pod_of(item):
 
 
 def _finished(status):
-    """When the last container ended, of a pod that ended.
+    """Return when the last container ended, of a pod that ended.
 
     A rejected pod has no container, and mostly no condition: it ended as it began.
     """
     if status.get("phase") not in ("Succeeded", "Failed"):
         return None
-    states = [
-        entry.get("state") or {}
-        for entry in (status.get("containerStatuses") or [])
-        + (status.get("initContainerStatuses") or [])
-    ]
-    ends = [state["terminated"].get("finishedAt") for state in states if state.get("terminated")]
-    ends = [end for end in ends if end]
+    ends = _ends_of_containers(status)
     if not ends:
-        ends = [
-            entry.get("lastTransitionTime")
-            for entry in status.get("conditions") or []
-            if entry.get("lastTransitionTime")
-        ]
-    return max(ends) if ends else status.get("startTime")
+        times = [entry.get("lastTransitionTime") for entry in status.get("conditions") or []]
+        ends = list(filter(None, times))
+    if ends:
+        return max(ends)
+    return status.get("startTime")
+
+
+def _ends_of_containers(status):
+    ends = []
+    for name in ("containerStatuses", "initContainerStatuses"):
+        for entry in status.get(name) or []:
+            terminated = (entry.get("state") or {}).get("terminated") or {}
+            ends.append(terminated.get("finishedAt"))
+    return list(filter(None, ends))
 
 
 def job_of(item):
-    """The values of a Job that tell how many pods it asks for."""
-    meta, spec, status = (
-        item.get("metadata") or {},
-        item.get("spec") or {},
-        item.get("status") or {},
-    )
-    owner = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
-    finished = any(
-        entry.get("type") in ("Complete", "Failed") and entry.get("status") == "True"
-        for entry in status.get("conditions") or []
-    )
+    """Return the values of a Job that tell how many pods it asks for."""
+    meta = item.get("metadata") or {}
+    spec, status = item.get("spec") or {}, item.get("status") or {}
     return {
         "namespace": meta.get("namespace"),
         "name": meta.get("name"),
@@ -125,41 +119,74 @@ def job_of(item):
         "active": status.get("active") or 0,
         "succeeded": status.get("succeeded") or 0,
         "failed": status.get("failed") or 0,
-        "finished": finished,
-        "owner": "{}/{}".format(owner[0].get("kind"), owner[0].get("name")) if owner else None,
+        "finished": any(map(_is_end, status.get("conditions") or [])),
+        "owner": _owner(meta),
     }
 
 
-def suspicion(job, pods, events):
-    """How likely this Job had surplus pods, 0 for not at all. Generous.
+def _is_end(condition):
+    return condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True"
 
-    An ordinary replacement is told apart later.
+
+def _owner(meta):
+    """Return kind/name of the controller of an object, or None."""
+    for owner in meta.get("ownerReferences") or []:
+        if owner.get("controller"):
+            return "{}/{}".format(owner.get("kind"), owner.get("name"))
+    return None
+
+
+def suspicion(job, pods, events):
+    """Return how likely this Job had surplus pods, 0 for not at all. Generous.
+
+    An ordinary replacement is recognised later.
     """
-    parallelism, completions = job.get("parallelism"), job.get("completions")
-    gone = job.get("created") is None
-    allowed = 1 if parallelism is None else parallelism
-    if completions is not None and not gone:
-        allowed = min(allowed, completions)
     lives = _lives(pods, events)
-    together = _together(lives)
     deleted = any(event["reason"] == "SuccessfulDelete" for event in events)
-    if not gone:
-        finishing = completions is not None and job["succeeded"] > completions
-        if together > allowed or finishing or (allowed and job["active"] > allowed):
+    if job.get("created") is None:  # how many it asked for is not known any more
+        if deleted and _together(lives) > 1:
+            return 3
+        expected = 1
+    else:
+        if _has_surplus(job, _together(lives)):
             return 4
-    elif together > 1 and deleted:  # nobody knows any more how many it asked for
-        return 3
+        replaced = sum(1 for pod in pods if pod["deletion_requested"])
+        expected = _expected(job) + job["failed"] + replaced
     if deleted:
         return 2
-    asked = allowed if completions is None else completions
-    replaced = sum(1 for pod in pods if pod["deletion_requested"])
-    return 1 if len(lives) > (1 if gone else max(asked, allowed) + job["failed"] + replaced) else 0
+    return int(len(lives) > expected)
+
+
+def _allowed(job):
+    """Return how many pods of a Job may live at one time."""
+    allowed = job.get("parallelism")
+    if allowed is None:
+        allowed = 1
+    if job.get("completions") is not None:
+        allowed = min(allowed, job["completions"])
+    return allowed
+
+
+def _expected(job):
+    """Return how many pods a Job makes where none fails."""
+    if job.get("completions") is None:
+        return _allowed(job)
+    return max(job["completions"], _allowed(job))
+
+
+def _has_surplus(job, together):
+    allowed, completions = _allowed(job), job.get("completions")
+    if together > allowed:
+        return True
+    if completions is not None and job["succeeded"] > completions:
+        return True
+    return bool(allowed and job["active"] > allowed)
 
 
 def _together(lives):
-    """The most that lived at one time."""
+    """Return the most that lived at one time."""
     most = now = 0
-    for dummy, change in sorted(
+    for _dummy, change in sorted(
         [(begin, 1) for begin, end in lives] + [(end, -1) for begin, end in lives]
     ):
         now += change
@@ -168,30 +195,34 @@ def _together(lives):
 
 
 def _lives(pods, events):
-    """(begin, end) of every pod that exists or was created by an event.
+    """Return (begin, end) of every pod that exists or was created by an event.
 
     At least a second, the API's resolution.
     """
     lives = {}
     for event in events:
         begin = epoch(event["first"])
-        if event["reason"] == "SuccessfulCreate" and begin is not None:
-            lives[event["pod"] or event["message"]] = (begin, begin + 1)
-            for more in range(1, event["count"] if event["message"].startswith("(combined") else 1):
-                lives["%s %d" % (event["message"], more)] = (begin, begin + 1)
+        if event["reason"] != "SuccessfulCreate" or begin is None:
+            continue
+        lives[event["pod"] or event["message"]] = (begin, begin + 1)
+        if event["message"].startswith("(combined"):
+            for number in range(1, event["count"]):
+                lives[f"{event['message']} {number}"] = (begin, begin + 1)
     for pod in pods:
         begin = epoch(pod["created"])
-        if begin is None:
-            continue
-        ends = [epoch(pod[key]) for key in ("finished_at", "deletion_requested")]
-        ends = [end for end in ends if end is not None]
-        end = (
-            min(ends)
-            if ends
-            else (begin if pod["phase"] in ("Succeeded", "Failed") else float("inf"))
-        )
-        lives[pod["name"]] = (begin, max(end, begin + 1))
+        if begin is not None:
+            lives[pod["name"]] = (begin, max(_end(pod, begin), begin + 1))
     return list(lives.values())
+
+
+def _end(pod, begin):
+    ends = [epoch(pod[key]) for key in ("finished_at", "deletion_requested")]
+    ends = [end for end in ends if end is not None]
+    if ends:
+        return min(ends)
+    if pod["phase"] in ("Succeeded", "Failed"):
+        return begin
+    return float("inf")
 
 
 def _controller(item):
@@ -202,29 +233,34 @@ def _controller(item):
 
 
 def read_events(api):
-    """(job uid → its events, job uid → (namespace, name), oldest time or None, cut)."""
-    events, names, oldest, seen = {}, {}, None, set()
+    """Return (job uid → its events, job uid → (namespace, name), oldest time or None, cut)."""
+    events, names, seen = {}, {}, set()
+    times = []
+    cut = False
     for item in api.items("/api/v1/events", {"fieldSelector": "involvedObject.kind=Job"}):
         about, uid = item.get("involvedObject") or {}, (item.get("metadata") or {}).get("uid")
-        if (
-            uid in seen
-            or not about.get("uid")
-            or not str(about.get("apiVersion") or "batch/v1").startswith("batch/")
-        ):
+        if uid in seen or not _is_batch(about):
             continue
         if len(seen) >= MAX_EVENTS:
-            return events, names, oldest, True
+            cut = True
+            break
         seen.add(uid)
         event = event_of(item)
         events.setdefault(about["uid"], []).append(event)
         names[about["uid"]] = (about.get("namespace"), about.get("name"))
-        if event["last"] and (oldest is None or event["last"] < oldest):
-            oldest = event["last"]
-    return events, names, oldest, False
+        if event["last"]:
+            times.append(event["last"])
+    return events, names, min(times, default=None), cut
+
+
+def _is_batch(about):
+    if not about.get("uid"):
+        return False
+    return str(about.get("apiVersion") or "batch/v1").startswith("batch/")
 
 
 def read_pods(api):
-    """(job uid → its pods, cut). The old label is still set beside the new one by 1.36.
+    """Return (job uid → its pods, cut). The old label is still set beside the new one by 1.36.
 
     Pods with the new one alone are asked for too.
     """
@@ -242,56 +278,67 @@ def read_pods(api):
 
 
 def collect(api, ended):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of
-    costing all of it.
-    """
-    cut = []
+    """Return (data, truncated).
 
-    def until_cut(read, nothing):
+    `ended(error)` says whether an error may cut the list short instead of costing all of it.
+    """
+    return _Search(api, ended).result()
+
+
+class _Search:
+    """Reads events, pods and Jobs, and keeps the Jobs that are most likely to have surplus pods."""
+
+    def __init__(self, api, ended):
+        self.api, self.ended = api, ended
+        self.is_cut = False
+        self.worst, self.listed = [], set()
+        self.pods, self.events, self.names = {}, {}, {}
+
+    def result(self):
+        """Return (data, truncated)."""
+        any_job = bool(self.api.get("/apis/batch/v1/jobs", {"limit": 1}).get("items"))
+        self.events, self.names, oldest, is_cut = self._until_cut(
+            lambda: read_events(self.api), ({}, {}, None, True)
+        )
+        self.is_cut = self.is_cut or is_cut
+        if any_job:
+            self.pods, is_cut = self._until_cut(lambda: read_pods(self.api), ({}, True))
+            self.is_cut = self.is_cut or is_cut
+            self._until_cut(self._read_jobs, None)
+        for uid in list(self.events):  # Jobs that are no more
+            namespace, name = self.names[uid]
+            self._weigh(dict(job_of({}), namespace=namespace, name=name, uid=uid))
+        self.worst.sort(key=lambda entry: entry[:3], reverse=True)
+        items = [entry[3] for entry in self.worst[:MAX_ITEMS]]
+        data = {"listed": len(self.listed), "events_oldest": oldest, "items": items}
+        return data, self.is_cut or len(self.worst) > MAX_ITEMS
+
+    def _until_cut(self, read, nothing):
         try:
             return read()
         except Exception as error:  # pylint: disable=broad-except
-            if not ended(error):
+            if not self.ended(error):
                 raise
-            cut.append(True)
+            self.is_cut = True
             return nothing
 
-    any_job = bool(api.get("/apis/batch/v1/jobs", {"limit": 1}).get("items"))
-    events, names, oldest, some = until_cut(lambda: read_events(api), ({}, {}, None, True))
-    pods, more = until_cut(lambda: read_pods(api), ({}, True)) if any_job else ({}, False)
-    cut += [True] if some or more else []
-    worst, listed = [], set()
-
-    def weigh(job):
-        uid = job["uid"]
-        mine, said = pods.pop(uid, []), events.pop(uid, [])
-        level = suspicion(job, mine, said)
-        if level:
-            last = max(
-                [event["last"] or "" for event in said] + [pod["created"] or "" for pod in mine]
-                or [""]
-            )
-            worst.append(
-                (level, last, uid, dict(job, pods=mine[:PER_ITEM], events=said[:PER_ITEM]))
-            )
-            if len(worst) > 2 * MAX_ITEMS:
-                worst.sort(key=lambda entry: entry[:3], reverse=True)
-                del worst[MAX_ITEMS:]
-                cut.append(True)
-
-    def read_jobs():
-        for item in api.items("/apis/batch/v1/jobs"):
+    def _read_jobs(self):
+        for item in self.api.items("/apis/batch/v1/jobs"):
             job = job_of(item)
-            if job["uid"] not in listed:
-                listed.add(job["uid"])
-                weigh(job)
+            if job["uid"] not in self.listed:
+                self.listed.add(job["uid"])
+                self._weigh(job)
 
-    if any_job:
-        until_cut(read_jobs, None)
-    for uid in list(events):  # Jobs that are no more
-        weigh(dict(job_of({}), namespace=names[uid][0], name=names[uid][1], uid=uid))
-    worst.sort(key=lambda entry: entry[:3], reverse=True)
-    items = [entry[3] for entry in worst[:MAX_ITEMS]]
-    return {"listed": len(listed), "events_oldest": oldest, "items": items}, bool(cut) or len(
-        worst
-    ) > MAX_ITEMS
+    def _weigh(self, job):
+        uid = job["uid"]
+        pods, events = self.pods.pop(uid, []), self.events.pop(uid, [])
+        level = suspicion(job, pods, events)
+        if not level:
+            return
+        times = [event["last"] or "" for event in events] + [pod["created"] or "" for pod in pods]
+        job = dict(job, pods=pods[:PER_ITEM], events=events[:PER_ITEM])
+        self.worst.append((level, max(times, default=""), uid, job))
+        if len(self.worst) > 2 * MAX_ITEMS:
+            self.worst.sort(key=lambda entry: entry[:3], reverse=True)
+            del self.worst[MAX_ITEMS:]
+            self.is_cut = True

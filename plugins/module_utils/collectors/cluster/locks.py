@@ -16,12 +16,15 @@ LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
 def uid_of(api, seconds=None):
-    """The uid of namespace kube-system, by which a cluster is known whatever it is called."""
+    """Return the uid of namespace kube-system.
+
+    By which a cluster is known whatever it is called.
+    """
     return (api.get(SYSTEM, accept=door.ONE, seconds=seconds).get("metadata") or {}).get("uid")
 
 
 def read(address, api):
-    """The lock objects of kube-system through one API server.
+    """Return the lock objects of kube-system through one API server.
 
     A kind that may not be read is said, the others are kept.
 
@@ -46,13 +49,13 @@ def read(address, api):
         "error": "; ".join(errors) or None,
         "kube_system_uid": uid[0] if uid else None,
         "objects": [objects[key] for key in sorted(objects)],
-        "beat": max(beats) if beats else None,
+        "beat": max(beats, default=None),
         "clock": api.clock,
     }
 
 
 def _leases(api):
-    """Every Lease of kube-system.
+    """Yield every Lease of kube-system.
 
     The API servers' own identities are no locks, but show that something is written.
     """
@@ -65,10 +68,7 @@ def _leases(api):
     version = (group.get("preferredVersion") or {}).get("groupVersion") or "coordination.k8s.io/v1"
     for item in api.items(f"/apis/{version}/namespaces/kube-system/leases"):
         meta, spec = item.get("metadata") or {}, item.get("spec") or {}
-        identity = (meta.get("labels") or {}).get("apiserver.kubernetes.io/identity") or (
-            meta.get("labels") or {}
-        ).get("k8s.io/component")
-        if identity == "kube-apiserver" or re.match(r"(kube-)?apiserver-", meta.get("name") or ""):
+        if _is_of_server(meta):
             yield {"kind": BEAT, "renew_time": spec.get("renewTime")}
             continue
         yield _lock(
@@ -79,6 +79,15 @@ def _leases(api):
             spec.get("leaseTransitions"),
             spec.get("leaseDurationSeconds"),
         )
+
+
+def _is_of_server(meta):
+    """Return whether a Lease is the identity of an API server."""
+    labels = meta.get("labels") or {}
+    identity = labels.get("apiserver.kubernetes.io/identity") or labels.get("k8s.io/component")
+    if identity == "kube-apiserver":
+        return True
+    return bool(re.match(r"(kube-)?apiserver-", meta.get("name") or ""))
 
 
 def _annotated(api):
@@ -121,7 +130,7 @@ def _lock(kind, meta, holder, renewed, transitions, seconds):
 
 
 def differ(servers):
-    """Whether two API servers name different holders.
+    """Return whether two API servers name different holders.
 
     One of them may only have been asked a moment before the other.
     """

@@ -1,83 +1,156 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the API says of a node's health: its taints, its conditions, and when its lease was renewed.
+"""Nodes of the API: identity, conditions, taints and leases.
 
-Kept small, because a cluster may have thousands of nodes: a condition that is well says nothing,
-but for Ready, whose time does.
+Kept small, because a cluster may have thousands of nodes: a condition that is well is left out,
+except Ready, whose time counts.
 """
 
+import re
+
 from ...kubeapi.client import ApiError, dicts
+from ...shared.cordon_annotation import cordon_of
+from . import rejected
 
 MAX_TAINTS, MAX_CONDITIONS, MAX_TEXT, MAX_MESSAGE = 50, 20, 320, 800
-# Of more nodes than these the leases are not asked for: they are megabytes then, for a time that
-# the clocks of hosts tell too.
+# The leases of more nodes than these are megabytes, for a time that the clocks of hosts tell too.
 MAX_LEASED = 2000
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-# What a kubelet, the network plugin or the cloud says; problem detectors add others, which are
-# theirs.
+# The conditions of a kubelet, the network plugin and the cloud; problem detectors add others.
 CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+CONTROL_PLANE_ROLES = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+    "node-role.kubernetes.io/controlplane",
+)
+LABEL = re.compile(
+    r"^(kubernetes\.io/hostname|node-role\.kubernetes\.io/.*|kubernetes\.io/role"
+    r"|(topology|failure-domain\.beta)\.kubernetes\.io/(zone|region))$"
+)
+
+
+def node_of(item):
+    """Return the identity and the state of a Node."""
+    meta = item.get("metadata") or {}
+    status = item.get("status") or {}
+    info, labels = status.get("nodeInfo") or {}, meta.get("labels") or {}
+    return {
+        "name": meta.get("name"),
+        "uid": meta.get("uid"),
+        "machine_id": info.get("machineID"),
+        "system_uuid": info.get("systemUUID"),
+        "boot_id": info.get("bootID"),
+        "kubelet_version": info.get("kubeletVersion"),
+        "addresses": [
+            {"type": address.get("type"), "address": address.get("address")}
+            for address in status.get("addresses") or []
+        ],
+        "control_plane": _is_control_plane(labels),
+        "labels": {name: value for name, value in labels.items() if LABEL.match(name)},
+        "ready": _ready(status),
+        "unschedulable": bool((item.get("spec") or {}).get("unschedulable")),
+        "cordon": cordon_of(item),
+        "created": meta.get("creationTimestamp"),
+        "taints": taints_of(item),
+        "conditions": conditions_of(item),
+        "devices": rejected.resources_of(item),
+    }
+
+
+def capacity_of(item, node):
+    """Return what decides which pods fit on a Node."""
+    allocatable = (item.get("status") or {}).get("allocatable") or {}
+    room = None
+    if str(allocatable.get("pods")).isdigit():
+        room = int(allocatable["pods"])
+    return {
+        "name": node["name"],
+        "labels": (item.get("metadata") or {}).get("labels") or {},
+        "taints": node["taints"],
+        "room": room,
+        "allocatable": rejected.quantities(allocatable),
+    }
+
+
+def _is_control_plane(labels):
+    if any(role in labels for role in CONTROL_PLANE_ROLES):
+        return True
+    return labels.get("kubernetes.io/role") == "master"
+
+
+def _ready(status):
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "Ready":
+            return condition.get("status")
+    return "Unknown"
 
 
 def taints_of(item):
-    """[{key, value, effect, added}] of a Node.
-
-    A value that is not set is left out as the API leaves it out.
-    """
-    found = []
-    for one in dicts((item.get("spec") or {}).get("taints"))[:MAX_TAINTS]:
+    """Return [{key, value, effect, added}] of a Node, without a value that the API leaves out."""
+    taints = []
+    for raw in dicts((item.get("spec") or {}).get("taints"))[:MAX_TAINTS]:
         taint = {
-            name: str(one[name])[:MAX_TEXT]
+            name: str(raw[name])[:MAX_TEXT]
             for name in ("key", "value", "effect")
-            if one.get(name) is not None
+            if raw.get(name) is not None
         }
-        if one.get("timeAdded"):
-            taint["added"] = str(one["timeAdded"])[:40]
-        found.append(taint)
-    return found
+        if raw.get("timeAdded"):
+            taint["added"] = str(raw["timeAdded"])[:40]
+        taints.append(taint)
+    return taints
 
 
 def conditions_of(item):
-    """[{type, status, reason, since}]: Ready as it is, the others where they are not False.
+    """Return [{type, status, reason, since}]: Ready, and each other condition that is not False.
 
-    With its message a Ready that is False, as its kubelet said it.
+    A Ready that is False has the message of its kubelet.
     """
-    found = []
-    for one in dicts((item.get("status") or {}).get("conditions"))[:MAX_CONDITIONS]:
-        if one.get("type") in CONDITIONS and (
-            one["type"] == "Ready" or one.get("status") != "False"
-        ):
-            found.append(
-                {
-                    "type": one["type"],
-                    "status": one.get("status"),
-                    "reason": str(one.get("reason") or "")[:80],
-                    "since": str(one.get("lastTransitionTime") or "")[:40] or None,
-                }
-            )
-            if one["type"] == "Ready" and one.get("status") == "False":
-                found[-1]["message"] = str(one.get("message") or "")[:MAX_MESSAGE]
-    return found
+    conditions = []
+    for raw in dicts((item.get("status") or {}).get("conditions"))[:MAX_CONDITIONS]:
+        is_ready, is_false = raw.get("type") == "Ready", raw.get("status") == "False"
+        if raw.get("type") not in CONDITIONS or (is_false and not is_ready):
+            continue
+        conditions.append(_condition(raw))
+        if is_false:
+            conditions[-1]["message"] = str(raw.get("message") or "")[:MAX_MESSAGE]
+    return conditions
+
+
+def _condition(raw):
+    return {
+        "type": raw["type"],
+        "status": raw.get("status"),
+        "reason": str(raw.get("reason") or "")[:80],
+        "since": str(raw.get("lastTransitionTime") or "")[:40] or None,
+    }
 
 
 def leased(api, nodes):
-    """These nodes, each with when its kubelet renewed its lease, by its own clock, and for how
-    long. One list; where it fails, none is told.
+    """Add to these nodes the time of their leases, by their kubelets' clocks, and its length.
+
+    Where the one list fails, no node has it.
     """
     if len(nodes) > MAX_LEASED:
         return nodes
     known = {node["name"]: node for node in nodes}
-    renewed = {}
+    leases = {}
     try:
         for item in api.items(LEASES):
-            renewed[(item.get("metadata") or {}).get("name")] = item.get("spec") or {}
+            leases[(item.get("metadata") or {}).get("name")] = item.get("spec") or {}
     except ApiError:
         return nodes
-    for name, spec in renewed.items():
+    for name, spec in leases.items():
         if name in known:
-            at, seconds = spec.get("renewTime"), spec.get("leaseDurationSeconds")
-            known[name].update(
-                lease=str(at)[:40] if at else None,
-                lease_duration_s=seconds if isinstance(seconds, int) else None,
-            )
+            known[name].update(_lease(spec))
     return nodes
+
+
+def _lease(spec):
+    renewed, seconds = spec.get("renewTime"), spec.get("leaseDurationSeconds")
+    lease = {"lease": None, "lease_duration_s": None}
+    if renewed:
+        lease["lease"] = str(renewed)[:40]
+    if isinstance(seconds, int):
+        lease["lease_duration_s"] = seconds
+    return lease

@@ -13,8 +13,7 @@ import urllib.parse
 
 from ...kubeapi import node_affinity as node_match
 from ...kubeapi.client import TABLE, ApiError, dicts
-from . import jobs as collect_jobs
-from . import rejected as collect_rejected
+from . import jobs, rejected
 
 MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = (
     5000,
@@ -32,7 +31,7 @@ REFUSALS = ("Unschedulable", "SchedulerError")
 
 
 def refused(item):
-    """The condition by which a scheduler says that it finds no node, or that it failed.
+    """Return the condition by which a scheduler says that it finds no node, or that it failed.
 
     Else None.
     """
@@ -47,7 +46,7 @@ def refused(item):
 
 
 def is_asked(item, asked):
-    """Whether this is the pod that was asked for, by namespace/name or UID."""
+    """Return whether this is the pod that was asked for, by namespace/name or UID."""
     meta = item.get("metadata") or {}
     return bool(asked) and (
         asked == "{}/{}".format(meta.get("namespace"), meta.get("name"))
@@ -56,39 +55,38 @@ def is_asked(item, asked):
 
 
 def unseen(item):
-    """Whether no scheduler has said anything of this pod, which waits for one."""
+    """Return whether no scheduler has said anything of this pod, which waits for one."""
     meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
-    if (
-        not spec.get("schedulerName")
-        or spec.get("nodeName")
-        or spec.get("schedulingGates")
-        or meta.get("deletionTimestamp")
-    ):
+    if not spec.get("schedulerName") or meta.get("deletionTimestamp"):
+        return False
+    if spec.get("nodeName") or spec.get("schedulingGates"):
         return False
     return not any(one.get("type") == "PodScheduled" for one in dicts(status.get("conditions")))
 
 
 def target_of(item):
-    """The node that a DaemonSet's pod is meant for.
+    """Return the node that a DaemonSet's pod is meant for, or None.
 
-    Its affinity names it in fields, each of its terms the same. None else.
+    Its affinity names it in fields, each of its terms the same.
     """
     affinity = ((item.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
-    named = set()
-    for term in dicts(
-        (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
-            "nodeSelectorTerms"
-        )
-    ):
-        fields = [
-            one.get("values")
-            for one in dicts(term.get("matchFields"))
-            if one.get("key") == "metadata.name" and one.get("operator") == "In"
-        ]
-        if len(fields) != 1 or not isinstance(fields[0], list) or len(fields[0]) != 1:
-            return None
-        named.add(str(fields[0][0])[:253])
-    return named.pop() if len(named) == 1 else None
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    named = set(map(_named, dicts(required.get("nodeSelectorTerms"))))
+    if len(named) == 1:
+        return named.pop()
+    return None
+
+
+def _named(term):
+    """Return the one node that a term names in its fields, or None."""
+    fields = [
+        field.get("values")
+        for field in dicts(term.get("matchFields"))
+        if field.get("key") == "metadata.name" and field.get("operator") == "In"
+    ]
+    if len(fields) != 1 or not isinstance(fields[0], list) or len(fields[0]) != 1:
+        return None
+    return str(fields[0][0])[:253]
 
 
 def owner_of(item):
@@ -98,15 +96,17 @@ def owner_of(item):
         for one in dicts((item.get("metadata") or {}).get("ownerReferences"))
         if one.get("controller")
     ]
-    return "{}/{}".format(owner[0].get("kind"), owner[0].get("name")) if owner else None
+    if owner:
+        return "{}/{}".format(owner[0].get("kind"), owner[0].get("name"))
+    return None
 
 
 def asks_of(spec):
-    """{resource: how much of it}, as schedulers count.
+    """Return {resource: how much of it}, as schedulers count.
 
     CPU in thousandths, what plugins offer in pieces, all others in bytes.
     """
-    asked = dict(collect_rejected.compute(spec), **collect_rejected.requests(spec))
+    asked = dict(rejected.compute(spec), **collect_rejected.requests(spec))
     return dict(
         sorted((name, value) for name, value in asked.items() if value and name != "pods")[
             :MAX_ASKED
@@ -115,9 +115,12 @@ def asks_of(spec):
 
 
 def entry_of(item, condition):
-    """What tells whose pod it is, what it tolerates, and what keeps it waiting."""
+    """Return what tells whose pod it is, what it tolerates, and what keeps it waiting."""
     meta, spec = item.get("metadata") or {}, item.get("spec") or {}
-    listed, target = dicts(spec.get("tolerations")), target_of(item)
+    target = target_of(item)
+    targets = []
+    if target:
+        targets = [[meta.get("name"), target]]
     return {
         "namespace": meta.get("namespace"),
         "names": [meta.get("name")],
@@ -126,17 +129,24 @@ def entry_of(item, condition):
         "owner": owner_of(item),
         "scheduler": spec.get("schedulerName"),
         "message": str(condition.get("message") or "")[:MAX_TEXT],
-        "targets": [[meta.get("name"), target]] if target else [],
+        "targets": targets,
         "asks": asks_of(spec),
-        # None where there are too many to say
-        "tolerations": (
-            None
-            if len(listed) > MAX_TOLERATIONS
-            else [
-                {name: str(one[name])[:320] for name in FIELDS if one.get(name) is not None}
-                for one in listed
-            ]
-        ),
+        "tolerations": _tolerations(spec),
+    }
+
+
+def _tolerations(spec):
+    """Return the tolerations of a pod, or None where there are too many of them."""
+    listed = dicts(spec.get("tolerations"))
+    if len(listed) > MAX_TOLERATIONS:
+        return None
+    return [toleration_of(toleration) for toleration in listed]
+
+
+def toleration_of(toleration):
+    """Return the set fields of a toleration, bounded."""
+    return {
+        name: str(toleration[name])[:320] for name in FIELDS if toleration.get(name) is not None
     }
 
 
@@ -153,49 +163,51 @@ class _Found:
         self.cut = False
 
     def take(self, item):
-        """One Pending pod."""
+        """Take one Pending pod."""
         spec, condition = item.get("spec") or {}, refused(item)
         if spec.get("nodeName"):
             self._placed(item)
         elif (item.get("metadata") or {}).get("deletionTimestamp"):
             return
         elif spec.get("schedulingGates"):
-            gates = sorted(str(one.get("name"))[:320] for one in dicts(spec["schedulingGates"]))[
-                :MAX_GATES
-            ]
-            self._count(
-                self.gated,
-                MAX_ITEMS,
-                item,
-                {
-                    "namespace": item["metadata"].get("namespace"),
-                    "owner": owner_of(item),
-                    "gates": gates,
-                },
-            )
+            self._gated(item)
         elif condition is not None and condition.get("message"):
             self.say(item, condition)
         elif condition is not None or unseen(item):
-            if len(self.silent) < MAX_SILENT:
-                self.silent.append((item, condition))
-            else:
-                self._unheard(item, condition)
+            self._silent(item, condition)
+
+    def _gated(self, item):
+        gates = dicts(item["spec"]["schedulingGates"])
+        names = sorted(str(gate.get("name"))[:320] for gate in gates)[:MAX_GATES]
+        row = {
+            "namespace": item["metadata"].get("namespace"),
+            "owner": owner_of(item),
+            "gates": names,
+        }
+        self._count(self.gated, MAX_ITEMS, item, row)
+
+    def _silent(self, item, condition):
+        if len(self.silent) < MAX_SILENT:
+            self.silent.append((item, condition))
+        else:
+            self._unheard(item, condition)
 
     def say(self, item, condition):
-        """A pod of which a scheduler says something."""
+        """Take a pod of which a scheduler says something."""
         self.total += 1
         entry = entry_of(item, condition)
-        entry["off"] = (
-            None if entry["targets"] else self.match.left_out(item["spec"], self._is_asked(item))
-        )
-        if self.match.refuses(item["spec"], [target for dummy, target in entry["targets"]]):
+        if entry["targets"]:
+            entry["off"] = None
+        else:
+            entry["off"] = self.match.left_out(item["spec"], self._is_asked(item))
+        if self.match.refuses(item["spec"], [target for _dummy, target in entry["targets"]]):
             entry["unfit"] = True
         if self._is_asked(item):
             entry["asked"] = True
         self.cut = not _add(self.refused, entry) or self.cut
 
     def hear(self, heard):
-        """What events say of pods that say nothing themselves."""
+        """Take what events say of pods that say nothing themselves."""
         for item, condition in self.silent:
             event = heard.get((item.get("metadata") or {}).get("uid"))
             if event:
@@ -218,7 +230,10 @@ class _Found:
             )
 
     def _placed(self, item):
-        """A pod that has its node: it waits for the kubelet until that one writes when it began."""
+        """Take a pod that has its node.
+
+        It waits for the kubelet until that one writes when it began.
+        """
         meta, status = item.get("metadata") or {}, item.get("status") or {}
         if meta.get("deletionTimestamp"):
             return
@@ -239,7 +254,7 @@ class _Found:
         )
 
     def _count(self, kept, most, item, what, since=None):
-        """Pods that wait for the same are one row, with the time since when the oldest waits."""
+        """Count pods that wait for the same in one row, with the time since the oldest waits."""
         meta = item.get("metadata") or {}
         if self._is_asked(item):
             what["asked"] = True
@@ -298,11 +313,11 @@ def tell_absent(api, rows, known):
             if api.find("/api/v1/nodes/" + urllib.parse.quote(one["node"], safe="")) is None:
                 one["absent"] = True
     except ApiError:
-        pass  # nobody knows of the others
+        pass  # the others are not known
 
 
 def largest(allocatable):
-    """{resource: the most that any one node has of it for pods}."""
+    """Return {resource: the most that any one node has of it for pods}."""
     found = {}
     for one in allocatable:
         for name, value in one.items():
@@ -311,8 +326,9 @@ def largest(allocatable):
 
 
 def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of
-    costing all of it.
+    """Return (data, truncated).
+
+    `ended(error)` says whether an error may cut the list short instead of costing all of it.
 
     labels, room, allocatable: {node: its labels}, {node: how many pods it may have}, {node: what it
     has for them}, None where they are not known.
@@ -355,7 +371,7 @@ def _rows(kept, name):
 
 
 def _said(api):
-    """{uid of a pod: what the newest FailedScheduling event about it says}.
+    """Return {uid of a pod: what the newest FailedScheduling event about it says}.
 
     What cannot be read says nothing.
     """
@@ -371,17 +387,17 @@ def _said(api):
                 break
             uid, at = (
                 (item.get("involvedObject") or {}).get("uid"),
-                collect_jobs.event_of(item)["last"] or "",
+                jobs.event_of(item)["last"] or "",
             )
             if uid and item.get("message") and at >= newest.get(uid, ("",))[0]:
                 newest[uid] = (at, str(item["message"])[:MAX_TEXT])
     except ApiError:
         pass
-    return {uid: text for uid, (dummy, text) in newest.items()}
+    return {uid: text for uid, (_dummy, text) in newest.items()}
 
 
 def _add(found, entry):
-    """Whether there was room for it."""
+    """Return whether there was room for it."""
     told = (
         "namespace",
         "owner",

@@ -18,9 +18,8 @@ from ...kubeapi.client import ApiError
 from ...shared import label_selector as selector
 from ...shared import quantity
 from ...shared import workload_resources as workload
+from ...shared.container_kinds import APP, INIT, RESOURCES, SIDECAR, meant, unequal
 
-APP, INIT, SIDECAR = "app", "init", "sidecar"
-RESOURCES = ("cpu", "memory")
 MAX_ITEMS, MAX_CONTAINERS, MAX_LOOKUPS = 500, 100, 100
 WORKLOADS = (
     ("Deployment", ("/apis/apps/v1/deployments",)),
@@ -34,7 +33,8 @@ BETWEEN = {
     "Job": "/apis/batch/v1/namespaces/%s/jobs/%s",
 }
 HASH = "pod-template-hash"
-# Whoever writes an object anew from a place of its own, by the label or annotation that it leaves.
+# Tools that write an object again from a source of their own, by the label or annotation that
+# they leave.
 TOOLS = (
     ("Argo CD", "argocd.argoproj.io/tracking-id"),
     ("Argo CD", "argocd.argoproj.io/instance"),
@@ -65,37 +65,17 @@ def _container(raw, kind):
     for resource in RESOURCES:
         for part in ("request", "limit"):
             value = (given.get(part + "s") or {}).get(resource)
-            found[f"{resource}_{part}"] = None if value is None else str(value)[: quantity.MAX_TEXT]
+            if value is None:
+                found[f"{resource}_{part}"] = None
+            else:
+                found[f"{resource}_{part}"] = str(value)[: quantity.MAX_TEXT]
     return found
-
-
-def unequal(container):
-    """The resources of a container that keep its pod from being Guaranteed.
-
-    No limit, or a request that is not its limit.
-    """
-    found = []
-    for resource in RESOURCES:
-        request, limit = container[f"{resource}_request"], container[f"{resource}_limit"]
-        if not quantity.positive(limit) or (
-            request is not None and not quantity.same(request, limit)
-        ):
-            found.append(resource)
-    return found
-
-
-def meant(container):
-    """Whether an app container asks for CPUs as one that is to be pinned does."""
-    return (
-        container["kind"] == APP
-        and quantity.whole(container["cpu_limit"])
-        and "cpu" not in unequal(container)
-    )
 
 
 def pinned(containers, guaranteed):
-    """Whether a static CPU manager gives one of them, that is no plain init container, CPUs of
-    its own.
+    """Return whether a static CPU manager gives one of them, that is no plain init container.
+
+    CPUs of its own.
     """
     return guaranteed and any(
         quantity.whole(one["cpu_limit"]) for one in containers if one["kind"] != INIT
@@ -103,7 +83,7 @@ def pinned(containers, guaranteed):
 
 
 def manager_of(meta):
-    """{tool, name} of whoever owns the object and would undo a change of it, else None."""
+    """Return {tool, name} of the owner of the object, which would undo a change of it, or None."""
     labels = meta.get("labels") or {}
     marks = dict(labels, **(meta.get("annotations") or {}))
     for tool, key in TOOLS:
@@ -112,11 +92,13 @@ def manager_of(meta):
     if labels.get(MANAGED_BY) not in (None, "", "kubectl"):
         return {"tool": str(labels[MANAGED_BY]), "name": labels.get(INSTANCE)}
     owner = controller_of(meta)
-    return {"tool": owner["kind"], "name": owner["name"]} if owner else None
+    if owner:
+        return {"tool": owner["kind"], "name": owner["name"]}
+    return None
 
 
 def controller_of(meta):
-    """{kind, api_version, name} of the owner that controls it, else None."""
+    """Return {kind, api_version, name} of the owner that controls it, else None."""
     for one in meta.get("ownerReferences") or []:
         if one.get("controller"):
             return {
@@ -128,7 +110,7 @@ def controller_of(meta):
 
 
 def template_of(kind, item):
-    """(labels, spec) of the pods that a workload makes."""
+    """Return (labels, spec) of the pods that a workload makes."""
     spec = item.get("spec") or {}
     if kind == "CronJob":
         spec = (spec.get("jobTemplate") or {}).get("spec") or {}
@@ -151,8 +133,10 @@ class Search:
         self.fine, self.cut = set(), False
 
     def workloads(self):
-        """Templates. One with resources of the pod as a whole is left to its pods, whose class
-        the API server has worked out.
+        """Read the templates.
+
+        One with resources of the whole pod is left to its pods, whose class the API server has
+        worked out.
         """
         for kind, paths in WORKLOADS:
             for version, item in self._list(paths):
@@ -176,7 +160,7 @@ class Search:
                 )
 
     def _list(self, paths):
-        """(API version, object) of the first of these paths that the API has."""
+        """Return (API version, object) of the first of these paths that the API has."""
         for number, path in enumerate(paths):
             try:
                 for item in self.api.items(path, unmanaged=True):
@@ -187,8 +171,9 @@ class Search:
                     raise
 
     def living(self):
-        """Pods that have not ended. Of those of one owner on one node that are alike one is
-        kept, and counted.
+        """Read pods that have not ended.
+
+        Of equal pods of one owner on one node, one is kept and counted.
         """
         for item in self.api.items("/api/v1/pods", LIVING, unmanaged=True):
             meta, spec, status = (
@@ -199,11 +184,10 @@ class Search:
             if meta.get("deletionTimestamp"):
                 continue
             containers, wanted = containers_of(spec), self._wanted(meta.get("labels") or {})
-            guaranteed = (
-                status["qosClass"] == "Guaranteed"
-                if status.get("qosClass")
-                else not any(unequal(one) for one in containers)
-            )
+            if status.get("qosClass"):
+                guaranteed = status["qosClass"] == "Guaranteed"
+            else:
+                guaranteed = not any(unequal(one) for one in containers)
             if _suspect(containers, guaranteed, wanted):
                 self._keep(item, containers, wanted)
             elif guaranteed:
@@ -213,17 +197,19 @@ class Search:
         meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         owner, manager = self._owner(meta)
         namespace = meta.get("namespace")
-        names = (
-            self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
-            if owner
-            else None
-        )
+        if owner:
+            names = self.known.get((owner["kind"], namespace, owner["name"]), (None, None))[0]
+        else:
+            names = None
         for one in containers:
             one["injected"] = names is not None and one["name"] not in names
         shape = tuple(
-            tuple(str(value) for dummy, value in sorted(one.items())) for one in containers
+            tuple(str(value) for _dummy, value in sorted(one.items())) for one in containers
         )
-        of = (owner["kind"], owner["name"]) if owner else (None, meta.get("uid"))
+        if owner:
+            of = (owner["kind"], owner["name"])
+        else:
+            of = (None, meta.get("uid"))
         key = (namespace, of, spec.get("nodeName"), shape)
         if key in self.pods:
             self.pods[key]["uids"].add(meta.get("uid"))
@@ -237,12 +223,12 @@ class Search:
                 qos=status.get("qosClass"),
                 owner=owner,
                 manager=manager,
-                uids=set([meta.get("uid")]),
+                uids={meta.get("uid")},
                 pod_level=_quantities(spec.get("resources")),
             )
 
     def _workload(self, meta):
-        """The workload of a pod as its own names tell.
+        """Return the workload of a pod as its own names tell.
 
         A ReplicaSet's name is its Deployment's with the hash that its pods carry.
         """
@@ -260,7 +246,7 @@ class Search:
         return owner["kind"], meta.get("namespace"), owner["name"]
 
     def _owner(self, meta):
-        """(the topmost owner that can be patched or named, the manager of it) of a pod."""
+        """Return (the topmost owner that can be patched or named, the manager of it) of a pod."""
         owner, manager = controller_of(meta), None
         if owner is None:
             return None, manager_of(meta)
@@ -273,7 +259,7 @@ class Search:
         return owner, self.known.get((owner["kind"], namespace, owner["name"]), (None, manager))[1]
 
     def _above(self, kind, namespace, name):
-        """(owner, manager) of a ReplicaSet or Job, as its own metadata say.
+        """Return (owner, manager) of a ReplicaSet or Job, as its own metadata say.
 
         (None, None) where they say nothing or it is one too many.
         """
@@ -351,7 +337,7 @@ def _quantities(given):
 
 
 def collect(api, expected, ended):
-    """({items}, truncated). expected: a label selector or None.
+    """Return ({items}, truncated). expected: a label selector or None.
 
     `ended(error)` says whether an error may cut the list short.
     """

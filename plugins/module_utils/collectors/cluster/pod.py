@@ -12,11 +12,11 @@ import urllib.parse
 
 from ...kubeapi import client as door
 from ...kubeapi.client import ApiError
+from ...shared.pod_rejection import REJECTED
+from ...shared.text import one_line
 from ...system import files
-from . import jobs as collect_jobs
-from . import rejected as collect_rejected
+from . import jobs, rejected
 
-REJECTED = "rejected"  # in the place of a name: the newest pod that a kubelet rejected
 MAX_SIBLINGS, MAX_EVENTS, MAX_SCANNED, PER_POD, TEXT = 50, 500, 50000, 20, 500
 DEVICES = re.compile(
     r"requested number of devices unavailable|cannot allocate un(registered|healthy) device"
@@ -34,8 +34,9 @@ KINDS = {
 
 
 def choose(items):
-    """(namespace, name, uid) of the newest rejected pod whose device was refused, else of the
-    newest; None without any.
+    """Return (namespace, name, uid) of the newest rejected pod whose device was refused.
+
+    Else of the newest; None without any.
     """
     for wanted in (DEVICES, re.compile("")):
         for pod in items:
@@ -45,13 +46,13 @@ def choose(items):
 
 
 def pod_of(item):
-    """A pod with the times of everything that happened to it."""
+    """Return a pod with the times of everything that happened to it."""
     meta, spec, status = (
         item.get("metadata") or {},
         item.get("spec") or {},
         item.get("status") or {},
     )
-    found = collect_rejected.pod_of(item)
+    found = rejected.pod_of(item)
     found.update(
         grace=meta.get("deletionGracePeriodSeconds"),
         finalizers=(meta.get("finalizers") or [])[:PER_POD],
@@ -89,7 +90,7 @@ def managers(meta):
 
 
 def asks(spec):
-    """{resource: text}: what each container asks for, "100m+200m".
+    """Return {resource: text}: what each container asks for, "100m+200m".
 
     What only an init container asks for is left out.
     """
@@ -114,7 +115,10 @@ def _short(item, *names, **renamed):
 def _container(one, init):
     last = (one.get("lastState") or {}).get("terminated")
     state = one.get("state") or {}
-    kind = sorted(state)[0] if state else None
+    if state:
+        kind = sorted(state)[0]
+    else:
+        kind = None
     return {
         "name": one.get("name"),
         "init": init,
@@ -137,8 +141,9 @@ def _state(state):
 
 
 def owner_of(item):
-    """The values of a controller that tell when it began and ended, and by which labels its pods
-    are found.
+    """Return the values of a controller that tell when it began and ended.
+
+    And by which labels its pods are found.
     """
     meta, spec, status = (
         item.get("metadata") or {},
@@ -166,29 +171,34 @@ def owner_of(item):
 
 
 def event_of(item):
-    """What an event says, whichever of its generations of fields it uses.
+    """Return what an event says, whichever of its generations of fields it uses.
 
     Who says it, and where that runs.
     """
     about, source = item.get("involvedObject") or {}, item.get("source") or {}
-    found = collect_jobs.event_of(item)
+    event = jobs.event_of(item)
     component = item.get("reportingComponent") or source.get("component")
-    instance = item.get("reportingInstance") or ""
-    if component and instance.startswith(component + "-"):  # a scheduler signs default-scheduler-m1
-        instance = instance[len(component) + 1 :]
-    made = (item.get("metadata") or {}).get("creationTimestamp")
-    found.update(
+    created = (item.get("metadata") or {}).get("creationTimestamp")
+    event.update(
         message=files.told(item.get("message"), TEXT),
-        first=found["first"] or made,
-        last=found["last"] or made,
+        first=event["first"] or created,
+        last=event["last"] or created,
         type=item.get("type"),
         kind=about.get("kind"),
         name=about.get("name"),
         uid=about.get("uid"),
         component=component,
-        host=source.get("host") or instance or None,
+        host=source.get("host") or _instance(item, component) or None,
     )
-    return found
+    return event
+
+
+def _instance(item, component):
+    """Return the host in the name of an instance: a scheduler signs default-scheduler-m1."""
+    instance = item.get("reportingInstance") or ""
+    if component and instance.startswith(component + "-"):
+        return instance[len(component) + 1 :]
+    return instance
 
 
 class _Look:
@@ -199,30 +209,26 @@ class _Look:
         self.events, self.cut = {}, False
 
     def pod(self, namespace, name):
-        """The pod of this name as the API has it, None where there is none."""
+        """Return the pod of this name as the API has it, None where there is none."""
         return self.api.find(f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}")
 
     def named(self, uid):
         """(namespace, name) of the pod with this UID, or with this hash of a static pod's file.
 
-        None where nobody knows it.
+        None where it is not known.
         """
         for item in self.api.items(
             "/api/v1/events", {"fieldSelector": "involvedObject.uid=" + uid}
         ):
             about = item.get("involvedObject") or {}
-            if (
-                about.get("kind") == "Pod"
-                and about.get("uid") == uid
-                and about.get("namespace")
-                and about.get("name")
-            ):
+            is_pod = about.get("kind") == "Pod" and about.get("uid") == uid
+            if is_pod and about.get("namespace") and about.get("name"):
                 return about["namespace"], about["name"]
         for item in self.api.items("/api/v1/pods", accept=door.LIST):
             meta = item.get("metadata") or {}
             if uid in (
                 meta.get("uid"),
-                (meta.get("annotations") or {}).get(collect_rejected.MIRROR),
+                (meta.get("annotations") or {}).get(rejected.MIRROR),
             ):
                 return meta.get("namespace"), meta.get("name")
         return None
@@ -243,16 +249,18 @@ class _Look:
             )
 
     def owner(self, namespace, pod):
-        """(the controller, the labels of its pods) of a pod; ({}, {}) where it has none."""
+        """Return (the controller, the labels of its pods) of a pod; ({}, {}) where it has none."""
         reference = [
             one
             for one in (pod.get("metadata") or {}).get("ownerReferences") or []
             if one.get("controller")
         ]
-        return self._controller(namespace, reference[0]) if reference else ({}, {})
+        if reference:
+            return self._controller(namespace, reference[0])
+        return ({}, {})
 
     def creator(self, namespace, name):
-        """The same for a pod that is no more, of which its owner's event tells."""
+        """Return the same for a pod that is no more, of which its owner's event tells."""
         owners = []
         for item in self.api.items(
             f"/api/v1/namespaces/{_part(namespace)}/events",
@@ -260,7 +268,9 @@ class _Look:
         ):
             if event_of(item)["pod"] == name:
                 owners.append(item.get("involvedObject") or {})
-        return self._controller(namespace, owners[0]) if owners else ({}, {})
+        if owners:
+            return self._controller(namespace, owners[0])
+        return ({}, {})
 
     def _controller(self, namespace, reference):
         kind, name, uid = reference.get("kind"), reference.get("name"), reference.get("uid")
@@ -271,7 +281,10 @@ class _Look:
             "uid": uid,
             "state": "not_asked",
         }
-        labels = {"controller-uid": uid} if kind == "Job" else {}
+        if kind == "Job":
+            labels = {"controller-uid": uid}
+        else:
+            labels = {}
         group, path, plural = KINDS.get(kind, ("", None, None))
         if path is None or not str(reference.get("apiVersion") or group).startswith(group):
             return found, labels
@@ -282,71 +295,71 @@ class _Look:
         return dict(found, state="ok", **more), wanted or labels
 
     def siblings(self, namespace, owner, labels, pod):
-        """(the other pods of this controller that are nearest in time, how many there are)."""
-        query = (
-            {"labelSelector": ",".join("{}={}".format(*pair) for pair in sorted(labels.items()))}
-            if labels
-            else {}
-        )
-        found, total, scanned = {}, 0, 0
-        near = _distance((pod or {}).get("metadata") or {})
-        for item in self.api.items(f"/api/v1/namespaces/{_part(namespace)}/pods", query):
-            meta, scanned = item.get("metadata") or {}, scanned + 1
-            if scanned > MAX_SCANNED:
+        """Return (the other pods of this controller nearest in time, how many there are)."""
+        query = {}
+        if labels:
+            pairs = ["{}={}".format(*pair) for pair in sorted(labels.items())]
+            query = {"labelSelector": ",".join(pairs)}
+        found, total = {}, 0
+        meta = (pod or {}).get("metadata") or {}
+        near = _distance(meta)
+        path = f"/api/v1/namespaces/{_part(namespace)}/pods"
+        for number, item in enumerate(self.api.items(path, query)):
+            if number >= MAX_SCANNED:
                 self.cut = True
                 break
-            mine = any(
-                one.get("controller") and one.get("uid") == owner["uid"]
-                for one in meta.get("ownerReferences") or []
-            )
-            if (
-                mine
-                and meta.get("uid") not in found
-                and meta.get("uid") != ((pod or {}).get("metadata") or {}).get("uid")
-            ):
-                found[meta.get("uid")], total = pod_of(item), total + 1
-                if len(found) > 4 * MAX_SIBLINGS:
-                    found = {
-                        one["uid"]: one for one in sorted(found.values(), key=near)[:MAX_SIBLINGS]
-                    }
+            uid = (item.get("metadata") or {}).get("uid")
+            if uid in found or uid == meta.get("uid") or not _is_controlled(item, owner):
+                continue
+            found[uid], total = pod_of(item), total + 1
+            if len(found) > 4 * MAX_SIBLINGS:
+                nearest = sorted(found.values(), key=near)[:MAX_SIBLINGS]
+                found = {sibling["uid"]: sibling for sibling in nearest}
         self.cut = self.cut or total > MAX_SIBLINGS
-        return (
-            sorted(
-                sorted(found.values(), key=near)[:MAX_SIBLINGS],
-                key=lambda one: (one["created"] or "", one["name"] or ""),
-            ),
-            total,
-        )
+        nearest = sorted(found.values(), key=near)[:MAX_SIBLINGS]
+        by_time = sorted(nearest, key=lambda one: (one["created"] or "", one["name"] or ""))
+        return by_time, total
+
+
+def _is_controlled(item, owner):
+    references = (item.get("metadata") or {}).get("ownerReferences") or []
+    return any(
+        reference.get("controller") and reference.get("uid") == owner["uid"]
+        for reference in references
+    )
 
 
 def _distance(meta):
-    """How far in seconds a pod was created from this one.
+    """Return a function that tells how far in seconds a pod was created from this one.
 
     Where this one is no more, the newest come first.
     """
-    created = collect_jobs.epoch(meta.get("creationTimestamp"))
-    return lambda one: (
-        -(collect_jobs.epoch(one["created"]) or 0)
-        if created is None
-        else abs((collect_jobs.epoch(one["created"]) or 0) - created)
-    )
+    created = jobs.epoch(meta.get("creationTimestamp"))
+
+    def distance(pod):
+        other = jobs.epoch(pod["created"]) or 0
+        if created is None:
+            return -other
+        return abs(other - created)
+
+    return distance
 
 
 def _part(text):
     return urllib.parse.quote(str(text), safe="")
 
 
-def collect(api, asked, rejected, ended):
-    """(data, truncated) of the pod `asked`: namespace/name, a UID, or REJECTED.
+def collect(api, asked, rejections, ended):
+    """Return (data, truncated) of the pod `asked`: namespace/name, a UID, or REJECTED.
 
-    `rejected()` lists rejected pods, newest first.
+    `rejections()` lists rejected pods, newest first.
 
     Raises ApiError "absent" where neither a pod nor an event is left. `ended(error)` says whether
     an error may cut the answer short.
     """
     look = _Look(api)
-    namespace, name, uid = _place(look, asked, rejected)
-    nothing = {
+    namespace, name, uid = _place(look, asked, rejections)
+    data = {
         "asked": asked,
         "namespace": namespace,
         "name": name,
@@ -358,19 +371,13 @@ def collect(api, asked, rejected, ended):
         "events": [],
     }
     if name is None:
-        return nothing, False
+        return data, False
     item = look.pod(namespace, name)
-    if (
-        item is not None
-        and uid not in (None, (item.get("metadata") or {}).get("uid"))
-        and not _static(item, uid)
-    ):
-        item = None  # another one took its name
-    data = dict(
-        nothing,
-        pod=pod_of(item) if item else None,
-        uid=((item or {}).get("metadata") or {}).get("uid") or uid,
-    )
+    if item and _took_name(item, uid):
+        item = None
+    if item:
+        data["pod"] = pod_of(item)
+        data["uid"] = (item.get("metadata") or {}).get("uid") or uid
     try:
         _around(look, data, item)
     except Exception as error:  # pylint: disable=broad-except
@@ -378,29 +385,38 @@ def collect(api, asked, rejected, ended):
             raise
         look.cut = True
     data["events"] = sorted(look.events.values(), key=lambda event: event["first"] or "")
-    if item is None and not data["uid"]:
-        uids = [
-            event["uid"]
-            for event in data["events"]
-            if event["kind"] == "Pod" and event["name"] == name and event["uid"]
-        ]
-        data["uid"] = uids[-1] if uids else None
+    if item is None:
+        data["uid"] = data["uid"] or _uid_by_events(data["events"], name)
     if item is None and not data["events"] and not look.cut:
         raise _unknown(f"{namespace}/{name}")
     return data, look.cut
 
 
-def _place(look, asked, rejected):
-    """(namespace, name, uid or None) of what was asked for; Nones where no pod was rejected."""
+def _took_name(item, uid):
+    """Return whether this pod is another one than that of the UID."""
+    if uid in (None, (item.get("metadata") or {}).get("uid")):
+        return False
+    return not _static(item, uid)
+
+
+def _uid_by_events(events, name):
+    for event in reversed(events):
+        if event["kind"] == "Pod" and event["name"] == name and event["uid"]:
+            return event["uid"]
+    return None
+
+
+def _place(look, asked, rejections):
+    """Return (namespace, name, UID or None) of the pod; Nones where no pod was rejected."""
     if asked == REJECTED:
-        return choose(rejected()) or (None, None, None)
+        return choose(rejections()) or (None, None, None)
     if NAME.match(asked):
         return (*tuple(asked.split("/")), None)
     uid = asked.lower()
     if not UID.match(uid):
         raise ApiError(
             "error",
-            f"a pod is named as namespace/name or by its UID, not {door.one_line(asked, 100)}",
+            f"a pod is named as namespace/name or by its UID, not {one_line(asked, 100)}",
         )
     place = look.named(uid)
     if place is None:
@@ -417,9 +433,7 @@ def _unknown(what):
 
 
 def _static(item, uid):
-    return ((item.get("metadata") or {}).get("annotations") or {}).get(
-        collect_rejected.MIRROR
-    ) == uid
+    return ((item.get("metadata") or {}).get("annotations") or {}).get(rejected.MIRROR) == uid
 
 
 def _around(look, data, item):
@@ -430,26 +444,27 @@ def _around(look, data, item):
     namespace, name = data["namespace"], data["name"]
     about = "involvedObject.kind=Pod,involvedObject.name="
     look.listen(namespace, about + name)
-    owner, labels = look.owner(namespace, item) if item else look.creator(namespace, name)
+    if item:
+        owner, labels = look.owner(namespace, item)
+    else:
+        owner, labels = look.creator(namespace, name)
     data["owner"] = owner
     if not owner.get("uid"):
         return
     look.listen(namespace, "involvedObject.uid={}".format(owner["uid"]))
     data["siblings"], data["siblings_total"] = look.siblings(namespace, owner, labels, item)
     # An API server goes through all events of the namespace for each: not for a whole ReplicaSet.
-    names = [
-        one["name"]
-        for one in sorted(data["siblings"], key=_distance((item or {}).get("metadata") or {}))[
-            :PER_POD
-        ]
-    ]
-    # Siblings that are no more: the owner's events name them.
-    gone = [
-        event["pod"] for event in look.events.values() if event["kind"] != "Pod" and event["pod"]
-    ]
-    names += [one for one in _once(gone) if one != name and one not in names][-PER_POD:]
-    for one in names:
-        look.listen(namespace, about + str(one))
+    near = _distance((item or {}).get("metadata") or {})
+    names = [sibling["name"] for sibling in sorted(data["siblings"], key=near)[:PER_POD]]
+    names += _gone(look.events.values(), (name, *names))[-PER_POD:]
+    for sibling in names:
+        look.listen(namespace, about + str(sibling))
+
+
+def _gone(events, known):
+    """Return the pods that only the events of their owner name."""
+    names = [event["pod"] for event in events if event["kind"] != "Pod" and event["pod"]]
+    return [name for name in _once(names) if name not in known]
 
 
 def _once(names):

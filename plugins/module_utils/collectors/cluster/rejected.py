@@ -11,8 +11,9 @@ import re
 
 from ...kubeapi.client import ApiError, dicts
 from ...shared import quantity
+from ...shared.pod_rejection import TELLING, rejected
 from ...system import files
-from . import jobs as collect_jobs
+from . import jobs
 
 MAX_ITEMS, MAX_NODES, MAX_PODS, MAX_LOGS = 200, 20, 500, 5
 MAX_EVENTS, MAX_REASONS, MAX_RESOURCES, MAX_OWNERS = 20000, 5, 20, 20
@@ -23,26 +24,9 @@ OWNERS = {
     "ReplicationController": ("/api/v1/namespaces/%s/replicationcontrollers/%s", ("replicas",)),
 }
 LOG_SECONDS = 3
-TELLING = "too many open files"
-# UnexpectedAdmissionError, OutOfcpu, Outofnvidia.com/gpu, TopologyAffinityError, SMTAlignmentError
-# and those of later releases.
-REASON = re.compile(
-    r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|TopologyAffinityError|SMTAlignmentError)$"
-)
-MESSAGE = re.compile(r"^Pod (was rejected: |Predicate \S+ failed|.*which is unexpected)")
 # Of these the whole node counts, with every pod that is on it.
 COMPUTE = re.compile(r"^OutOf(cpu|memory|ephemeral-storage|pods|hugepages-\S+)$")
 COMPUTED = ("cpu", "memory", "ephemeral-storage")
-EVICTED = (
-    "Evicted",
-    "Preempting",
-    "Preempted",
-    "Terminated",
-    "NodeShutdown",
-    "Shutdown",
-    "NodeLost",
-    "DeadlineExceeded",
-)
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 MIRROR = "kubernetes.io/config.hash"
 # What a kubelet writes of every pod but one that it rejects.
@@ -57,32 +41,24 @@ ASKABLE = re.compile(r"^[-A-Za-z0-9._/]{1,100}$")
 TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")
 
 
-def rejected(item):
-    """Whether a kubelet refused to run it."""
-    status = item.get("status") or {}
-    reason, message = status.get("reason") or "", status.get("message") or ""
-    return (
-        status.get("phase") == "Failed"
-        and reason not in EVICTED
-        and bool(REASON.match(reason) or (reason and MESSAGE.match(message)))
-    )
-
-
 def pod_of(item):
-    """The few values that tell whose pod it is, what it asks for and how it got to its node."""
+    """Return the few values that tell whose pod it is.
+
+    What it asks for and how it got to its node.
+    """
     meta, spec, status = (
         item.get("metadata") or {},
         item.get("spec") or {},
         item.get("status") or {},
     )
-    owner = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
-    found = collect_jobs.pod_of(item)
+    owner_name, owner_uid = _controller(meta)
+    found = jobs.pod_of(item)
     found.update(
         namespace=meta.get("namespace"),
         message=files.told(status.get("message"), 500),
         started=status.get("startTime"),
-        owner="{}/{}".format(owner[0].get("kind"), owner[0].get("name")) if owner else None,
-        owner_uid=owner[0].get("uid") if owner else None,
+        owner=owner_name,
+        owner_uid=owner_uid,
         scheduler=spec.get("schedulerName"),
         placed=placed(meta),
         qos=status.get("qosClass"),
@@ -96,8 +72,16 @@ def pod_of(item):
     return found
 
 
+def _controller(meta):
+    """Return (kind/name, UID) of the pod's controller, (None, None) where it has none."""
+    for owner in meta.get("ownerReferences") or []:
+        if owner.get("controller"):
+            return "{}/{}".format(owner.get("kind"), owner.get("name")), owner.get("uid")
+    return None, None
+
+
 def rejected_at(item):
-    """When the kubelet wrote that it rejects this pod; None where that is not known.
+    """Return when the kubelet wrote that it rejects this pod; None where that is not known.
 
     The pod's event may tell.
 
@@ -118,12 +102,15 @@ def rejected_at(item):
         if one.get("manager") == "kubelet"
     ]
     times = [one for one in times if _is_time(one)]
-    return max(times) if times else None
+    if times:
+        return max(times)
+    return None
 
 
 def had(status):
-    """{resource: how many devices its containers were given once}, where the kubelet's release
-    tells (1.36.3 does).
+    """Return {resource: how many devices its containers were given once}.
+
+    Where the kubelet's release tells (1.36.3 does).
     """
     found = {}
     for container in dicts(status.get("containerStatuses")):
@@ -139,7 +126,7 @@ def _is_time(value):
 
 
 def placed(meta):
-    """Whether its author named its node: True, False, or None where nobody recorded who set what.
+    """Return whether the author of a pod named its node, or None where that is not recorded.
 
     A scheduler sets the node by the binding, which is no field of anybody's; releases since 1.18
     record the fields.
@@ -153,12 +140,12 @@ def placed(meta):
 
 
 def requests(spec):
-    """{device resource: how many}."""
+    """Return {device resource: how many}."""
     return _total(spec, _devices)
 
 
 def compute(spec):
-    """{cpu: millicores, memory, ephemeral-storage, hugepages-...: bytes, pods.
+    """Return {cpu: millicores, memory, ephemeral-storage, hugepages-...: bytes, pods.
 
     1}, as schedulers and kubelets count them.
     """
@@ -170,8 +157,9 @@ def compute(spec):
 
 
 def _total(spec, asked):
-    """The sum of the containers, or the largest of the plain init containers with those that
-    were started before it and stay.
+    """Return the sum of the containers.
+
+    Or the largest of the plain init containers with those that were started before it and stay.
     """
     total, first, staying = {}, {}, {}
     for container in spec.get("containers") or []:
@@ -190,7 +178,7 @@ def _total(spec, asked):
 
 
 def _given(container):
-    """A limit without a request is one."""
+    """Return the request; a limit without a request is one."""
     given = container.get("resources") or {}
     return dict(given.get("limits") or {}, **(given.get("requests") or {}))
 
@@ -208,24 +196,23 @@ def _computed(container):
 
 
 def quantities(given):
-    """{cpu: thousandths, memory and the others that every node has.
+    """Return {cpu: thousandths, memory and the others that every node has.
 
     Bytes} of a list of quantities.
     """
     found = {}
     for name in given:
-        value = (
-            quantity.parse(given[name])
-            if name in COMPUTED or name.startswith("hugepages-")
-            else None
-        )
+        if name in COMPUTED or name.startswith("hugepages-"):
+            value = quantity.parse(given[name])
+        else:
+            value = None
         if value is not None:
             found[name] = int(-(-value * (1000 if name == "cpu" else 1) // 1))
     return found
 
 
 def resources_of(item):
-    """{device resource: [capacity, allocatable]} of a Node."""
+    """Return {device resource: [capacity, allocatable]} of a Node."""
     status = item.get("status") or {}
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
     found = {}
@@ -237,39 +224,57 @@ def resources_of(item):
 
 
 def plugin_of(item):
-    """{containers: [...]} of a pod that mounts the folder of device plugins, else None."""
-    spec, status = item.get("spec") or {}, item.get("status") or {}
-    paths = [
-        (volume.get("hostPath") or {}).get("path") or "" for volume in spec.get("volumes") or []
-    ]
-    if not any((path.rstrip("/") + "/").startswith(DEVICE_PLUGINS + "/") for path in paths):
+    """Return {containers: [...]} of a pod that mounts the folder of device plugins, else None."""
+    meta, status = item.get("metadata") or {}, item.get("status") or {}
+    if not any(map(_is_plugin_folder, (item.get("spec") or {}).get("volumes") or [])):
         return None
-    found = []
-    for one in status.get("containerStatuses") or []:
-        state = one.get("state") or {}
-        last = state.get("terminated") or (one.get("lastState") or {}).get("terminated") or {}
-        waiting = state.get("waiting") or {}
-        found.append(
-            {
-                "name": one.get("name"),
-                "ready": bool(one.get("ready")),
-                "restarts": one.get("restartCount") or 0,
-                "waiting": waiting.get("reason"),
-                "exit_code": last.get("exitCode"),
-                "message": files.told(last.get("message"), 300).strip(),
-            }
-        )
     return {
-        "namespace": (item.get("metadata") or {}).get("namespace"),
-        "name": (item.get("metadata") or {}).get("name"),
-        "containers": found,
+        "namespace": meta.get("namespace"),
+        "name": meta.get("name"),
+        "containers": list(map(_plugin_container, status.get("containerStatuses") or [])),
+    }
+
+
+def _is_plugin_folder(volume):
+    path = (volume.get("hostPath") or {}).get("path") or ""
+    return (path.rstrip("/") + "/").startswith(DEVICE_PLUGINS + "/")
+
+
+def _plugin_container(container):
+    state = container.get("state") or {}
+    last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
+    return {
+        "name": container.get("name"),
+        "ready": bool(container.get("ready")),
+        "restarts": container.get("restartCount") or 0,
+        "waiting": (state.get("waiting") or {}).get("reason"),
+        "exit_code": last.get("exitCode"),
+        "message": files.told(last.get("message"), 300).strip(),
     }
 
 
 def collect(api, ended):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of
-    costing all of it.
+    """Return (data, truncated).
+
+    `ended(error)` says whether an error may cut the list short instead of costing all of it.
     """
+    items, counts, cut = _rejected_pods(api)
+    nodes = {}
+    try:
+        cut = _fill_nodes(api, nodes, items, counts) or cut
+    except Exception as error:  # pylint: disable=broad-except
+        if not ended(error):
+            raise
+        cut = True
+    _ask_owners(api, items)
+    _ask_events(api, items)
+    total = sum(counts.values())
+    data = {"items": items, "total": total, "nodes": nodes}
+    return data, cut or total > len(items) or len(_nodes_of(items)) > len(nodes)
+
+
+def _rejected_pods(api):
+    """Return (the newest rejected pods, {node: how many it has}, cut)."""
     items, counts, cut = [], {}, False
     for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Failed"}):
         if rejected(item):
@@ -277,48 +282,48 @@ def collect(api, ended):
             counts[items[-1]["node"]] = counts.get(items[-1]["node"], 0) + 1
             if len(items) > 4 * MAX_ITEMS:
                 items, cut = _newest(items), True
-    total, items = sum(counts.values()), _newest(items)
-    nodes, logs = {}, 0
+    return _newest(items), counts, cut
+
+
+def _fill_nodes(api, nodes, items, counts):
+    """Add what lies on the nodes of these pods; return whether a list was cut."""
     counted = {pod["node"] for pod in items if "compute" in pod}
-    try:
-        for name in _nodes_of(items)[:MAX_NODES]:
-            nodes[name], some = _node(api, name, name in counted)
-            nodes[name]["rejected"] = counts[name]
-            cut = cut or some
-            for plugin, container in crashing(nodes[name]["plugins"]):
-                if not container["message"] and logs < MAX_LOGS:
-                    container["message"] = last_words(api, plugin, container["name"])
-                    logs += 1
-    except Exception as error:  # pylint: disable=broad-except
-        if not ended(error):
-            raise
-        cut = True
-    _ask_owners(api, items)
-    _ask_events(api, items)
-    return {"items": items, "total": total, "nodes": nodes}, cut or total > len(items) or len(
-        _nodes_of(items)
-    ) > len(nodes)
+    cut, logs = False, 0
+    for name in _nodes_of(items)[:MAX_NODES]:
+        nodes[name], is_cut = _node(api, name, name in counted)
+        nodes[name]["rejected"] = counts[name]
+        cut = cut or is_cut
+        for plugin, container in crashing(nodes[name]["plugins"]):
+            if not container["message"] and logs < MAX_LOGS:
+                container["message"] = last_words(api, plugin, container["name"])
+                logs += 1
+    return cut
 
 
 def crashing(plugins):
-    """(plugin, container) of those that do not stay up."""
+    """Return (plugin, container) of those that do not stay up."""
     return [
-        (plugin, one)
+        (plugin, container)
         for plugin in plugins
-        for one in plugin["containers"]
-        if not one["ready"]
-        and (one["waiting"] == "CrashLoopBackOff" or (one["restarts"] and one["exit_code"]))
+        for container in filter(_is_crashing, plugin["containers"])
     ]
 
 
+def _is_crashing(container):
+    if container["ready"]:
+        return False
+    if container["waiting"] == "CrashLoopBackOff":
+        return True
+    return bool(container["restarts"] and container["exit_code"])
+
+
 def last_words(api, plugin, container):
-    """The telling line of the log that it left when it ended, else the last.
+    """Return the telling line of the log that it left when it ended, else the last.
 
     Empty where the API gives none. Secrets are masked.
     """
-    path = "/api/v1/namespaces/{}/pods/{}/log?container={}&previous=true&tailLines=40&limitBytes=16384".format(
-        plugin["namespace"], plugin["name"], container
-    )
+    path = "/api/v1/namespaces/{namespace}/pods/{name}/log".format(**plugin)
+    path += f"?container={container}&previous=true&tailLines=40&limitBytes=16384"
     code, lines = api.lines(path, LOG_SECONDS)
     if code != 200 or not lines:
         return ""
@@ -336,23 +341,27 @@ def _ask_owners(api, items):
         for pod in items:
             kind, _dummy, name = (pod["owner"] or "").partition("/")
             uid = pod["owner_uid"]
-            if (
-                kind in OWNERS
-                and uid not in known
-                and len(known) < MAX_OWNERS
-                and ASKABLE.match(name)
-            ):
+            is_new = kind in OWNERS and uid not in known
+            if is_new and len(known) < MAX_OWNERS and ASKABLE.match(name):
                 path, fields = OWNERS[kind]
-                found = api.find(path % (pod["namespace"], name)) or {}
-                same = (found.get("metadata") or {}).get("uid") == uid  # Volcano has a Job too
-                given = [(found.get("spec") or {}).get(one) for one in fields] if same else []
-                known[uid] = (
-                    min([one for one in given if isinstance(one, int)] or [1 if same else 0])
-                    or None
-                )
+                owner = api.find(path % (pod["namespace"], name)) or {}
+                known[uid] = _wanted(owner, uid, fields)
             pod["wanted"] = known.get(uid)
     except ApiError:
         pass
+
+
+def _wanted(owner, uid, fields):
+    """Return how many pods this owner wants at a time, or None.
+
+    Another kind of the same name (Volcano has a Job too) has another UID.
+    """
+    if (owner.get("metadata") or {}).get("uid") != uid:
+        return None
+    spec = owner.get("spec") or {}
+    numbers = [spec.get(field) for field in fields]
+    numbers = [number for number in numbers if isinstance(number, int)]
+    return min(numbers, default=1) or None
 
 
 def _ask_events(api, items):
@@ -360,30 +369,32 @@ def _ask_events(api, items):
 
     Then they are unknown, and nothing else is.
     """
-    wanted = {
-        pod["uid"]: pod
-        for pod in items
-        if pod["uid"] and (pod["requests"] or "compute" in pod) and not pod["rejected_at"]
-    }
-    reasons = sorted(
-        {pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))}
-    )
+    wanted = {pod["uid"]: pod for pod in items if _lacks_time(pod)}
+    reasons = {pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))}
     try:
-        for reason in reasons[:MAX_REASONS]:
-            for number, item in enumerate(
-                api.items(
-                    "/api/v1/events", {"fieldSelector": "involvedObject.kind=Pod,reason=" + reason}
-                )
-            ):
+        for reason in sorted(reasons)[:MAX_REASONS]:
+            query = {"fieldSelector": "involvedObject.kind=Pod,reason=" + reason}
+            for number, item in enumerate(api.items("/api/v1/events", query)):
                 if number >= MAX_EVENTS:
                     break
-                about = item.get("involvedObject")
-                pod = wanted.get(about.get("uid")) if isinstance(about, dict) else None
-                at = collect_jobs.event_of(item)["last"]
-                if pod and pod["reason"] == item.get("reason") and _is_time(at):
-                    pod["rejected_at"] = max(at, pod["rejected_at"] or "")
+                _take_time(wanted, item)
     except ApiError:
         pass
+
+
+def _lacks_time(pod):
+    if not pod["uid"] or pod["rejected_at"]:
+        return False
+    return bool(pod["requests"] or "compute" in pod)
+
+
+def _take_time(wanted, item):
+    about = item.get("involvedObject")
+    if not isinstance(about, dict):
+        return
+    pod, last = wanted.get(about.get("uid")), jobs.event_of(item)["last"]
+    if pod and pod["reason"] == item.get("reason") and _is_time(last):
+        pod["rejected_at"] = max(last, pod["rejected_at"] or "")
 
 
 def _newest(items):
@@ -399,7 +410,7 @@ def _nodes_of(items):
 
 
 def _node(api, name, counted):
-    """({pods, plugins}, cut): the pods of one node, and its device plugins. counted.
+    """Return ({pods, plugins}, cut): the pods of one node, and its device plugins. counted.
 
     With what else they ask for than devices.
     """

@@ -15,9 +15,7 @@ import urllib.parse
 from ...kubeapi import node_affinity as node_match
 from ...kubeapi.client import dicts
 from ...system import files
-from . import jobs as collect_jobs
-from . import pending as collect_pending
-from . import pod as collect_pod
+from . import jobs, pending, pod
 
 MAX_EVENTS, MAX_OWNERS, MAX_DAEMONSETS, MAX_MISSED, MAX_LISTED, MAX_PODS, MAX_TEXT = (
     20000,
@@ -54,66 +52,59 @@ CONTROL_PLANE = (
 
 
 def refusals(api):
-    """({(kind, namespace, name, uid).
-
-    What the events FailedCreate say}, whether there were too many).
-    """
+    """Return ({(kind, namespace, name, uid): the events FailedCreate}, whether too many)."""
     found = {}
-    for number, item in enumerate(
-        api.items("/api/v1/events", {"fieldSelector": "reason=FailedCreate"})
-    ):
+    query = {"fieldSelector": "reason=FailedCreate"}
+    for number, item in enumerate(api.items("/api/v1/events", query)):
         if number >= MAX_EVENTS:
             return found, True
-        about, event = item.get("involvedObject") or {}, collect_jobs.event_of(item)
-        if about.get("kind") not in collect_pod.KINDS or not about.get("name"):
-            continue
-        key = tuple(str(about.get(name) or "") for name in ("kind", "namespace", "name", "uid"))
-        made = (item.get("metadata") or {}).get("creationTimestamp")
-        first, last = event["first"] or made or "", event["last"] or made or ""
-        one = found.setdefault(key, {"first": first, "last": "", "message": ""})
-        one["first"] = min(one["first"], first)
-        if last >= one["last"]:
-            text = str(item.get("message") or "")
-            one.update(
-                last=last,
-                message=files.told(
-                    text[len(AGAIN) :] if text.startswith(AGAIN) else text, MAX_TEXT
-                ),
-            )
+        about = item.get("involvedObject") or {}
+        if about.get("kind") in pod.KINDS and about.get("name"):
+            key = tuple(str(about.get(name) or "") for name in ("kind", "namespace", "name", "uid"))
+            _take_refusal(found, key, item)
     return found, False
 
 
-def lacking(item, kind):
-    """(how many pods it wants, how many it has) of a controller that is at work.
+def _take_refusal(found, key, item):
+    event = jobs.event_of(item)
+    created = (item.get("metadata") or {}).get("creationTimestamp")
+    first, last = event["first"] or created or "", event["last"] or created or ""
+    refusal = found.setdefault(key, {"first": first, "last": "", "message": ""})
+    refusal["first"] = min(refusal["first"], first)
+    if last >= refusal["last"]:
+        text = str(item.get("message") or "")
+        if text.startswith(AGAIN):
+            text = text[len(AGAIN) :]
+        refusal.update(last=last, message=files.told(text, MAX_TEXT))
 
-    None of one that is not.
-    """
-    meta, spec, status = (
-        item.get("metadata") or {},
-        item.get("spec") or {},
-        item.get("status") or {},
-    )
+
+def lacking(item, kind):
+    """Return (how many pods it wants, how many it has) of a controller that works, or None."""
+    meta = item.get("metadata") or {}
+    spec, status = item.get("spec") or {}, item.get("status") or {}
     if meta.get("deletionTimestamp") or spec.get("suspend"):
         return None
     if kind == "Job":
-        if any(
-            one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
-            for one in dicts(status.get("conditions"))
-        ):
-            return None
-        wanted, left = spec.get("parallelism", 1), spec.get("completions")
-        if left is not None:
-            wanted = min(wanted, left - (status.get("succeeded") or 0))
-        return wanted, status.get("active") or 0
+        return _lacking_job(spec, status)
     if kind == "DaemonSet":
         return status.get("desiredNumberScheduled") or 0, status.get("currentNumberScheduled") or 0
     return spec.get("replicas", 1), status.get("replicas") or 0
 
 
+def _lacking_job(spec, status):
+    for condition in dicts(status.get("conditions")):
+        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
+            return None
+    wanted, completions = spec.get("parallelism", 1), spec.get("completions")
+    if completions is not None:
+        wanted = min(wanted, completions - (status.get("succeeded") or 0))
+    return wanted, status.get("active") or 0
+
+
 def _still(api, key, said):
-    """What is told of this owner, None where it lacks no pod any more."""
+    """Return what is told of this owner, None where it lacks no pod any more."""
     kind, namespace, name, uid = key
-    _dummy, path, plural = collect_pod.KINDS[kind]
+    _dummy, path, plural = pod.KINDS[kind]
     item = api.find(
         "{}/namespaces/{}/{}/{}".format(
             path, urllib.parse.quote(namespace, safe=""), plural, urllib.parse.quote(name, safe="")
@@ -128,7 +119,7 @@ def _still(api, key, said):
         "kind": kind,
         "namespace": namespace,
         "name": name,
-        "owner": collect_pending.owner_of(item),
+        "owner": pending.owner_of(item),
         "message": said["message"],
         "first": said["first"] or None,
         "last": said["last"] or None,
@@ -138,21 +129,23 @@ def _still(api, key, said):
 
 
 def _keeping(node, everywhere, tolerations=()):
-    """Whether a taint of this node may keep such pods of a DaemonSet away. everywhere.
+    """Return whether a taint of this node may keep such pods of a DaemonSet away. everywhere.
 
     The control plane's counts as well.
     """
+    excluded = TOLERATED
+    if not everywhere:
+        excluded = (*TOLERATED, *CONTROL_PLANE)
     return any(
-        one.get("effect") in ("NoSchedule", "NoExecute")
-        and one.get("key") not in TOLERATED
-        and (everywhere or one.get("key") not in CONTROL_PLANE)
-        and not any(_takes(toleration, one) for toleration in tolerations)
-        for one in node["taints"]
+        taint.get("effect") in ("NoSchedule", "NoExecute")
+        and taint.get("key") not in excluded
+        and not any(_takes(toleration, taint) for toleration in tolerations)
+        for taint in node["taints"]
     )
 
 
 def _takes(toleration, taint):
-    """Whether a toleration takes a taint; also where nobody can tell: an operator of a gate."""
+    """Return whether a toleration takes a taint; also for the unknown operator of a gate."""
     if any(
         toleration.get(name) and toleration[name] != taint.get(name) for name in ("effect", "key")
     ):
@@ -169,7 +162,7 @@ class _There:
         self.api, self.nodes, self.waiting, self.unlooked = api, {}, None, set()
 
     def has(self, uid, node):
-        """Whether this owner has a pod there, or one that waits for it.
+        """Return whether this owner has a pod there, or one that waits for it.
 
         None of one node too many.
         """
@@ -180,9 +173,7 @@ class _There:
             self.nodes[node] = {one for pod in self._pods(node) for one in _owners(pod)}
         if self.waiting is None:
             self.waiting = {
-                (one, collect_pending.target_of(pod))
-                for pod in self._pods("")
-                for one in _owners(pod)
+                (one, pending.target_of(pod)) for pod in self._pods("") for one in _owners(pod)
             }
         return uid in self.nodes[node] or (uid, node) in self.waiting
 
@@ -197,7 +188,7 @@ def _owners(pod):
 
 
 def _strays(item):
-    """Whether a DaemonSet may have pods on nodes that are not its own any more.
+    """Return whether a DaemonSet may have pods on nodes that are not its own any more.
 
     Its controller counts them: mostly none, and no pod is to be read.
     """
@@ -208,80 +199,78 @@ def _strays(item):
 
 
 def missed(there, item, nodes):
-    """What tells which tainted nodes have no pod of this DaemonSet although it is meant for them.
-
-    None where all have one.
+    """Return the tainted nodes without a pod of this DaemonSet that is meant for them, or None.
 
     Only nodes whose taints it does not tolerate: to the others its controller sees. A taint that
     was set later leaves pods where they are.
     """
-    meta, spec, status = (
-        item.get("metadata") or {},
-        item.get("spec") or {},
-        item.get("status") or {},
-    )
-    template = (spec.get("template") or {}).get("spec") or {}
-    listed = dicts(template.get("tolerations"))
-    if meta.get("deletionTimestamp") or len(listed) > collect_pending.MAX_TOLERATIONS:
+    meta, status = item.get("metadata") or {}, item.get("status") or {}
+    template = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+    tolerations = dicts(template.get("tolerations"))
+    if meta.get("deletionTimestamp") or len(tolerations) > pending.MAX_TOLERATIONS:
         return None
     everywhere = not status.get("desiredNumberScheduled")
     names = sorted(
-        one["name"]
-        for one in nodes
-        if _keeping(one, everywhere, listed)
-        and node_match.fits(template, one["name"], one["labels"])
+        node["name"]
+        for node in nodes
+        if _keeping(node, everywhere, tolerations)
+        and node_match.fits(template, node["name"], node["labels"])
     )
     if _strays(item):
         names = [name for name in names if there.has(meta.get("uid"), name) is False]
-    return (
-        {
-            "namespace": meta.get("namespace"),
-            "name": meta.get("name"),
-            "nodes": names[:MAX_LISTED],
-            "more": max(0, len(names) - MAX_LISTED),
-            "desired": status.get("desiredNumberScheduled") or 0,
-            "tolerations": [
-                {
-                    name: str(one[name])[:320]
-                    for name in collect_pending.FIELDS
-                    if one.get(name) is not None
-                }
-                for one in listed
-            ],
-        }
-        if names
-        else None
-    )
+    if not names:
+        return None
+    return {
+        "namespace": meta.get("namespace"),
+        "name": meta.get("name"),
+        "nodes": names[:MAX_LISTED],
+        "more": max(0, len(names) - MAX_LISTED),
+        "desired": status.get("desiredNumberScheduled") or 0,
+        "tolerations": [pending.toleration_of(toleration) for toleration in tolerations],
+    }
 
 
 def collect(api, ended, nodes):
-    """(data, truncated). nodes: [{name, labels, taints}], None where they are not known.
+    """Return (data, truncated). nodes: [{name, labels, taints}], None where they are not known.
 
     `ended` as elsewhere.
 
-    unlooked: of how many nodes nobody knows whether DaemonSets have pods there.
+    unlooked: of how many nodes it is unknown whether DaemonSets have pods there.
     """
     refused, daemonsets, cut, there = [], [], nodes is None, _There(api)
     try:
-        said, cut_events = refusals(api)
-        newest = sorted(said, key=lambda key: said[key]["last"], reverse=True)
-        cut = cut or cut_events or len(newest) > MAX_OWNERS
-        refused += [
-            one for one in (_still(api, key, said[key]) for key in newest[:MAX_OWNERS]) if one
-        ]
-        tainted = [one for one in nodes or () if _keeping(one, True)]
-        for number, item in enumerate(api.items("/apis/apps/v1/daemonsets") if tainted else ()):
-            if number >= MAX_DAEMONSETS or len(daemonsets) >= MAX_MISSED:
-                cut = True
-                break
-            one = missed(there, item, tainted)
-            daemonsets += [one] if one else []
+        cut = _fill_refused(api, refused) or cut
+        tainted = [node for node in nodes or () if _keeping(node, True)]
+        if tainted:
+            cut = _fill_missed(api, daemonsets, there, tainted) or cut
     except Exception as error:  # pylint: disable=broad-except
         if not ended(error):
             raise
         cut = True
     return {
-        "refused": sorted(refused, key=lambda one: (one["namespace"], one["kind"], one["name"])),
+        "refused": sorted(refused, key=lambda row: (row["namespace"], row["kind"], row["name"])),
         "daemonsets": daemonsets,
         "unlooked": len(there.unlooked),
     }, cut
+
+
+def _fill_refused(api, refused):
+    """Add the owners that still lack pods; return whether the list was cut."""
+    found, is_cut = refusals(api)
+    newest = sorted(found, key=lambda key: found[key]["last"], reverse=True)
+    for key in newest[:MAX_OWNERS]:
+        row = _still(api, key, found[key])
+        if row:
+            refused.append(row)
+    return is_cut or len(newest) > MAX_OWNERS
+
+
+def _fill_missed(api, daemonsets, there, tainted):
+    """Add the DaemonSets that leave out nodes; return whether the list was cut."""
+    for number, item in enumerate(api.items("/apis/apps/v1/daemonsets")):
+        if number >= MAX_DAEMONSETS or len(daemonsets) >= MAX_MISSED:
+            return True
+        row = missed(there, item, tainted)
+        if row:
+            daemonsets.append(row)
+    return False

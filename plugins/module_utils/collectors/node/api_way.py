@@ -12,7 +12,7 @@ import re
 
 from ...system import files
 from ...system import yaml_scalars as kubeconfig
-from ..registry import Absent, Denied
+from ..base import Absent, Denied
 
 SERVER = re.compile(
     r"^(https?)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?(?:/|$)"
@@ -23,7 +23,7 @@ NAME, CONNECTION, CERTIFICATE = "name", "connection", "certificate"
 
 
 def collect(context):
-    """{server, address, failed, error}.
+    """Return {server, address, failed, error}.
 
     Failed is the first of name, connection and certificate that is not well, None where all are.
     """
@@ -32,7 +32,10 @@ def collect(context):
     if record.get("error") == "denied":
         raise Denied("the kubelet's kubeconfig, which names the server, may not be read")
     text = record.get("text")
-    server = kubeconfig.anywhere(text, "server") if text else None
+    if text:
+        server = kubeconfig.anywhere(text, "server")
+    else:
+        server = None
     if not server:
         raise Absent("no kubeconfig of a kubelet that names a server")
     context.source = f"connection to {files.one_line(server, 200)}"
@@ -46,18 +49,19 @@ def collect(context):
 
 
 def _authority(text, known):
-    """The CA's certificates as the kubeconfig gives them, None where it gives none."""
+    """Return the CA's certificates as the kubeconfig gives them, None where it gives none."""
     embedded = kubeconfig.anywhere(text, "certificate-authority-data")
-    pem = (
-        files.certificates(kubeconfig.decoded(embedded) or "")
-        if embedded
-        else (known.get("ca") or {}).get("pem")
-    )
-    return pem.encode("ascii", "ignore") if pem else None
+    if embedded:
+        pem = files.certificates(kubeconfig.decoded(embedded) or "")
+    else:
+        pem = (known.get("ca") or {}).get("pem")
+    if pem:
+        return pem.encode("ascii", "ignore")
+    return None
 
 
 def _tried(server, authority):
-    """(address, what failed, why)."""
+    """Return (address, what failed, why)."""
     import socket  # with ssl 20 ms, which are worth it only where there is a server
 
     match = SERVER.match(server)
@@ -73,7 +77,7 @@ def _tried(server, authority):
         return None, NAME, str(error)
     found = (None, NAME, "it has no address")
     # as a kubelet does: the first that takes the connection
-    for family, dummy, dummy, dummy, where in places[:MOST]:
+    for family, _dummy, _dummy, _dummy, where in places[:MOST]:
         plain = socket.socket(family, socket.SOCK_STREAM)
         try:
             plain.settimeout(SECONDS / min(MOST, len(places)))
@@ -90,7 +94,7 @@ def _tried(server, authority):
 
 
 def _shaken(plain, host, authority):
-    """(what failed, why) of a TLS handshake.
+    """Return (what failed, why) of a TLS handshake.
 
     The certificate's name and time count, as they do for a kubelet.
     """

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector boot: modules, kernel settings and file systems that a node needs, and what brings them
-back at a boot.
+"""Collector boot: modules, kernel settings and file systems that a node needs.
+
+And what brings them back at a boot.
 
 Files of /proc, /sys and /etc alone, and no process. What they mean is for the controller
 (plugin_utils/models/boot.py).
@@ -10,40 +11,29 @@ Files of /proc, /sys and /etc alone, and no process. What they mean is for the c
 
 import os
 
+from ...shared.kernel_modules import ABSENT, BUILTIN, LOAD, LOADED, MODULES, SINGLE
+from ...shared.sysctl import RUNNING
 from ...system import boot_firewall as firewall
 from ...system import files, procfs
 from . import limits, swap
 
-MODULES = ("br_netfilter", "overlay")
-RUNNING = (
-    "net.ipv4.ip_forward",
-    "net.bridge.bridge-nf-call-iptables",
-    "net.bridge.bridge-nf-call-ip6tables",
-)
-# what /run has is gone by the next boot
-LOAD = (
-    "/etc/modules-load.d",
-    "/usr/local/lib/modules-load.d",
-    "/usr/lib/modules-load.d",
-    "/lib/modules-load.d",
-)
-SINGLE = "/etc/modules"
 KUBELET = "/var/lib/kubelet"
 FOLDERS = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/containers", "/var/lib/etcd")
 WORDS = ("modules_load", "rd.modules_load", "selinux", "enforcing")
-LOADED, BUILTIN, ABSENT = "loaded", "builtin", "absent"
 MAX_TEXT, MAX_FILES, MAX_MOUNTS = 65536, 100, 8 * 1024 * 1024
 
 
 def collect(context):
-    """What the kernel has, what names it for the next boot, and how the folders of kubelet,
-    runtime and etcd are mounted.
+    """Return what the kernel has, what names it for the next boot.
+
+    And how the folders of kubelet, runtime and etcd are mounted.
     """
     context.source = "/proc, /sys, modules-load.d, /etc/selinux/config, firewalld, ufw"
     argv = (context.data.get("kubelet") or {}).get("argv") or []
     here = folders(procfs.flag(argv, "root-dir") or KUBELET)
     paths, unlisted = limits.conf_files(_load())
-    paths += [SINGLE] if os.path.lexists(SINGLE) else []
+    if os.path.lexists(SINGLE):
+        paths += [SINGLE]
     context.truncated = len(paths) > MAX_FILES
     records = [files.record(path, limit=MAX_TEXT) for path in paths[:MAX_FILES]]
     modes = selinux()
@@ -64,11 +54,13 @@ def collect(context):
 
 def _load():
     """LOAD, the last only where it is a folder of its own."""
-    return LOAD[:-1] if os.path.realpath(LOAD[-1]) == os.path.realpath(LOAD[-2]) else LOAD
+    if os.path.realpath(LOAD[-1]) == os.path.realpath(LOAD[-2]):
+        return LOAD[:-1]
+    return LOAD
 
 
 def running(base="/proc/sys/"):
-    """{key: its text, None where it is there and cannot be read}.
+    """Return {key: its text, None where it is there and cannot be read}.
 
     Without the keys that the kernel does not have.
     """
@@ -85,38 +77,42 @@ def running(base="/proc/sys/"):
 
 
 def modules(proc="/proc", sys="/sys", tree=None):
-    """{name: loaded, builtin or absent}; None where that cannot be told.
-
-    A kernel that takes no modules has no /proc/modules.
-    """
-    listed = files.whole(proc + "/modules")
-    if (
-        listed is None
-        and os.path.exists(proc + "/filesystems")
-        and not os.path.exists(proc + "/modules")
-    ):
-        listed = ""
-    names = None if listed is None else {line.partition(" ")[0] for line in listed.split("\n")}
-    builtin = builtins(
-        files.whole((tree or "/lib/modules/" + os.uname()[2]) + "/modules.builtin") or ""
-    )
-    shown = {
-        "br_netfilter": os.path.isdir(proc + "/sys/net/bridge"),
-        "overlay": overlay(files.whole(proc + "/filesystems") or ""),
-    }
+    """Return {name: loaded, builtin or absent}; None where that cannot be told."""
+    names = _loaded(proc)
+    tree = tree or "/lib/modules/" + os.uname()[2]
+    present = set(builtins(files.whole(tree + "/modules.builtin") or ""))
+    if os.path.isdir(proc + "/sys/net/bridge"):
+        present.add("br_netfilter")
+    if overlay(files.whole(proc + "/filesystems") or ""):
+        present.add("overlay")
     found = {}
     for name in MODULES:
         if names and name in names:
             found[name] = LOADED
-        elif name in builtin or shown[name] or os.path.isdir(os.path.join(sys, "module", name)):
+        elif name in present or os.path.isdir(os.path.join(sys, "module", name)):
             found[name] = BUILTIN
+        elif names is None:
+            found[name] = None
         else:
-            found[name] = None if names is None else ABSENT
+            found[name] = ABSENT
     return found
 
 
+def _loaded(proc):
+    """Return the names of the loaded modules, or None where they cannot be read.
+
+    A kernel that takes no modules has no /proc/modules.
+    """
+    listed = files.whole(proc + "/modules")
+    if listed is not None:
+        return {line.partition(" ")[0] for line in listed.split("\n")}
+    if os.path.exists(proc + "/filesystems") and not os.path.exists(proc + "/modules"):
+        return {""}
+    return None
+
+
 def builtins(text):
-    """The names in modules.builtin: the paths of what would be their files."""
+    """Return the names in modules.builtin: the paths of what would be their files."""
     return {
         line.rpartition("/")[2].partition(".")[0].replace("-", "_")
         for line in text.split("\n")
@@ -125,13 +121,14 @@ def builtins(text):
 
 
 def overlay(text):
-    """Does the kernel know this file system?"""
+    """Return whether the kernel knows this file system."""
     return any(line.split()[-1:] == ["overlay"] for line in text.split("\n"))
 
 
 def folders(root):
-    """{folder: where it really lies, or would, None where there is none} of the kubelet's, the
-    runtimes' and etcd's.
+    """Return {folder: where it really lies, or would, None where there is none} of the kubelet's.
+
+    The runtimes' and etcd's.
     """
     return {
         path: os.path.realpath(path) if os.path.lexists(path) else None
@@ -143,7 +140,8 @@ def folders(root):
 def points(here):
     """Every path where the file system of one of these folders may be mounted."""
     found = set("/")
-    for path in list(here) + [real for real in here.values() if real]:
+    for folder in list(here) + [real for real in here.values() if real]:
+        path = folder
         while path.strip("/"):
             found.add(path)
             path = os.path.dirname(path)
@@ -155,7 +153,9 @@ def _mounts():
         data = files.read("/proc/self/mounts", MAX_MOUNTS)
     except OSError:
         return None
-    return data.decode("utf-8", "backslashreplace") if len(data) < MAX_MOUNTS else None
+    if len(data) < MAX_MOUNTS:
+        return data.decode("utf-8", "backslashreplace")
+    return None
 
 
 def mounts(text, wanted):
@@ -194,7 +194,7 @@ def cmdline(text):
 
 
 def selinux(sys="/sys", etc="/etc"):
-    """{enforce: what runs, config: what a boot makes}; None for each that is not there."""
+    """Return {enforce: what runs, config: what a boot makes}; None for each that is not there."""
     config = None
     for line in (files.text(etc + "/selinux/config", MAX_TEXT) or "").split("\n"):
         key, equals, value = line.strip().partition("=")

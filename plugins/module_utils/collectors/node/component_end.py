@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector component_end: the last words of a control plane component that a static pod should
-run, and that does not run or was started of late. Where all run, and have for a while, no
-file is opened.
+"""Collector component_end.
+
+The last log lines of a control plane component that a static pod should run, and that does not run
+or was started of late. Where all run, and have for a while, no file is opened.
 """
 
 import os
@@ -11,7 +12,7 @@ import time
 
 from ...system import command, files
 from ...system import yaml_scalars as kubeconfig
-from ..registry import Absent, Denied
+from ..base import Absent, Denied
 from . import instances, kubelet_end
 
 PODS = "/var/log/pods"
@@ -36,30 +37,20 @@ def collect(context):
     context.source = PODS
     if context.data.get("manifests") is None and os.geteuid() != 0:
         raise Denied("which components run here is told by manifests, which this user may not read")
-    named = _named(context.data.get("manifests") or {})
-    running = (context.data.get("instances") or {}).get("processes") or []
-    found = [
-        one
-        for one in named
-        if _wanted(
-            [process for process in running if process["component"] == one and process["static"]],
-            time.time(),
-        )
+    running = _static_processes(context)
+    components = [
+        component
+        for component in _named(context.data.get("manifests") or {})
+        if _wanted(running.get(component, []), time.time())
     ]
-    if not found:
+    if not components:
         raise Absent(
             "no static pod of a component, or each of them runs and was not started of late"
         )
     known = context.data.get("kubelet") or {}
-    context.source = root = (
-        kubeconfig.top((known.get("config") or {}).get("text") or "", "podLogsDir") or PODS
-    )
-    rows = [
-        _row(
-            root, one, any(process["component"] == one and process["static"] for process in running)
-        )
-        for one in found
-    ]
+    text = (known.get("config") or {}).get("text") or ""
+    context.source = root = kubeconfig.top(text, "podLogsDir") or PODS
+    rows = [_row(root, component, component in running) for component in components]
     down = [row for row in rows if not row["running"]]
     if down:
         lines = _journal(context, (known.get("unit") or {}).get("name"))
@@ -68,8 +59,17 @@ def collect(context):
     return {"components": rows}
 
 
+def _static_processes(context):
+    """Return {component: its processes in static pods}."""
+    found = {}
+    for process in (context.data.get("instances") or {}).get("processes") or []:
+        if process["static"]:
+            found.setdefault(process["component"], []).append(process)
+    return found
+
+
 def _named(manifests):
-    """The components that a manifest of the folder names.
+    """Return the components that a manifest of the folder names.
 
     Which of its words are the pod's is judged later.
     """
@@ -115,41 +115,43 @@ def _row(root, component, running):
 
 
 def newest(root, component, back):
-    """(number, path) of the log of a static pod's last start, or of that many before it.
+    """Return (number, path) of the log of a static pod's last start, or of that many before it.
 
     (None, None) where there is none.
     """
     logs = []
     for name in files.names(root):
-        namespace, dummy, rest = name.partition("_")
-        uid = rest.rpartition("_")[2]
-        if namespace and len(uid) == 32 and "-" not in uid:  # of a static pod
-            folder = os.path.join(root, name, component)
-            numbers = [
-                int(one[: -len(".log")])
-                for one in files.names(folder)
-                if one.endswith(".log") and one[: -len(".log")].isdigit()
-            ]
-            logs += (
-                [
-                    (
-                        files.mtime(os.path.join(folder, "%d.log" % max(numbers))) or 0.0,
-                        max(numbers),
-                        folder,
-                    )
-                ]
-                if numbers
-                else []
-            )
+        folder = os.path.join(root, name, component)
+        numbers = []
+        if _is_static(name):
+            numbers = _log_numbers(folder)
+        if numbers:
+            last = max(numbers)
+            written = files.mtime(os.path.join(folder, f"{last}.log")) or 0.0
+            logs.append((written, last, folder))
     if not logs:
         return None, None
     _dummy, number, folder = max(logs)
-    path = os.path.join(folder, "%d.log" % (number - back))
-    return (number - back, path) if number >= back and os.path.exists(path) else (None, None)
+    path = os.path.join(folder, f"{number - back}.log")
+    if number >= back and os.path.exists(path):
+        return (number - back, path)
+    return (None, None)
+
+
+def _is_static(name):
+    """Return whether a folder of /var/log/pods is of a static pod."""
+    namespace, _dummy, rest = name.partition("_")
+    uid = rest.rpartition("_")[2]
+    return bool(namespace) and len(uid) == 32 and "-" not in uid
+
+
+def _log_numbers(folder):
+    stems = [name[: -len(".log")] for name in files.names(folder) if name.endswith(".log")]
+    return [int(stem) for stem in stems if stem.isdigit()]
 
 
 def _read(path):
-    """(the bytes that a log begins with, those that it ends with)."""
+    """Return (the bytes that a log begins with, those that it ends with)."""
     descriptor = files.opened(path)
     try:
         head = files.content(descriptor, READ)
@@ -162,16 +164,21 @@ def _read(path):
 
 
 def ends(head, tail):
-    """(seconds of the first line, of the last, lines as text without secrets and without the
-    stacks that a Go program leaves): the last of them, and the first, for a program that
-    refuses a flag may say so before it prints how it is used.
+    """Return (seconds of the first line, of the last, lines without secrets and stacks of Go).
+
+    The lines are the last ones, and the first ones too: a program that refuses a flag may say so
+    before it prints how it is used.
     """
     begun, ended = _lines(head), _lines(tail)
-    first, last = (begun[0][0] if begun else None), (ended[-1][0] if ended else None)
+    first, last = None, None
+    if begun:
+        first = begun[0][0]
+    if ended:
+        last = ended[-1][0]
     begun, ended = [
         [
             line
-            for line in kubelet_end.without_stacks([text for dummy, text in lines], str)
+            for line in kubelet_end.without_stacks([text for _dummy, text in lines], str)
             if line.strip()
         ]
         for lines in (begun, ended)
@@ -182,13 +189,16 @@ def ends(head, tail):
 
 
 def _lines(raw):
-    """[(seconds, text)] of the whole lines of a log's bytes."""
+    """Return [(seconds, text)] of the whole lines of a log's bytes."""
     from ...logs import lines as log_lines
 
     joiner, cleaner, found = log_lines.Joiner(), log_lines.Cleaner(), []
     for one in raw.split(b"\n"):
         piece = log_lines.written(one)
-        whole = joiner.feed(piece) if piece else None
+        if piece:
+            whole = joiner.feed(piece)
+        else:
+            whole = None
         if whole:
             within = cleaner.within_key(whole[1])
             text = log_lines.cut(
@@ -204,7 +214,7 @@ def _lines(raw):
 
 
 def _journal(context, unit):
-    """The kubelet's last lines, the newest first; none where journald does not tell."""
+    """Return the kubelet's last lines, the newest first; none where journald does not tell."""
     if not unit:
         return []
     try:
@@ -230,7 +240,9 @@ def _journal(context, unit):
 
 
 def said(lines, component):
-    """The first of these lines in which the kubelet fails to start the component, without secrets.
+    """Return the first of these lines in which the kubelet fails to start the component.
+
+    Without secrets.
 
     None without one.
     """

@@ -8,7 +8,7 @@ import time
 from ...system import files, procfs
 from ...system import http_client as web
 from ...system import json_line as jsonline
-from ..registry import Absent, in_this_network
+from ..base import Absent, in_this_network
 
 # secure port; insecure port and its flags, gone since 1.24
 PORTS = {"kube-scheduler": (10259, 10251), "kube-controller-manager": (10257, 10252)}
@@ -21,7 +21,7 @@ EACH = 5
 
 
 def collect(context):
-    """What each scheduler and controller manager of this node says of itself."""
+    """Return what each scheduler and controller manager of this node reports of itself."""
     everyone = (context.data.get("instances") or {}).get("processes") or []
     asked = in_this_network(context, PORTS)
     if not asked:
@@ -58,43 +58,58 @@ def _ask(process, usable, context, tls, patience):
         },
         "credential": None,
     }
-    secure = False
-    for address, port, secure in doors(process["component"], process["argv"]):
-        found.update(
-            address=address,
-            port=port,
-            healthz=web.get(
-                address, port, "/healthz?verbose", context.seconds(EACH), tls() if secure else None
-            ),
-        )
-        if found["healthz"]["error"] is None:
-            break
+    secure = _find_door(found, process, context, tls)
     if found["healthz"]["error"]:
-        for part in ("configz", "metrics"):
-            found[part]["error"] = found["healthz"]["error"]
+        _fail(found, found["healthz"]["error"])
         return found
     if found["healthz"]["status"] in (200, 500):
         found["leader_election_check"] = has_check(found["healthz"]["body"])
-    while True:
-        for path, certificate, key in usable if secure else [(None, None, None)]:
-            if _inside(
-                found, path, certificate, key, tls if secure else None, context.seconds(EACH)
-            ):
-                return found
-        refused = found["configz"]["status"] in (401, 403)
-        young = process["started_at"] and time.time() - process["started_at"] < YOUNG + PATIENCE
-        if (
-            not refused
-            or not young
-            or time.monotonic() + PAUSE > patience
-            or not context.seconds(EACH)
-        ):
+    credentials, client = [(None, None, None)], None
+    if secure:
+        credentials, client = usable, tls
+    while not _is_let_in(found, credentials, client, context):
+        if not _is_young_and_refused(found, process):
+            break
+        if time.monotonic() + PAUSE > patience or not context.seconds(EACH):
             break
         time.sleep(PAUSE)
-    if secure and not usable:
-        for part in ("configz", "metrics"):
-            found[part]["error"] = "no client certificate to ask with"
+    if not credentials:
+        _fail(found, "no client certificate to ask with")
     return found
+
+
+def _find_door(found, process, context, tls):
+    """Ask healthz at each address until one answers; return whether that is by TLS."""
+    secure = False
+    for address, port, secure in doors(process["component"], process["argv"]):
+        seconds = context.seconds(EACH)
+        client = None
+        if secure:
+            client = tls()
+        healthz = web.get(address, port, "/healthz?verbose", seconds, client)
+        found.update(address=address, port=port, healthz=healthz)
+        if healthz["error"] is None:
+            break
+    return secure
+
+
+def _is_let_in(found, credentials, tls, context):
+    return any(
+        _inside(found, path, certificate, key, tls, context.seconds(EACH))
+        for path, certificate, key in credentials
+    )
+
+
+def _is_young_and_refused(found, process):
+    """Return whether the component refuses because its client CA may still be on the way."""
+    if found["configz"]["status"] not in (401, 403) or not process["started_at"]:
+        return False
+    return time.time() - process["started_at"] < YOUNG + PATIENCE
+
+
+def _fail(found, reason):
+    for part in ("configz", "metrics"):
+        found[part]["error"] = reason
 
 
 def _inside(found, path, certificate, key, tls, seconds):
@@ -124,7 +139,7 @@ def _inside(found, path, certificate, key, tls, seconds):
 
 
 def doors(component, argv):
-    """Where it may answer: [(address, port, TLS)], as its argv says.
+    """Return where it may answer: [(address, port, TLS)], as its argv says.
 
     The first that answers counts.
     """
@@ -167,13 +182,15 @@ def has_check(body):
     """Is leader election among the checks of healthz?verbose? None when that lists no checks."""
     lines = (body or "").splitlines()
     checks = [line for line in lines if line.startswith(("[+]", "[-]"))]
-    return any(line[3:].startswith(CHECK) for line in checks) if checks else None
+    if checks:
+        return any(line[3:].startswith(CHECK) for line in checks)
+    return None
 
 
 def configz(status, body):
-    """The leader election of /configz, in the names that the version gives it."""
+    """Return the leader election of /configz, in the names that the version gives it."""
     if status != 200:
-        return {"status": status, "leader_election": None, "error": "HTTP %d" % status}
+        return {"status": status, "leader_election": None, "error": f"HTTP {status}"}
     try:
         whole = jsonline.loads(body.decode("utf-8", "replace"))
     except ValueError:
@@ -182,7 +199,10 @@ def configz(status, body):
         _member(whole, "kubecontrollermanager.config.k8s.io"), "generic"
     )
     part = _member(part, "leaderelection")
-    error = None if isinstance(part, dict) else "no leader election in it"
+    if isinstance(part, dict):
+        error = None
+    else:
+        error = "no leader election in it"
     return {
         "status": status,
         "leader_election": part if isinstance(part, dict) else None,
@@ -191,7 +211,7 @@ def configz(status, body):
 
 
 def _member(value, name):
-    """A member of an object by its name without regard to case.
+    """Return a member of an object by its name without regard to case.
 
     1.18 capitalises what 1.36 does not.
     """
@@ -211,7 +231,7 @@ def metrics(status, body):
         "error": None,
     }
     if status != 200:
-        found["error"] = "HTTP %d" % status
+        found["error"] = f"HTTP {status}"
         return found
     for line in body.decode("utf-8", "replace").splitlines():
         if line.startswith("leader_election_master_status{"):

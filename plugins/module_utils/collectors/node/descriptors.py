@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector descriptors: who holds inotify instances and watches, and who is near its limit of open
-files.
+"""Collector descriptors.
+
+Who holds inotify instances and watches, and who is near its limit of open files.
 
 The walk over /proc/*/fd reads links, which the kernel makes of what it has in memory: a filesystem
 that hangs cannot hold it up.
@@ -11,6 +12,7 @@ that hangs cannot hold it up.
 import os
 import time
 
+from ...shared import unit_limits
 from ...system import command, files, procfs
 from ...system import systemd as unit
 from . import limits, pinning
@@ -39,7 +41,7 @@ def collect(context):
 
 
 def walk(end, proc="/proc"):
-    """The data; `end` is when to stop."""
+    """Return the data; `end` is when to stop."""
     found = {"processes": 0, "denied": 0, "complete": True}
     holders, full, users, ours = [], [], {}, _link(proc + "/self/ns/user")
     most_open, most_threads = [], []  # (count, pid, uid), of no more processes than are told
@@ -47,7 +49,7 @@ def walk(end, proc="/proc"):
         if time.monotonic() >= end:
             found["complete"] = False
             break
-        where = "%s/%d" % (proc, pid)
+        where = f"{proc}/{pid}"
         try:
             seen = look(where, end)
         except _Gone:
@@ -80,11 +82,10 @@ def walk(end, proc="/proc"):
                 )
             )
     found["open"] = [
-        dict(holder(pid, uid, "%s/%d" % (proc, pid)), open=count) for count, pid, uid in most_open
+        dict(holder(pid, uid, f"{proc}/{pid}"), open=count) for count, pid, uid in most_open
     ]
     found["threads"] = [
-        dict(holder(pid, uid, "%s/%d" % (proc, pid)), threads=count)
-        for count, pid, uid in most_threads
+        dict(holder(pid, uid, f"{proc}/{pid}"), threads=count) for count, pid, uid in most_threads
     ]
     return dict(
         found,
@@ -105,7 +106,7 @@ def _note(most_of, count, pid, uid):
 
 
 def look(where, end):
-    """What one process holds; _Gone when it is no more."""
+    """Return what one process holds; _Gone when it is no more."""
     status = files.text(where + "/status", 16384)
     seen = {
         "uid": procfs.real_uid(status or ""),
@@ -119,18 +120,18 @@ def look(where, end):
     }
     if seen["uid"] is None:
         if not os.path.isdir(where):
-            raise _Gone
+            raise _Gone from None
         seen["denied"] = True  # hidepid
         return seen
     seen["threads"] = procfs.number((procfs.status(status, "Threads") or [""])[0]) or 0
     if procfs.status(status, "State")[:1] in (["Z"], ["X"]):
-        return seen  # it holds nothing any more, and nobody but root may see that
+        return seen  # it holds nothing any more, which only root may see
     try:
         _count(seen, where, end)
     except PermissionError:
         seen["denied"] = True
     except OSError:
-        raise _Gone
+        raise _Gone from None
     seen["nofile"] = procfs.rlimit(files.text(where + "/limits", 8192, ""), "Max open files")
     return seen
 
@@ -157,7 +158,7 @@ def _count(seen, where, end):
 
 
 def watches(path, end):
-    """(how many watches an inotify descriptor has, whether time ran out before its end).
+    """Return (how many watches an inotify descriptor has, whether time ran out before its end).
 
     Each is a line of its fdinfo.
     """
@@ -192,22 +193,28 @@ def holder(pid, uid, where):
 
 
 def name_pods(holders):
-    """Add to those of containers the pod (namespace/name) and the container's name, None where
-    no link of the kubelet's tells them.
+    """Add to those of containers the pod (namespace/name) and the container's name.
+
+    None where no link of the kubelet's tells them.
     """
-    names = pinning.container_names() if any(one["container_id"] for one in holders) else {}
+    if any(one["container_id"] for one in holders):
+        names = pinning.container_names()
+    else:
+        names = {}
     for one in holders:
         one["pod"], one["container"] = names.get(one["container_id"]) or (None, None)
 
 
 def units(full, seconds):
-    """What systemd gives the services of those near their limit, and which files say so.
+    """Return what systemd gives the services of those near their limit, and which files say so.
 
     None where it does not answer. Without any it is not asked.
 
     main: the service's first process where that is another one: what it starts next has its limit.
     """
-    names = sorted({one["unit"] for one in full if one["unit"] and limits.UNIT.match(one["unit"])})
+    names = sorted(
+        {one["unit"] for one in full if one["unit"] and unit_limits.UNIT.match(one["unit"])}
+    )
     if not names:
         return []
     try:

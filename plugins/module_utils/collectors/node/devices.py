@@ -10,20 +10,21 @@ container (environment, mounts) counts in the checksum and stays on the node.
 import os
 import stat
 
+from ...shared.checksum import MAX_ENTRIES, fnv32a
 from ...system import files, procfs
 from ...system import json_line as jsonline
-from .. import registry as spec
+from .. import base
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 CHECKPOINT = "kubelet_internal_checkpoint"
 KUBELET = "kubelet.sock"
 MAX_BYTES = 8 * 1024 * 1024
-MAX_ENTRIES, MAX_SOCKETS = 2000, 50
+MAX_SOCKETS = 50
 CONNECT_SECONDS = 0.5
 
 
 def collect(context, folder=FOLDER):
-    """{folder, kubelet_socket, sockets, checkpoint, running, names}.
+    """Return {folder, kubelet_socket, sockets, checkpoint, running, names}.
 
     Times are of the sockets' making, seconds since 1970.
 
@@ -32,7 +33,7 @@ def collect(context, folder=FOLDER):
     """
     context.source = folder
     if not os.path.isdir(folder):
-        raise spec.Absent(f"{folder} does not exist")
+        raise base.Absent(f"{folder} does not exist")
     sockets = []
     for name in sorted(os.listdir(folder)):
         found = os.lstat(os.path.join(folder, name))
@@ -46,7 +47,10 @@ def collect(context, folder=FOLDER):
             )
     kubelet = [one for one in sockets if one["name"] == KUBELET]
     found = checkpoint(os.path.join(folder, CHECKPOINT), context)
-    uids = alive({entry["pod_uid"] for entry in found["entries"]}) if found else set()
+    if found:
+        uids = alive({entry["pod_uid"] for entry in found["entries"]})
+    else:
+        uids = set()
     return {
         "folder": folder,
         "kubelet_socket": kubelet[0] if kubelet else None,
@@ -58,25 +62,30 @@ def collect(context, folder=FOLDER):
 
 
 def running(folder=FOLDER):
-    """The UIDs of pods to which devices were given and that have a process now.
+    """Return the UIDs of pods to which devices were given and that have a process now.
 
     None where that cannot be told.
     """
-    found = checkpoint(os.path.join(folder, CHECKPOINT), spec.Context({}, [], {}))
+    found = checkpoint(os.path.join(folder, CHECKPOINT), base.Context({}, [], {}))
     if found is None:
         return set()
-    return None if found["error"] else alive({entry["pod_uid"] for entry in found["entries"]})
+    if found["error"]:
+        return None
+    return alive({entry["pod_uid"] for entry in found["entries"]})
 
 
 def names(uids, logs="/var/log/pods"):
-    """These pods as namespace/name, or by UID where the kubelet's folder of their logs is gone."""
+    """Return these pods as namespace/name.
+
+    Or by UID where the kubelet's folder of their logs is gone.
+    """
     known = {}
     try:
         names = os.listdir(logs)
     except OSError:
         names = []
     for name in names:
-        namespace, dummy, rest = name.partition("_")
+        namespace, _dummy, rest = name.partition("_")
         pod, _dummy, uid = rest.rpartition("_")
         known[uid] = f"{namespace}/{pod}"
     return sorted(known.get(uid, uid) for uid in uids)
@@ -93,7 +102,7 @@ def alive(uids):
 
 
 def answers(path):
-    """Whether a process listens there: True, False, or None where that cannot be told.
+    """Return whether a process listens there: True, False, or None where that cannot be told.
 
     Nothing is said to it.
     """
@@ -134,7 +143,7 @@ def checkpoint(path, context):
     }
     if len(data) > MAX_BYTES:
         context.truncated = True
-        return dict(found, error="more than %d bytes" % MAX_BYTES)
+        return dict(found, error=f"more than {MAX_BYTES} bytes")
     try:
         return dict(found, **_parsed(data, context))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -147,96 +156,99 @@ def checkpoint(path, context):
 
 
 def _parsed(data, context):
-    import binascii
-
     if not data.strip():
         raise ValueError("it is empty")
     record = jsonline.loads(data.decode("utf-8"))
     held = record["Data"]
-    entries, texts, numa = [], [], False
-    for entry in held.get("PodDeviceEntries") or []:
-        ids = entry.get("DeviceIDs")
-        numa = numa or isinstance(ids, dict)
-        known = (
-            [one for node in sorted(ids, key=int) for one in ids[node] or []]
-            if isinstance(ids, dict)
-            else list(ids or [])
-        )
-        entries.append(
-            {
-                "pod_uid": str(entry["PodUID"]),
-                "container": str(entry["ContainerName"]),
-                "resource": str(entry["ResourceName"]),
-                "devices": [str(one) for one in known],
-            }
-        )
-        response = entry.get("AllocResp")
-        response = None if response is None else bytearray(binascii.a2b_base64(response))
-        texts.append(
-            "{{PodUID:(string){} ContainerName:(string){} ResourceName:(string){} DeviceIDs:{}"
-            " AllocResp:([]uint8){}}}".format(
-                entry["PodUID"],
-                entry["ContainerName"],
-                entry["ResourceName"],
-                _ids(ids),
-                _list(response),
-            )
-        )
+    raw = held.get("PodDeviceEntries")
+    entries = [_entry(entry) for entry in raw or []]
+    texts = None
+    if raw is not None:
+        texts = [_printed(entry) for entry in raw]
     registered = held.get("RegisteredDevices")
     if len(entries) > MAX_ENTRIES:
         context.truncated = True
     text = (
         "(checkpoint.checkpointData){{PodDeviceEntries:([]checkpoint.PodDevicesEntry){}"
-        " RegisteredDevices:(map[string][]string){}}}".format(
-            _list(texts if held.get("PodDeviceEntries") is not None else None), _map(registered)
-        )
+        " RegisteredDevices:(map[string][]string){}}}".format(_list(texts), _map(registered))
     )
-    wanted = record.get("Checksum")
+    has_numa = any(isinstance(entry.get("DeviceIDs"), dict) for entry in raw or [])
     return {
-        "format": "numa" if numa else "list" if entries else None,
+        "format": _format(has_numa, entries),
         "entries": entries[:MAX_ENTRIES],
         "registered": {
-            str(name): [str(one) for one in ids or []] for name, ids in (registered or {}).items()
+            str(name): [str(device) for device in devices or []]
+            for name, devices in (registered or {}).items()
         },
-        "checksum": (
-            "absent"
-            if not wanted
-            else "right"
-            if fnv32a(text.encode("utf-8")) == wanted
-            else "wrong"
-        ),
+        "checksum": _checksum(text, record.get("Checksum")),
     }
+
+
+def _entry(entry):
+    devices = entry.get("DeviceIDs")
+    if isinstance(devices, dict):
+        by_node = [devices[node] or [] for node in sorted(devices, key=int)]
+        devices = [device for row in by_node for device in row]
+    return {
+        "pod_uid": str(entry["PodUID"]),
+        "container": str(entry["ContainerName"]),
+        "resource": str(entry["ResourceName"]),
+        "devices": [str(device) for device in devices or []],
+    }
+
+
+def _printed(entry):
+    """Return an entry as the kubelet prints it for the checksum."""
+    import binascii
+
+    response = entry.get("AllocResp")
+    if response is not None:
+        response = bytearray(binascii.a2b_base64(response))
+    return (
+        "{{PodUID:(string){} ContainerName:(string){} ResourceName:(string){} DeviceIDs:{}"
+        " AllocResp:([]uint8){}}}".format(
+            entry["PodUID"],
+            entry["ContainerName"],
+            entry["ResourceName"],
+            _ids(entry.get("DeviceIDs")),
+            _list(response),
+        )
+    )
+
+
+def _format(numa, entries):
+    if numa:
+        return "numa"
+    if entries:
+        return "list"
+    return None
+
+
+def _checksum(text, wanted):
+    if not wanted:
+        return "absent"
+    if fnv32a(text.encode("utf-8")) == wanted:
+        return "right"
+    return "wrong"
 
 
 def _list(values):
     """As the kubelet's printer shows a slice; one that is nil is not an empty one."""
-    return "<nil>" if values is None else "[{}]".format(" ".join(str(value) for value in values))
+    if values is None:
+        return "<nil>"
+    return "[{}]".format(" ".join(str(value) for value in values))
 
 
 def _map(values, key=str):
-    return (
-        "<nil>"
-        if values is None
-        else "map[{}]".format(
-            " ".join(f"{name}:{_list(values[name])}" for name in sorted(values, key=key))
-        )
+    if values is None:
+        return "<nil>"
+    return "map[{}]".format(
+        " ".join(f"{name}:{_list(values[name])}" for name in sorted(values, key=key))
     )
 
 
 def _ids(ids):
     """Device ids as the kubelet's checksum sees them: a list up to 1.19, by NUMA node since."""
-    return (
-        "(checkpoint.DevicesPerNUMA)" + _map(ids, int)
-        if isinstance(ids, dict)
-        else "([]string)" + _list(ids)
-    )
-
-
-def fnv32a(data):
-    """FNV-1a of 32 bits: with it the kubelet hashes the text of its state, for its checkpoints'
-    checksums.
-    """
-    value = 0x811C9DC5
-    for byte in bytearray(data):
-        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
-    return value
+    if isinstance(ids, dict):
+        return "(checkpoint.DevicesPerNUMA)" + _map(ids, int)
+    return "([]string)" + _list(ids)

@@ -9,7 +9,7 @@ Leader, alarms, size of its database.
 from ...system import files, procfs
 from ...system import http_client as web
 from ...system import json_line as jsonline
-from ..registry import Absent, Failed, in_this_network
+from ..base import Absent, Failed, in_this_network
 
 PREFIXES = ("/v3", "/v3beta")  # the second for etcd 3.3
 MEMBERS, STATUS, ALARMS = "/cluster/member/list", "/maintenance/status", "/maintenance/alarm"
@@ -23,8 +23,9 @@ NO_MEMBER = "0"  # how etcd writes that it knows no leader
 
 
 def collect(context):
-    """The members as etcd itself counts them (argv keeps retired ones and adds none), and how
-    the member that answered does.
+    """Return the members as etcd itself counts them (argv keeps retired ones and adds none).
+
+    And how the member that answered does.
     """
     everyone = in_this_network(context, ("kube-apiserver", "etcd"))
     servers = [one for one in everyone if one["component"] == "kube-apiserver"]
@@ -69,8 +70,9 @@ def collect(context):
 
 
 def _asked(context, found, endpoints, pairs, process, authority):
-    """Ask one endpoint after another, those on this node first, with one credential after
-    another.
+    """Ask one endpoint after another, those on this node first.
+
+    With one credential after another.
     """
     from ...system import tls
 
@@ -80,16 +82,17 @@ def _asked(context, found, endpoints, pairs, process, authority):
         scheme, address, port = parsed(url)
         for certificate, key in pairs if scheme == "https" else [(None, None)]:
             try:
-                encryption = (
-                    tls.context(certificate, key, _authority(process, authority, address))
-                    if scheme == "https"
-                    else None
-                )
+                if scheme == "https":
+                    encryption = tls.context(
+                        certificate, key, _authority(process, authority, address)
+                    )
+                else:
+                    encryption = None
                 door = Door(address, port, encryption, context)
                 _told(door, found, url)
                 status, body = door.post(MEMBERS)
                 if status != 200:
-                    raise web.HttpError("HTTP %d%s" % (status, refusal(body)))
+                    raise web.HttpError(f"HTTP {status}{refusal(body)}")
                 found.update(members(body), endpoint=url)
                 context.source = url
                 return found
@@ -100,7 +103,7 @@ def _asked(context, found, endpoints, pairs, process, authority):
 
 
 def _told(door, found, url):
-    """What the first member that answers says of itself. Its alarms go through consensus.
+    """Return what the first member that answers says of itself. Its alarms go through consensus.
 
     Without a leader they are not asked for.
     """
@@ -114,7 +117,10 @@ def _told(door, found, url):
         if found["status"]["leader"] == NO_MEMBER:
             return
         status, body = door.post(ALARMS, QUESTION)
-        found["alarms"] = alarms(body) if status == 200 else None
+        if status == 200:
+            found["alarms"] = alarms(body)
+        else:
+            found["alarms"] = None
     except web.HttpError:
         pass  # the errors of the status name alarms too
 
@@ -130,7 +136,7 @@ class Door:
         self.prefixes = PREFIXES
 
     def post(self, path, body=b"{}"):
-        """(status, body) of the answer; HttpError without one."""
+        """Return (status, body) of the answer; HttpError without one."""
         status, answer = None, b""
         for prefix in self.prefixes:
             connection = web.Connection(
@@ -147,8 +153,9 @@ class Door:
 
 
 def _health(context, process):
-    """What etcd says of itself without a credential, at the address for metrics that its command
-    line names; None without one.
+    """Return what etcd says of itself without a credential.
+
+    At the address for metrics that its command line names; None without one.
     """
     for url in split(procfs.flag(process["argv"], "listen-metrics-urls")):
         scheme, address, port = parsed(url)
@@ -158,7 +165,10 @@ def _health(context, process):
 
 
 def _quota(status, process):
-    """The quota of the member on this node: its own word (3.6), else its flag, else the default."""
+    """Return the quota of the member on this node.
+
+    Its own word (3.6), else its flag, else the default.
+    """
     if status["quota"]:
         return {"quota": status["quota"] if status["quota"] > 0 else None, "quota_source": "status"}
     given = procfs.flag(process["argv"], "quota-backend-bytes")
@@ -171,15 +181,21 @@ def _quota(status, process):
 
 
 def status_of(body):
-    """The values of maintenance/status.
+    """Return the values of maintenance/status.
 
     Of the gateway's JSON numbers of 64 bits are strings, and what is 0 or empty is left out.
     """
     answer = _object(body, "status")
     if not isinstance(answer.get("version"), str):
         raise web.HttpError("the answer is no status")
-    header = answer.get("header") if isinstance(answer.get("header"), dict) else {}
-    said = answer.get("errors") if isinstance(answer.get("errors"), list) else []
+    if isinstance(answer.get("header"), dict):
+        header = answer.get("header")
+    else:
+        header = {}
+    if isinstance(answer.get("errors"), list):
+        said = answer.get("errors")
+    else:
+        said = []
     return {
         "version": _short(answer.get("version")),
         "member_id": _id(header.get("member_id")),
@@ -196,7 +212,7 @@ def status_of(body):
 
 
 def alarms(body):
-    """[{member_id, alarm}] of the list of alarms, an empty one where none is raised."""
+    """Return [{member_id, alarm}] of the list of alarms, an empty one where none is raised."""
     listed = _object(body, "list of alarms").get("alarms")
     return [
         {"member_id": _id(one.get("memberID")), "alarm": _short(one.get("alarm") or "NONE")}
@@ -206,13 +222,15 @@ def alarms(body):
 
 
 def refusal(body):
-    """What etcd says of a refusal, behind a colon; empty where it says nothing."""
+    """Return what etcd says of a refusal, behind a colon; empty where it says nothing."""
     try:
         answer = _object(body, "refusal")
     except web.HttpError:
         return ""
     said = answer.get("error") or answer.get("message")
-    return ": " + _short(said) if isinstance(said, str) else ""
+    if isinstance(said, str):
+        return ": " + _short(said)
+    return ""
 
 
 def _object(body, what):
@@ -230,20 +248,24 @@ def _short(value):
 
 
 def _id(value):
-    """An id as text, None where it is none or 0."""
+    """Return an id as text, None where it is none or 0."""
     number = _number(value)
-    return str(number) if number else None
+    if number:
+        return str(number)
+    return None
 
 
 def _number(value):
-    """A whole number of at most 64 bits, however it is written; None for everything else."""
+    """Return a whole number of at most 64 bits, however it is written; None for everything else."""
     if isinstance(value, bool) or not isinstance(value, (int, str)) or len(str(value)) > 20:
         return None
     try:
         number = int(value)
     except ValueError:
         return None
-    return number if abs(number) < 1 << 64 else None
+    if abs(number) < 1 << 64:
+        return number
+    return None
 
 
 def _pairs_of(process, certificate_flag, key_flag):
@@ -253,7 +275,9 @@ def _pairs_of(process, certificate_flag, key_flag):
         pair = credentials.of_process(process, certificate_flag, key_flag)
     except OSError:
         return []
-    return [pair[1:]] if pair else []
+    if pair:
+        return [pair[1:]]
+    return []
 
 
 def _usual_pairs():
@@ -267,23 +291,26 @@ def _usual_pairs():
 
 
 def _authority(process, flag, address):
-    """What proves a server of another machine; on this one nothing needs proof."""
-    path = None if is_local(address) else procfs.flag(process["argv"], flag)
+    """Return what proves a server of another machine; on this one nothing needs proof."""
+    if is_local(address):
+        path = None
+    else:
+        path = procfs.flag(process["argv"], flag)
     if not path:
         return None
     try:
-        return files.read(path, 262144, "/proc/%d/root" % process["pid"])
+        return files.read(path, 262144, f"/proc/{process['pid']}/root")
     except OSError:
         return None
 
 
 def split(value):
-    """The URLs of a flag."""
+    """Return the URLs of a flag."""
     return [part for part in (value or "").split(",") if part]
 
 
 def parsed(url):
-    """(scheme, address, port) of http(s)://host:port."""
+    """Return (scheme, address, port) of http(s)://host:port."""
     scheme, _dummy, rest = url.rpartition("://")
     rest = rest.split("/", 1)[0]
     host, colon, port = rest.rpartition(":")
@@ -293,7 +320,7 @@ def parsed(url):
 
 
 def is_local(address):
-    """Does this address belong to this machine? Asked of the kernel: may one listen on it?"""
+    """Return whether this address belongs to this host: whether the kernel lets it listen there."""
     if address == "localhost":
         return True
     probe = web.socket.socket(
@@ -309,7 +336,7 @@ def is_local(address):
 
 
 def members(body):
-    """{cluster_id, members} of the gateway's JSON; ids are strings there."""
+    """Return {cluster_id, members} of the gateway's JSON; ids are strings there."""
     try:
         answer = jsonline.loads(body.decode("utf-8", "replace"))
         listed = answer["members"]
@@ -327,8 +354,10 @@ def members(body):
             ],
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise web.HttpError("the answer is no member list")
+        raise web.HttpError("the answer is no member list") from None
 
 
 def _text(value):
-    return None if value is None else str(value)
+    if value is None:
+        return None
+    return str(value)

@@ -95,7 +95,7 @@ def collect(context):
     """Say which installers left something; traces: what shows that this machine is a node."""
     context.source = "the paths themselves"
     traces = [path for path in TRACES if os.path.lexists(path)]
-    if any(_of_this_machine(pid) for pid, dummy in context.processes):
+    if any(_of_this_machine(pid) for pid, _dummy in context.processes):
         traces.append(PROCESS)
     paths = [path for path in MARKERS if os.path.lexists(path)]
     return {"paths": paths, "kubelet_exe": _kubelet_exe(context.processes), "traces": traces}

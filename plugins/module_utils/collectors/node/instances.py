@@ -55,18 +55,21 @@ def collect(context):
             if files.reason(error) != "missing":
                 unreadable.append({"pid": pid, "error": files.reason(error)})
             continue
-        component = procfs.component(comm, argv) if argv else None
+        if argv:
+            component = procfs.component(comm, argv)
+        else:
+            component = None
         if component in COMPONENTS:
             described = _describe(pid, component, argv, own, mounts)
-            # One that ended meanwhile has no network any more, and would be one of which nobody can
-            # tell whether it is this node's.
+            # A process that ended meanwhile has no network any more, and would count as one whose
+            # network is unknown.
             if described["host_network"] is not None or _runs(pid):
                 found.append(described)
     return {"processes": found, "unreadable": unreadable}
 
 
 def _runs(pid):
-    """Whether the process is there still; a zombie has no words."""
+    """Return whether the process is there still; a zombie has no words."""
     try:
         return bool(procfs.argv(pid))
     except OSError:
@@ -74,8 +77,8 @@ def _runs(pid):
 
 
 def _describe(pid, component, argv, own, mounts):
-    root = "/proc/%d/root" % pid
-    network = _identity("/proc/%d/ns/net" % pid)
+    root = f"/proc/{pid}/root"
+    network = _identity(f"/proc/{pid}/ns/net")
     process = {
         "component": component,
         "pid": pid,
@@ -87,7 +90,7 @@ def _describe(pid, component, argv, own, mounts):
         "authority": None,
         "config": None,
     }
-    process.update(procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or ""))
+    process.update(procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or ""))
     if component in ("kube-apiserver", "etcd"):
         return process
     process["given"] = given(pid, argv, mounts)
@@ -109,7 +112,10 @@ def _describe(pid, component, argv, own, mounts):
 
 
 def _read_config(process, argv, folder, root, mounts):
-    path = procfs.flag(argv, "config") if process["component"] == "kube-scheduler" else None
+    if process["component"] == "kube-scheduler":
+        path = procfs.flag(argv, "config")
+    else:
+        path = None
     if path:
         path = os.path.normpath(os.path.join(folder, path))
         process["config"] = dict(
@@ -118,38 +124,42 @@ def _read_config(process, argv, folder, root, mounts):
 
 
 def given(pid, argv, mounts):
-    """[{path, mtime, replaced}] of the files that the process was given.
+    """Return [{path, mtime, replaced}] of the files that the process was given.
 
     As the host has them where they are the host's.
     """
-    theirs = files.whole("/proc/%d/mountinfo" % pid) or ""
-    found = []
+    theirs = files.whole(f"/proc/{pid}/mountinfo") or ""
+    found = {}
     for name in GIVEN:
         path = procfs.flag(argv, name)
-        if not path or not path.startswith("/") or any(one["path"] == path for one in found):
+        if not path or not path.startswith("/") or path in found:
             continue
-        # a bind-mounted file that was replaced on the host: the container keeps the former one
-        replaced = any(
-            fields[4] == path and fields[3].endswith("//deleted")
-            for fields in (line.split(" ") for line in theirs.splitlines())
-            if len(fields) > 4
-        )
-        times = [_mtime("/proc/%d/root%s" % (pid, path))]
+        replaced = _is_replaced(path, theirs)
+        times = [_mtime(f"/proc/{pid}/root{path}")]
         if not replaced:
             times.append(_mtime(procfs.host_path(path, theirs, mounts)))
-        found.append(
-            {
-                "path": path,
-                "mtime": max(time or 0.0 for time in times) or None,
-                "replaced": replaced,
-            }
-        )
-    return found
+        mtime = max(time or 0.0 for time in times) or None
+        found[path] = {"path": path, "mtime": mtime, "replaced": replaced}
+    return list(found.values())
+
+
+def _is_replaced(path, mountinfo):
+    """Return whether a bind-mounted file was replaced on the host.
+
+    The container keeps the former one.
+    """
+    for line in mountinfo.splitlines():
+        fields = line.split(" ")
+        if len(fields) > 4 and fields[4] == path and fields[3].endswith("//deleted"):
+            return True
+    return False
 
 
 def _mtime(path):
     try:
-        return os.stat(path).st_mtime if path else None
+        if path:
+            return os.stat(path).st_mtime
+        return None
     except OSError:
         return None
 
@@ -163,7 +173,7 @@ def _identity(path):
 
 
 def _host_path(pid, path, root, mounts):
-    """The path on the host, if device and inode prove that it is the same file."""
+    """Return the path on the host, if device and inode prove that it is the same file."""
     try:
         descriptor = files.opened(path, root)
     except OSError:
@@ -172,7 +182,7 @@ def _host_path(pid, path, root, mounts):
         state = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    theirs = files.whole("/proc/%d/mountinfo" % pid) or ""
+    theirs = files.whole(f"/proc/{pid}/mountinfo") or ""
     for candidate in (path, procfs.host_path(path, theirs, mounts)):
         if candidate and _identity(candidate) == (state.st_dev, state.st_ino):
             return candidate

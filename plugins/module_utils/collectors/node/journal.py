@@ -1,14 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector journal: what earlier runs changed on this node, what they left unfinished, who
-holds it.
+"""Collector journal.
+
+What earlier runs changed on this node, what they left unfinished, who holds it.
 """
 
 import os
 
 from ...system import procfs
-from .. import registry as spec
+from .. import base
 
 ROOT = "/var/lib/kubemend"
 MAX_RUNS = 50
@@ -18,7 +19,7 @@ OF_INTENT = ("step", "what", "why", "at", "path", "real", "sha256_before", "sha2
 
 
 def collect(context):
-    """{pending, unproven, down, runs, lock, temp_files, busy, levels}.
+    """Return {pending, unproven, down, runs, lock, temp_files, busy, levels}.
 
     The bytes that the journal keeps stay where they are.
 
@@ -27,12 +28,12 @@ def collect(context):
     step, component, path, running}. down: components that do not run, and whose newest step failed:
     {run_id, step, component, path, reason}. levels: log levels that were raised from here and not
     put back: {run_id, entry, path, real, level, former, at, until, overdue, restart, by_hand};
-    until: when a service of ours puts it back, if any is left; by_hand: what is to be done where
-    somebody edited the file meanwhile, else None. busy: somebody changes this node at this moment,
+    until: when a service of kubemend restores it, if any remains; by_hand: what is to be done where
+    the file was edited meanwhile, else None. busy: a run changes this node at this moment,
     so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
-        raise spec.Absent(f"{ROOT} does not exist: no run has changed this node")
+        raise base.Absent(f"{ROOT} does not exist: no run has changed this node")
     # what these import costs more than all of the above, and most nodes were never changed
     from ...state import journal
     from ...state import step_record as proof
@@ -66,7 +67,7 @@ def collect(context):
 
 
 def at_work():
-    """{lock, unproven} of collect: which runs may be at work on this node."""
+    """Return {lock, unproven} of collect: which runs may be at work on this node."""
     from ...state import step_record as proof
     from ...state import storage as durable
 
@@ -95,7 +96,10 @@ def _levels(clock):
     for item in level.raised(ROOT):
         intent = item["intent"]
         boot_id, uptime = intent["clock"]
-        left = uptime + intent["seconds"] - clock[1] if boot_id == clock[0] else PATIENCE - clock[1]
+        if boot_id == clock[0]:
+            left = uptime + intent["seconds"] - clock[1]
+        else:
+            left = PATIENCE - clock[1]
         found.append(
             dict(
                 [(name, intent[name]) for name in ("path", "real", "level", "former", "at")],

@@ -5,11 +5,14 @@
 
 import os
 
+from ...shared.kubelet_health import SWITCHED_OFF
+from ...shared.systemd_output import words
+from ...shared.units import KUBELET as UNIT
 from ...system import files, procfs, unit_mask
 from ...system import systemd as unit
 from ...system import yaml_scalars as kubeconfig
 from ...system.command import CommandError
-from ..registry import Absent, Failed
+from ..base import Absent, Failed
 
 # The units whose kubelet has no unit of its own, and what shows that they are there.
 OTHERS = (
@@ -18,17 +21,18 @@ OTHERS = (
     ("/var/lib/rancher/k3s/agent", ("k3s-agent.service",)),
     ("/var/snap/microk8s", ("snap.microk8s.daemon-kubelite.service",)),
 )
-UNIT = "kubelet.service"
-SWITCHED_OFF = "switched off"  # its healthz
 MAX_DROPINS, MAX_NETWORKS = 64, 20
 NETWORKS = "/etc/cni/net.d"
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
 
 def collect(context):
-    """The kubelet as it runs, or as it would start."""
+    """Return the kubelet as it runs, or as it would start."""
     process, block, trouble = here(context.processes)
-    found = unit.unit(block) if block else None
+    if block:
+        found = unit.unit(block)
+    else:
+        found = None
     if found:
         found.update(_start(block), unit_file_state=_enabled(found))
         if "masked" in (found["load_state"], found["unit_file_state"].partition("-")[0]):
@@ -37,9 +41,15 @@ def collect(context):
         if trouble:
             raise Failed(trouble)
         raise Absent("neither a process nor a unit of a kubelet")
-    argv = process.pop("raw") if process else unit.command_line(block)
+    if process:
+        argv = process.pop("raw")
+    else:
+        argv = unit.command_line(block)
     folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
-    context.source = "pid %d" % process["pid"] if process else found["name"]
+    if process:
+        context.source = f"pid {process['pid']}"
+    else:
+        context.source = found["name"]
     return dict(
         _configuration(argv, folder),
         process=process,
@@ -50,7 +60,7 @@ def collect(context):
 
 
 def _enabled(found):
-    """What is-enabled says, and of a unit that it does not speak of what systemd knows."""
+    """Return what is-enabled says, and of a unit that it does not speak of what systemd knows."""
     try:
         return unit.enabled(found["name"])
     except CommandError:
@@ -66,7 +76,7 @@ def _start(block):
     values = unit.environment(block)
     told = [(name, values.get(name, "")) for name in unit.split_variables(block)]
     plain = [
-        [name, value if files.masked_argv(unit.words(value)) == unit.words(value) else None]
+        [name, value if files.masked_argv(words(value)) == words(value) else None]
         for name, value in told
     ]
     return {
@@ -80,8 +90,9 @@ def _start(block):
 
 
 def _without_others(record, used):
-    """The record of a file of the unit's environment without the values that are no words of the
-    kubelet's: they may be anything.
+    """Return the record of an environment file without the values that the kubelet does not use.
+
+    They may be anything.
     """
     if record["text"] is not None:
         data = record["text"].encode("utf-8")
@@ -98,7 +109,7 @@ def _without_others(record, used):
 
 
 def here(processes):
-    """(process, systemd's properties of its unit, why systemd did not answer).
+    """Return (process, systemd's properties of its unit, why systemd did not answer).
 
     None, {} and None where there is none.
     """
@@ -108,7 +119,7 @@ def here(processes):
 
 
 def question():
-    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
     names = [UNIT]
     for path, others in OTHERS:
         if os.path.isdir(path):
@@ -124,7 +135,7 @@ def _units():
 
 
 def _process(processes, units):
-    """The kubelet of this machine.
+    """Return the kubelet of this machine.
 
     The one of a unit, else one that is in no pod (a pod may hold a cluster of its own).
     """
@@ -140,7 +151,7 @@ def _process(processes, units):
         except OSError:
             continue
         if argv and procfs.component(comm, argv) == "kubelet":
-            group = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")
+            group = procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or "")
             candidates.append(
                 (
                     pid not in main,
@@ -152,29 +163,36 @@ def _process(processes, units):
             )
     if not candidates:
         return None
-    dummy, in_pod, _dummy, pid, argv = min(candidates)
+    _dummy, in_pod, _dummy, pid, argv = min(candidates)
     if in_pod:
         return None
     exe = procfs.link(pid, "exe")
-    deleted = bool(exe) and exe.endswith(" (deleted)")
+    deleted = None
+    if exe:
+        deleted = exe.endswith(" (deleted)")
     return {
         "pid": pid,
         "started_at": procfs.started_at(pid),
         "argv": files.masked_argv(argv),
         "raw": argv,
         "exe": exe[: -len(" (deleted)")] if deleted else exe,
-        "exe_deleted": deleted if exe else None,
+        "exe_deleted": deleted,
     }
 
 
 def _unit_of(process, units):
-    """The unit to report: that of the process, else kubelet.service, else another that is there."""
+    """Return the unit to report.
+
+    That of the process, else kubelet.service, else another that is there.
+    """
     if process:
-        name = procfs.cgroup(files.text("/proc/%d/cgroup" % process["pid"]) or "")["unit"]
+        name = procfs.cgroup(files.text(f"/proc/{process['pid']}/cgroup") or "")["unit"]
         if name in units:
             return name
     present = [name for name, block in units.items() if unit.unit(block)]
-    return UNIT if UNIT in present or not present else present[0]
+    if UNIT in present or not present:
+        return UNIT
+    return present[0]
 
 
 def _configuration(argv, folder):
@@ -182,11 +200,19 @@ def _configuration(argv, folder):
 
     def path_of(flag):
         value = procfs.flag(argv, flag)
-        return os.path.join(folder, value) if value else None
+        if value:
+            return os.path.join(folder, value)
+        return None
 
     config_path, dropin_folder = path_of("config"), path_of("config-dir")
-    config = files.record(config_path) if config_path else None
-    dropins = [files.record(path) for path in dropin_paths(dropin_folder)] if dropin_folder else []
+    if config_path:
+        config = files.record(config_path)
+    else:
+        config = None
+    if dropin_folder:
+        dropins = [files.record(path) for path in dropin_paths(dropin_folder)]
+    else:
+        dropins = []
     texts = [one["text"] or "" for one in [config, *dropins] if one]
     kubeconfig_path = path_of("kubeconfig")
     credentials, raw = None, ""
@@ -209,7 +235,7 @@ def _configuration(argv, folder):
 
 
 def dropin_paths(folder):
-    """The *.conf files below the folder in the order in which the kubelet reads them."""
+    """Return the *.conf files below the folder in the order in which the kubelet reads them."""
     found = []
     for where, folders, names in os.walk(folder):
         folders.sort()
@@ -218,8 +244,9 @@ def dropin_paths(folder):
 
 
 def static_pods(flag, folder, config_path, texts):
-    """(path, source): argv, else the last file that names it, relative to the folder of the
-    configuration file.
+    """Return (path, source): argv, else the last file that names it.
+
+    Relative to the folder of the configuration file.
     """
     if flag:
         return os.path.normpath(os.path.join(folder, flag)), "argv"
@@ -234,7 +261,7 @@ def static_pods(flag, folder, config_path, texts):
 
 
 def networks(folder):
-    """{folder, files, error}: name and size of what configures the network of pods.
+    """Return {folder, files, error}: name and size of what configures the network of pods.
 
     Up to 1.23 the kubelet reads this folder, later the runtime, which may have been told another.
     """
@@ -265,8 +292,13 @@ def _client_certificate(text, base, cert_dir):
     named = kubeconfig.anywhere(text, "client-certificate")
     if named:
         return files.pem(os.path.join(base, named))
-    usual = os.path.join(cert_dir, "kubelet-client-current.pem") if cert_dir else CERTIFICATE
-    return files.pem(usual) if os.path.lexists(usual) else None
+    if cert_dir:
+        usual = os.path.join(cert_dir, "kubelet-client-current.pem")
+    else:
+        usual = CERTIFICATE
+    if os.path.lexists(usual):
+        return files.pem(usual)
+    return None
 
 
 def _authority(text, base):

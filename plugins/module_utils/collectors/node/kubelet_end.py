@@ -1,15 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector kubelet_end: the end of the journal of a kubelet's unit, where it does not run or
-was lately started again.
+"""Collector kubelet_end.
+
+The end of the journal of a kubelet's unit, where it does not run or was lately started again.
 """
 
 import os
 import time
 
 from ...system import command, files
-from ..registry import Absent, Denied, Failed
+from ..base import Absent, Denied, Failed
 
 RECENT = 600  # seconds
 # klog.Fatal of an old kubelet prints every goroutine: some thousand lines behind its last word.
@@ -17,8 +18,10 @@ READ_LINES, READ_BYTES, KEPT, KEPT_BYTES, LONGEST = 5000, 2 * 1024 * 1024, 400, 
 
 
 def collect(context):
-    """{unit, lines}: the last lines, systemd's own among them, oldest first, as `journalctl -o
-    short-iso` prints them.
+    """Return {unit, lines}.
+
+    The last lines, systemd's own among them, oldest first, as `journalctl -o short-iso` prints
+    them.
     """
     known = context.data.get("kubelet") or {}
     unit = known.get("unit") or {}
@@ -52,7 +55,7 @@ def collect(context):
     except command.Silent:
         text = ""
     except command.CommandError as error:
-        raise Failed(str(error))
+        raise Failed(str(error)) from error
     context.truncated = len(text) >= READ_BYTES
     lines = last(text.split("\n")[::-1])
     if not any("]: " in line for line in lines) and os.geteuid() != 0:
@@ -61,7 +64,7 @@ def collect(context):
 
 
 def wanted(unit, process, now):
-    """Whether the journal tells what matters.
+    """Return whether the journal tells what matters.
 
     Of a unit that does not run, or that systemd itself started again of late.
     """
@@ -74,7 +77,9 @@ def wanted(unit, process, now):
 
 
 def last(lines):
-    """The last of the lines, without the stacks that a Go program leaves, bounded. A tab stays.
+    """Return the last of the lines, without the stacks that a Go program leaves, bounded.
+
+    A tab stays.
 
     What it indents is no line of its own.
     """
@@ -108,7 +113,7 @@ def without_stacks(lines, text_of=None):
 
 
 def frame(text):
-    """Whether it may be the first line of a frame.
+    """Return whether it may be the first line of a frame.
 
     No line of klog, nor another word of the program, is like that.
     """
@@ -118,5 +123,5 @@ def frame(text):
 
 
 def said(line):
-    """What stands behind the prefix that journalctl gives."""
+    """Return what stands behind the prefix that journalctl gives."""
     return line.partition("]: ")[2]

@@ -6,7 +6,7 @@
 import os
 
 from ...system import command, files
-from ..registry import Denied, Failed
+from ..base import Denied, Failed
 
 RUNTIMES = (
     "containerd.service",
@@ -76,14 +76,14 @@ def collect(context):
     except command.Silent:
         text = ""
     except command.CommandError as error:
-        raise Failed(str(error))
+        raise Failed(str(error)) from error
     if not text.strip() and os.geteuid() != 0:
         raise Denied(f"journald shows this user nothing of {unit} and the runtime")
     return {"lines": chosen("\n".join(text.split("\n")[::-1]))}
 
 
 def chosen(text):
-    """The lines that matter, of each of the two kinds the last KEPT.
+    """Return the lines that matter, of each of the two kinds the last KEPT.
 
     Of those that differ in their time only, the last.
     """
@@ -95,7 +95,10 @@ def chosen(text):
             said = line.partition("]: ")[2]
             # klog's own header counts the time too
             # that one counts seconds besides
-            key = PLEG if PLEG in lower else said.partition("] ")[2] or said or line
+            if PLEG in lower:
+                key = PLEG
+            else:
+                key = said.partition("] ")[2] or said or line
             found.pop(key, None)
             found[key] = (
                 managers,
@@ -107,7 +110,7 @@ def chosen(text):
 
 
 def _last_of_each(rows):
-    """The lines of (kind, line), of each kind the last KEPT, in their order."""
+    """Return the lines of (kind, line), of each kind the last KEPT, in their order."""
     left, chosen_lines = {True: KEPT, False: KEPT}, []
     for kind, line in reversed(rows):
         if left[kind]:

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector largest: what uses up the filesystem, the memory or the process ids that are nearly
-used up.
+"""Collector largest.
+
+What uses up the filesystem, the memory or the process ids that are nearly used up.
 
 It never leaves the filesystem that is short: a path where something else is mounted is known by
 /proc/self/mountinfo, and nothing is asked of it, for a server that is gone would not answer.
@@ -13,7 +14,7 @@ import stat
 import time
 
 from ...system import files, procfs
-from ..registry import Absent
+from ..base import Absent
 from . import descriptors, pressure
 
 PLACES = (
@@ -36,7 +37,7 @@ EVERY = 256  # entries between two looks at the clock
 
 
 def collect(context):
-    """{filesystems, memory, threads}: of what is short, and empty for the rest."""
+    """Return {filesystems, memory, threads}: of what is short, and empty for the rest."""
     known = context.data.get("pressure") or {}
     short = known.get("used_up") or []
     if not short:
@@ -49,20 +50,22 @@ def collect(context):
     root = procfs.flag((context.data.get("kubelet") or {}).get("argv") or [], "root-dir")
     table = pressure.mounts(files.whole("/proc/self/mountinfo", pressure.MAX_MOUNTS) or "")
     known_places = (root or pressure.ROOT_DIR, *PLACES)
-    done = {}
-    for one in known.get("filesystems") or []:
-        if not any(name.startswith(one["name"] + ".") for name in short) or not one["device"]:
+    walks = {}
+    for filesystem in known.get("filesystems") or []:
+        name, device = filesystem["name"], filesystem["device"]
+        if not device or not any(signal.startswith(name + ".") for signal in short):
             continue
-        if one["device"] not in done:
-            here = places((*known_places, one["path"]), one["device"], table)
-            keys = [
-                key
-                for key, signal in (("bytes", ".available"), ("files", ".inodesFree"))
-                if one["name"] + signal in short
-            ]
-            done[one["device"]] = walk(here, [row[0] for row in table], end, keys)
-        found["filesystems"].append(dict(done[one["device"]], name=one["name"]))
+        if device not in walks:
+            here = places((*known_places, filesystem["path"]), device, table)
+            walks[device] = walk(here, [row[0] for row in table], end, _short_of(name, short))
+        found["filesystems"].append(dict(walks[device], name=name))
     return found
+
+
+def _short_of(name, short):
+    """Return what a filesystem is short of: bytes, files or both."""
+    signals = (("bytes", ".available"), ("files", ".inodesFree"))
+    return [key for key, signal in signals if name + signal in short]
 
 
 def places(paths, device, table, real=os.path.realpath):
@@ -80,7 +83,7 @@ def places(paths, device, table, real=os.path.realpath):
 
 
 def _together(path, other, table):
-    """Whether nothing is mounted between two folders."""
+    """Return whether nothing is mounted between two folders."""
     return pressure.mount_of(path, table) == pressure.mount_of(other, table)
 
 
@@ -121,11 +124,11 @@ class _Count:
         self.complete = True
 
     def over(self):
-        """Whether time or number of entries is used up."""
+        """Return whether time or number of entries is used up."""
         return self.entries > MAX_ENTRIES or time.monotonic() >= self.end
 
     def begun(self, root):
-        """What folders() takes for this folder; None where it is not there."""
+        """Return what folders() takes for this folder; None where it is not there."""
         try:
             return root, os.lstat(root).st_dev, 0, [self._row(root)]
         except OSError:
@@ -168,10 +171,12 @@ class _Count:
         if is_folder and depth >= MAX_DEPTH:
             self.complete = False
             return None
-        return (entry.path, device, depth + 1, rows) if is_folder else None
+        if is_folder:
+            return (entry.path, device, depth + 1, rows)
+        return None
 
     def _counted(self, seen):
-        """Whether another name of the same file was counted."""
+        """Return whether another name of the same file was counted."""
         if seen.st_nlink < 2 or stat.S_ISDIR(seen.st_mode) or len(self.links) >= MAX_LINKS:
             return False
         before = seen.st_ino in self.links
@@ -183,7 +188,7 @@ class _Count:
 
 
 def chosen(rows, keys):
-    """The largest by bytes, by files or by both.
+    """Return the largest by bytes, by files or by both.
 
     Instead of a folder, the one in it that has most of it.
     """
@@ -197,16 +202,19 @@ def chosen(rows, keys):
 
 
 def _is_within(row, others, key):
-    """Whether one folder within this one has most of what it has."""
+    """Return whether one folder within this one has most of what it has."""
     base = row["path"].rstrip("/") + "/"
     return any(one["path"].startswith(base) and one[key] >= MOST * row[key] for one in others)
 
 
 def processes(proc="/proc"):
-    """{memory, threads}: the processes with the most of each."""
+    """Return {memory, threads}: the processes with the most of each."""
     rows = []
     for name in os.listdir(proc):
-        status = files.text(f"{proc}/{name}/status", 16384) if name.isdecimal() else None
+        if name.isdecimal():
+            status = files.text(f"{proc}/{name}/status", 16384)
+        else:
+            status = None
         if status is None:
             continue
         resident, threads, uid = [
@@ -218,7 +226,7 @@ def processes(proc="/proc"):
     for kind, key in (("memory", "rss"), ("threads", "threads")):
         most = sorted(rows, key=lambda row: (-row[key], row["pid"]))[:MAX_PROCESSES]
         found[kind] = [
-            dict(row, **descriptors.holder(row["pid"], row["uid"], "%s/%d" % (proc, row["pid"])))
+            dict(row, **descriptors.holder(row["pid"], row["uid"], f"{proc}/{row['pid']}"))
             for row in most
             if row[key]
         ]

@@ -5,8 +5,10 @@
 
 import errno
 import os
-import re
 
+from ...shared.sysctl import SYSCTL
+from ...shared.unit_limits import DROPINS, OURS
+from ...shared.units import ROLES
 from ...system import command, files, procfs
 from ...system import sysctl_overrides as late
 from ...system import systemd as unit
@@ -19,15 +21,6 @@ KERNEL = (
     "fs.inotify.max_queued_events",
     "kernel.pid_max",
     "kernel.threads-max",
-)
-ROLES = (
-    ("kubelet.service", "kubelet"),
-    ("containerd.service", "runtime"),
-    ("crio.service", "runtime"),
-    ("docker.service", "runtime"),
-    ("cri-docker.service", "runtime"),
-    ("ssh.service", "sshd"),
-    ("sshd.service", "sshd"),
 )
 PROPERTIES = (
     "Id",
@@ -44,15 +37,6 @@ PROPERTIES = (
 )
 INFINITE = ("infinity", "18446744073709551615")  # the second is how systemd 219 says it
 SETTINGS = ("LimitNOFILE", "LimitNPROC")
-# whose name needs no quotes, and is no option
-UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")
-SYSCTL = (
-    "/etc/sysctl.d",
-    "/run/sysctl.d",
-    "/usr/local/lib/sysctl.d",
-    "/usr/lib/sysctl.d",
-    "/lib/sysctl.d",
-)
 CAP_SYS_RESOURCE = 24
 FULL = 0.95  # of what there is: as the controller judges it
 TRIED = 8  # inotify instances: a kubelet that starts needs several
@@ -61,12 +45,12 @@ IN_DELETE_SELF = 0x400
 # below what the runner takes.
 MAX_FILES, MAX_TEXT, ROOM = 100, 65536, 2 * 1024 * 1024
 MAX_LINES, MAX_DROPINS, LONGEST = 100, 64, 200
-DROPINS, OURS = "/etc/systemd/system", "99-zz-kubemend.conf"  # where our limit of a unit stands
 
 
 def collect(context):
-    """The kernel's limits and whether they are reached, what the processes have, and what sets
-    them; units is None where systemd does not answer.
+    """Return the kernel's limits and whether they are reached, what the processes have.
+
+    And what sets them; units is None where systemd does not answer.
     """
     context.source = "/proc, systemctl, sysctl.d, limits.conf, pam.d"
     blocks = _blocks(context.seconds(5))
@@ -89,7 +73,8 @@ def collect(context):
         ("limits_files", ("/etc/security/limits.d",), "/etc/security/limits.conf"),
     ):
         paths, unlisted = conf_files(folders)
-        paths += [single] if os.path.lexists(single) else []
+        if os.path.lexists(single):
+            paths += [single]
         context.truncated = context.truncated or len(paths) > MAX_FILES
         records, room = _records(paths[:MAX_FILES], room)
         found[key] = records + unlisted
@@ -97,8 +82,8 @@ def collect(context):
 
 
 def question():
-    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
-    return [name for name, dummy in ROLES], PROPERTIES, False
+    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    return [name for name, _dummy in ROLES], PROPERTIES, False
 
 
 def _blocks(seconds):
@@ -111,30 +96,35 @@ def _blocks(seconds):
 
 
 def kernel(base="/proc/sys/"):
-    """The text of each of KERNEL that can be read."""
+    """Return the text of each of KERNEL that can be read."""
     told = ((key, files.text(base + key.replace(".", "/"), 256)) for key in KERNEL)
     return {key: text.strip() for key, text in told if text is not None}
 
 
 def file_nr(text):
-    """[allocated, most] of /proc/sys/fs/file-nr; the one between them is always 0."""
+    """Return [allocated, most] of /proc/sys/fs/file-nr; the one between them is always 0."""
     numbers = [procfs.number(word) for word in text.split()]
-    return [numbers[0], numbers[2]] if len(numbers) == 3 and None not in numbers else None
+    if len(numbers) == 3 and None not in numbers:
+        return [numbers[0], numbers[2]]
+    return None
 
 
 def threads(text):
-    """How many threads there are, by /proc/loadavg."""
+    """Return how many threads there are, by /proc/loadavg."""
     words = text.split()
-    return procfs.number(words[3].partition("/")[2]) if len(words) > 3 else None
+    if len(words) > 3:
+        return procfs.number(words[3].partition("/")[2])
+    return None
 
 
 def tried():
-    """Whether as many instances as a program that starts needs, and a watch, can be had, by having
-    them for less than a millisecond.
+    """Return whether as many instances as a program that starts needs, and a watch, can be had.
+
+    By having them for less than a millisecond.
 
     The kernel counts them for the effective user. opened: how many there were, of TRIED. It takes
     15 ms, nearly all of it in the close() of the one with a watch: there the kernel waits until
-    nobody looks at the watch any more.
+    no reader uses the watch any more.
     """
     found = {"instance": "untried", "watch": "untried", "uid": os.geteuid(), "opened": 0}
     try:
@@ -159,9 +149,10 @@ def tried():
             os.close(one)
     found["opened"] = len(opened)
     if opened:
-        found["watch"] = (
-            None if add(opened[0], b"/", IN_DELETE_SELF) >= 0 else _name(ctypes.get_errno())
-        )
+        if add(opened[0], b"/", IN_DELETE_SELF) >= 0:
+            found["watch"] = None
+        else:
+            found["watch"] = _name(ctypes.get_errno())
         os.close(opened[0])
     return found
 
@@ -171,7 +162,7 @@ def _name(number):
 
 
 def used_up(found):
-    """What of the machine's is used up or nearly so.
+    """Return what of the machine's is used up or nearly so.
 
     For this alone it is worth while to look at every process.
     """
@@ -193,7 +184,7 @@ def used_up(found):
 
 
 def init(proc="/proc"):
-    """What PID 1 may have and give on; None where its limits cannot be read."""
+    """Return what PID 1 may have and give on; None where its limits cannot be read."""
     text = files.text(proc + "/1/limits", 8192, "")
     nofile, nproc = procfs.rlimit(text, "Max open files"), procfs.rlimit(text, "Max processes")
     if nofile is None or nproc is None:
@@ -215,7 +206,7 @@ def capable(status):
 
 
 def _processes(of_interest, blocks):
-    """The main processes of the units.
+    """Return the main processes of the units.
 
     The kubelet also where it has no unit of its own, as in k3s.
     """
@@ -224,7 +215,7 @@ def _processes(of_interest, blocks):
         for name, role in ROLES
         if name in blocks
     ]
-    if not any(pid and role == "kubelet" for pid, role, dummy in mains):
+    if not any(pid and role == "kubelet" for pid, role, _dummy in mains):
         mains += [(pid, "kubelet", None) for pid in _kubelet(of_interest)]
     return [row for row in (process(pid, role, name) for pid, role, name in mains if pid) if row]
 
@@ -237,15 +228,15 @@ def _kubelet(of_interest):
             is_kubelet = procfs.component(comm, procfs.argv(pid)) == "kubelet"
         except OSError:
             continue
-        group = procfs.cgroup(files.text("/proc/%d/cgroup" % pid, 65536, ""))
+        group = procfs.cgroup(files.text(f"/proc/{pid}/cgroup", 65536, ""))
         if is_kubelet and not group["pod_uid"]:
             found.append((group["unit"] is None, pid))
-    return [pid for dummy, pid in sorted(found)[:1]]
+    return [pid for _dummy, pid in sorted(found)[:1]]
 
 
 def process(pid, role, name, proc="/proc"):
-    """What a process may have open and has; None when it is gone."""
-    base = "%s/%d/" % (proc, pid)
+    """Return what a process may have open and has; None when it is gone."""
+    base = f"{proc}/{pid}/"
     status = files.text(base + "status", 16384)
     if status is None:
         return None
@@ -266,9 +257,9 @@ def process(pid, role, name, proc="/proc"):
 
 
 def of_unit(block):
-    """The evidence of one unit; None when there is no such unit. ours.
+    """Return the evidence of one unit; None when there is no such unit. ours.
 
-    What a drop-in of ours says, which systemd may not have read yet.
+    What kubemend's drop-in says, which systemd may not have read yet.
     """
     told = unit.unit(block)
     if told is None:
@@ -304,20 +295,24 @@ def of_unit(block):
 
 
 def limit_nofile(block):
-    """[soft, hard] as systemd has it.
+    """Return [soft, hard] as systemd has it.
 
     An old one says the hard limit only, and sets the soft one to it.
     """
     hard, soft = [_limit(block.get(name, [""])[0]) for name in ("LimitNOFILE", "LimitNOFILESoft")]
-    return None if hard is None else [hard if soft is None else soft, hard]
+    if hard is None:
+        return None
+    return [hard if soft is None else soft, hard]
 
 
 def _limit(value):
-    return -1 if value in INFINITE else procfs.number(value)
+    if value in INFINITE:
+        return -1
+    return procfs.number(value)
 
 
 def settings(path, text):
-    """The lines of a unit's file that set one of SETTINGS: only those of [Service] count."""
+    """Return the lines of a unit's file that set one of SETTINGS: only those of [Service] count."""
     found, section = [], ""
     for number, line in unit.joined(text):
         key, equal, value = line.partition("=")
@@ -335,7 +330,7 @@ def settings(path, text):
 
 
 def pam(folder="/etc/pam.d"):
-    """The lines that name pam_limits.so, of every service."""
+    """Return the lines that name pam_limits.so, of every service."""
     found = []
     try:
         names = sorted(os.listdir(folder))[: 2 * MAX_FILES]
@@ -343,8 +338,8 @@ def pam(folder="/etc/pam.d"):
         return found
     for name in names:
         path = os.path.join(folder, name)
-        for number, line in unit.joined(files.text(path, MAX_TEXT, ""), "#"):
-            line = line.partition("#")[0]
+        for number, text in unit.joined(files.text(path, MAX_TEXT, ""), "#"):
+            line = text.partition("#")[0]
             if "pam_limits.so" in line:
                 found.append({"path": path, "line": number, "text": files.one_line(line, LONGEST)})
     return found[:MAX_LINES]
@@ -352,13 +347,13 @@ def pam(folder="/etc/pam.d"):
 
 def _folders():
     """SYSCTL, the last only where it is a folder of its own."""
-    return SYSCTL[:-1] if os.path.realpath(SYSCTL[-1]) == os.path.realpath(SYSCTL[-2]) else SYSCTL
+    if os.path.realpath(SYSCTL[-1]) == os.path.realpath(SYSCTL[-2]):
+        return SYSCTL[:-1]
+    return SYSCTL
 
 
 def conf_files(folders):
-    """(the paths of their *.conf by folder and name, records of folders that are there and
-    cannot be listed).
-    """
+    """Return (paths of *.conf by folder and name, records of folders that cannot be listed)."""
     paths, unlisted = [], []
     for folder in folders:
         try:
@@ -374,7 +369,7 @@ def conf_files(folders):
 
 
 def _records(paths, room):
-    """(their records, how many bytes of text there is room for after them)."""
+    """Return (their records, how many bytes of text there is room for after them)."""
     found = []
     for path in paths:
         one = files.record(path, limit=min(MAX_TEXT, room))

@@ -6,7 +6,7 @@
 import os
 
 from ...system import files
-from ..registry import Absent, Denied
+from ..base import Absent, Denied
 
 MAX_FILES = 200
 MAX_TEXT = 2 * 1024 * 1024
@@ -30,7 +30,7 @@ def collect(context):
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
-        raise Absent(f"{folder} does not exist")
+        raise Absent(f"{folder} does not exist") from None
     except NotADirectoryError:
         return dict(
             _read(context, os.path.dirname(folder), [os.path.basename(folder)]), folder=folder
@@ -60,5 +60,5 @@ def _read(context, folder, names):
 
 
 def printable(name):
-    """A file name as text: bytes that are no UTF-8 are shown as \\xNN."""
+    r"""Return a file name as text: bytes that are no UTF-8 are shown as \xNN."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector pinning: the managers' state files, the machine's CPUs, and where containers really
-run.
+"""Collector pinning.
+
+The managers' state files, the machine's CPUs, and where containers really run.
 """
 
 import errno
@@ -39,8 +40,7 @@ MAX_READ = 20000  # tasks that are looked at
 
 
 def collect(context):
-    """{root_dir, cpu_state, memory_state, cpus, numa, memory_total, cgroups, pods, containers,
-    logged, frozen, stuck, runc, kubelet_version}.
+    """Return the state of CPU and memory manager, the CPUs, and what the containers really have.
 
     cpu_state, memory_state: records of the files, None where there is none. cpus: {online,
     possible, isolated, topology: [[cpu, core, socket, NUMA node]]}, lists as the kernel writes
@@ -55,9 +55,9 @@ def collect(context):
     name, container_id, tasks}] of containers with tasks in state D, which no freezer stops; None
     unless the deep tier was asked for. Topology, containers, logged, frozen and runc are None where
     no CPU manager's state nor the kubelet's configuration has the policy static, unless the deep
-    tier was asked for: nobody is pinned there. So is kubelet_version, if that kubelet is well and
-    told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a program
-    that says its name.
+    tier was asked for: no container is pinned there. So is kubelet_version, if that kubelet is well
+    and told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a
+    program that says its name.
     """
     kubelet = context.data.get("kubelet") or {}
     root = procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
@@ -77,33 +77,40 @@ def collect(context):
         "runc": None,
         "kubelet_version": None,
     }
-    told = _words(kubelet)
+    words = _words(kubelet)
     found["cgroups"] = reserved.cgroups(kubelet)
-    pinned = (
-        context.params.get("deep")
-        or "static"
-        in (((found["cpu_state"] or {}).get("text") or "") + told).replace("staticPod", "").lower()
-    )
-    found["cpus"]["topology"] = topology() if pinned else None
-    if pinned:
-        names = container_names()
-        containers = _containers(context, names)
-        found["logged"] = _logged(found["cpu_state"], names)
-        found["frozen"] = _frozen(containers)
-        found["stuck"] = _stuck(containers) if context.params.get("deep") else None
-        found["containers"] = [
-            {key: one[key] for key in one if key != "folder"} for one in containers
-        ]
+    found["cpus"]["topology"] = None
+    is_pinned = context.params.get("deep") or _is_static(found["cpu_state"], words)
+    if is_pinned:
+        found["cpus"]["topology"] = topology()
+        _add_containers(found, context)
         found["runc"] = _version("runc", context)
-    if (
-        pinned
-        or (kubelet.get("healthz") or {}).get("status") != 200
-        or any(word in told for word in VERSIONED)
-    ):
-        found["kubelet_version"] = _version(
-            (kubelet.get("process") or {}).get("exe") or "kubelet", context
-        )
+    if is_pinned or not _is_well(kubelet) or any(word in words for word in VERSIONED):
+        program = (kubelet.get("process") or {}).get("exe") or "kubelet"
+        found["kubelet_version"] = _version(program, context)
     return found
+
+
+def _is_static(cpu_state, words):
+    """Return whether a state file or the kubelet's configuration has the policy static."""
+    text = ((cpu_state or {}).get("text") or "") + words
+    return "static" in text.replace("staticPod", "").lower()
+
+
+def _is_well(kubelet):
+    return (kubelet.get("healthz") or {}).get("status") == 200
+
+
+def _add_containers(found, context):
+    names = container_names()
+    containers = _containers(context, names)
+    found["logged"] = _logged(found["cpu_state"], names)
+    found["frozen"] = _frozen(containers)
+    if context.params.get("deep"):
+        found["stuck"] = _stuck(containers)
+    found["containers"] = [
+        {key: container[key] for key in container if key != "folder"} for container in containers
+    ]
 
 
 def _words(kubelet):
@@ -129,7 +136,7 @@ def _pods(root, context):
 
 
 def _version(program, context):
-    """The first line of what it says to --version; None where it cannot be started."""
+    """Return the first line of what it says to --version; None where it cannot be started."""
     from ...system import command
 
     try:
@@ -146,11 +153,13 @@ def _state(path):
     None where there is none.
     """
     found = files.record(path)
-    return None if found["error"] == "missing" and not found["link"] else found
+    if found["error"] == "missing" and not found["link"]:
+        return None
+    return found
 
 
 def topology(root=CPUS, nodes=NODES):
-    """[[cpu, core, socket, NUMA node]] of the CPUs that are online.
+    """Return [[cpu, core, socket, NUMA node]] of the CPUs that are online.
 
     Of one that is not, the kernel tells no core.
     """
@@ -164,7 +173,7 @@ def topology(root=CPUS, nodes=NODES):
     for cpu in sorted(
         int(name[3:]) for name in os.listdir(root) if name.startswith("cpu") and name[3:].isdigit()
     ):
-        place = "%s/cpu%d/topology/" % (root, cpu)
+        place = f"{root}/cpu{cpu}/topology/"
         core = _number(place + "core_id")
         if core is not None:
             found.append([cpu, core, _number(place + "physical_package_id"), numa.get(cpu)])
@@ -172,11 +181,13 @@ def topology(root=CPUS, nodes=NODES):
 
 
 def numa_nodes(nodes=NODES):
-    """The numbers of the NUMA nodes; a machine whose kernel tells of none is one."""
+    """Return the numbers of the NUMA nodes; a machine whose kernel tells of none is one."""
     try:
         names = os.listdir(nodes)
     except OSError as error:
-        return [0] if error.errno == errno.ENOENT else None
+        if error.errno == errno.ENOENT:
+            return [0]
+        return None
     return sorted(
         int(name[4:]) for name in names if name.startswith("node") and name[4:].isdigit()
     ) or [0]
@@ -193,12 +204,16 @@ def memory_total(meminfo):
 
 def _line(path):
     text = files.text(path, 65536)
-    return None if text is None else text.strip()
+    if text is None:
+        return None
+    return text.strip()
 
 
 def _number(path):
     text = _line(path) or ""
-    return int(text) if text.lstrip("-").isdigit() else None
+    if text.lstrip("-").isdigit():
+        return int(text)
+    return None
 
 
 def _logged(state, names):
@@ -212,7 +227,7 @@ def _containers(context, names):
     hierarchy = _hierarchy(files.whole("/proc/self/mountinfo") or "")
     found = {}
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
-        text = files.text("/proc/%d/cgroup" % pid)
+        text = files.text(f"/proc/{pid}/cgroup")
         group = procfs.cgroup(text or "")
         if not group["container_id"] or group["container_id"] in found:
             continue
@@ -242,9 +257,10 @@ def container_names():
     """
     found = {}
     for name in os.listdir(LOGS) if os.path.isdir(LOGS) else ():
-        rest, _dummy, identity = (
-            name[: -len(".log")].rpartition("-") if name.endswith(".log") else ("", "", "")
-        )
+        if name.endswith(".log"):
+            rest, _dummy, identity = name[: -len(".log")].rpartition("-")
+        else:
+            rest, _dummy, identity = ("", "", "")
         if rest.count("_") == 2:
             pod, namespace, container = rest.split("_")
             found[identity] = (f"{namespace}/{pod}", container)
@@ -252,8 +268,9 @@ def container_names():
 
 
 def _hierarchy(mountinfo):
-    """(mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in, or
-    None.
+    """Return (mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in.
+
+    Or None.
     """
     unified = None
     for line in mountinfo.splitlines():
@@ -267,20 +284,23 @@ def _hierarchy(mountinfo):
 
 
 def _folder(text, hierarchy):
-    """The folder of a process's cpuset cgroup, as this process sees it."""
+    """Return the folder of a process's cpuset cgroup, as this process sees it."""
     if not text or not hierarchy:
         return None
     mount, root, controller = hierarchy
     for line in text.splitlines():
         _dummy, controllers, path = ([*line.split(":", 2), "", ""])[:3]
         if controller in controllers.split(",") and bool(controllers) == bool(controller):
-            inside = path[len(root) :] if root != "/" and path.startswith(root) else path
+            if root != "/" and path.startswith(root):
+                inside = path[len(root) :]
+            else:
+                inside = path
             return mount + "/" + inside.strip("/")
     return None
 
 
 def _own(folder, container_id):
-    """The container's own folder: its first process may have made cgroups below."""
+    """Return the container's own folder: its first process may have made cgroups below."""
     parts = (folder or "").split("/")
     while parts and container_id not in parts[-1]:
         parts.pop()
@@ -288,7 +308,7 @@ def _own(folder, container_id):
 
 
 def _set_of(folder):
-    """The CPUs that the cgroup allows: an empty cpuset.cpus of v2 inherits."""
+    """Return the CPUs that the cgroup allows: an empty cpuset.cpus of v2 inherits."""
     for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus") if folder else ():
         text = _line(f"{folder}/{name}")
         if text is not None:
@@ -297,7 +317,7 @@ def _set_of(folder):
 
 
 def _allowed(pid):
-    for line in (files.text("/proc/%d/status" % pid) or "").splitlines():
+    for line in (files.text(f"/proc/{pid}/status") or "").splitlines():
         if line.startswith("Cpus_allowed_list:"):
             return line.partition(":")[2].strip()
     return None
@@ -329,7 +349,7 @@ def _freezers(one):
     """(folder, file, what it says where nothing is frozen) of the freezers of a container."""
     if one["folder"]:
         yield one["folder"], "cgroup.freeze", "0"
-    for line in (files.text("/proc/%d/cgroup" % one["pid"]) or "").splitlines():
+    for line in (files.text(f"/proc/{one['pid']}/cgroup") or "").splitlines():
         _dummy, controllers, path = ([*line.split(":", 2), "", ""])[:3]
         if "freezer" in controllers.split(","):
             yield "/sys/fs/cgroup/freezer" + path, "freezer.state", "THAWED"
@@ -353,7 +373,7 @@ def _stuck(containers):
 
 
 def _tasks(folder):
-    """[[pid, name, state]] of tasks of a cgroup, first those in state D.
+    """Return [[pid, name, state]] of tasks of a cgroup, first those in state D.
 
     One such does not freeze.
     """
@@ -361,7 +381,7 @@ def _tasks(folder):
 
 
 def _listed(folder):
-    """The tasks of a cgroup: of each thread its own, where the hierarchy tells them."""
+    """Return the tasks of a cgroup: of each thread its own, where the hierarchy tells them."""
     for name in ("tasks", "cgroup.threads", "cgroup.procs") if folder else ():
         text = files.whole(f"{folder}/{name}", 1048576)
         if text is not None:
@@ -370,7 +390,7 @@ def _listed(folder):
 
 
 def _told(pids):
-    """[[pid, name, state]] of those that are there still."""
+    """Return [[pid, name, state]] of those that are there still."""
     found = []
     for pid in pids:
         name, _dummy, rest = (files.text(f"/proc/{pid}/stat") or "").rpartition(") ")

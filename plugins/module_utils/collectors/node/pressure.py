@@ -11,7 +11,7 @@ import os
 
 from ...system import files, procfs
 from ...system import yaml_scalars as kubeconfig
-from ..registry import Absent
+from ..base import Absent
 from . import limits
 
 ROOT_DIR = "/var/lib/kubelet"
@@ -51,7 +51,7 @@ MAX_MOUNTS = 8 * 1024 * 1024
 
 
 def collect(context):
-    """{filesystems, memory, pids, used_up}; used_up names what is nearly used up."""
+    """Return {filesystems, memory, pids, used_up}; used_up names what is nearly used up."""
     known = context.data.get("kubelet")
     if not known:
         raise Absent("no kubelet")
@@ -69,13 +69,13 @@ def collect(context):
 
 
 def images(known, exists=os.path.isdir):
-    """The folders where this kubelet's runtime keeps images."""
+    """Return the folders where this kubelet's runtime keeps images."""
     named = procfs.flag(known.get("argv") or [], "container-runtime-endpoint")
     for one in reversed([known.get("config")] + (known.get("config_dropins") or [])):
         if not named and one and one["text"]:
             named = kubeconfig.top(one["text"], "containerRuntimeEndpoint")
     mine = [path for part, path in IMAGES if named and part in named][:1]
-    return [path for path in mine or [path for dummy, path in IMAGES] if exists(path)]
+    return [path for path in mine or [path for _dummy, path in IMAGES] if exists(path)]
 
 
 def mounts(text):
@@ -86,11 +86,11 @@ def mounts(text):
         for line in text.splitlines()
         if len(line.split(" ")) > 4
     ]
-    return [(point, device, kind) for (device, dummy, point), kind in zip(rows, types)]
+    return [(point, device, kind) for (device, _dummy, point), kind in zip(rows, types)]
 
 
 def mount_of(path, table):
-    """The (mount point, device, type) that a path lies on; None where no mount says so."""
+    """Return the (mount point, device, type) that a path lies on; None where no mount says so."""
     best = None
     for one in table:
         base = one[0].rstrip("/")
@@ -101,7 +101,7 @@ def mount_of(path, table):
 
 
 def filesystem(name, path, table):
-    """What is free where a folder lies."""
+    """Return what is free where a folder lies."""
     found = {
         "name": name,
         "path": path,
@@ -124,7 +124,10 @@ def filesystem(name, path, table):
         found["error"] = files.reason(error)
         return found
     # Some filesystems (btrfs) count no inodes.
-    inodes = (seen.f_files, seen.f_ffree) if seen.f_files else (None, None)
+    if seen.f_files:
+        inodes = (seen.f_files, seen.f_ffree)
+    else:
+        inodes = (None, None)
     found.update(
         total=seen.f_blocks * seen.f_frsize,
         free=seen.f_bavail * seen.f_frsize,
@@ -135,7 +138,7 @@ def filesystem(name, path, table):
 
 
 def memory(text):
-    """{total, available} in bytes, None where the kernel does not say."""
+    """Return {total, available} in bytes, None where the kernel does not say."""
     found = {"total": None, "available": None}
     for line in text.splitlines():
         name, _dummy, value = line.partition(":")
@@ -146,7 +149,7 @@ def memory(text):
 
 
 def pids():
-    """{threads, max}: how many run, and how many can."""
+    """Return {threads, max}: how many run, and how many can."""
     kernel = limits.kernel()
     most = [procfs.number(kernel.get(key, "")) for key in ("kernel.pid_max", "kernel.threads-max")]
     most = [value for value in most if value]
@@ -164,7 +167,7 @@ def told(known):
 
 
 def thresholds(texts):
-    """{signal: every value that a text names for it, and the kubelet's own}."""
+    """Return {signal: every value that a text names for it, and the kubelet's own}."""
     found = {signal: [value] for signal, value in DEFAULTS.items()}
     for text in texts:
         for signal, values in found.items():
@@ -176,7 +179,7 @@ def thresholds(texts):
 
 
 def value_at(text, start):
-    """The word behind a signal's name, up to the end of a value in YAML, JSON or a flag."""
+    """Return the word behind a signal's name, up to the end of a value in YAML, JSON or a flag."""
     rest = text[start : start + 64].lstrip("\"': <=")
     for index, char in enumerate(rest):
         if char in " ,;\"'\n}":
@@ -185,7 +188,7 @@ def value_at(text, start):
 
 
 def amount(value, total):
-    """A threshold as a number of what there is in all; None for what is no threshold."""
+    """Return a threshold as a number of what there is in all; None for what is no threshold."""
     number = value.rstrip("%kKMGTi")
     try:
         count = float(number)
@@ -193,12 +196,16 @@ def amount(value, total):
         return None
     unit = value[len(number) :]
     if unit == "%":
-        return None if total is None else count * total / 100
-    return count * UNITS[unit] if unit in UNITS else None
+        if total is None:
+            return None
+        return count * total / 100
+    if unit in UNITS:
+        return count * UNITS[unit]
+    return None
 
 
 def used_up(found, told_of):
-    """The names of what is below a threshold, or nearly so."""
+    """Return the names of what is below a threshold, or nearly so."""
     short = []
     for one in found["filesystems"]:
         for field, signal, total in (
@@ -210,7 +217,10 @@ def used_up(found, told_of):
     ram, pid = found["memory"], found["pids"]
     if _is_short(ram["available"], told_of["memory.available"], ram["total"], MEMORY_NEAR):
         short.append("memory.available")
-    left = None if None in (pid["threads"], pid["max"]) else pid["max"] - pid["threads"]
+    if None in (pid["threads"], pid["max"]):
+        left = None
+    else:
+        left = pid["max"] - pid["threads"]
     if _is_short(left, told_of["pid.available"], pid["max"], NEAR):
         short.append("pid.available")
     return short

@@ -7,17 +7,18 @@ Its units, its socket, and whether it answers there.
 
 A runtime that is part of another program (k3s, RKE2, microk8s, k0s) has no unit of its own, and is
 not asked. Nor is a socket whose unit does not run: systemd may hold it, and a connection would
-start what somebody stopped.
+start what an operator stopped.
 """
 
+import contextlib
 import os
 import stat
 
 from ...system import command, cri, files, procfs
 from ...system import systemd as unit
-from ...system import yaml_scalars as kubeconfig
 from ...system.command import CommandError
-from ..registry import Absent, Failed
+from ...system.runtime_endpoint import endpoint
+from ..base import Absent, Failed
 from . import kubelet_end
 
 CONTAINERD, CRIO, DOCKER, CRI_DOCKER, EMBEDDED, OTHER = (
@@ -86,7 +87,7 @@ CONNECT = 2.0  # seconds for a connection, and for an answer
 
 
 def collect(context):
-    """{endpoint, docker, kind, path, units, socket, error, calls, config, metadata}.
+    """Return {endpoint, docker, kind, path, units, socket, error, calls, config, metadata}.
 
     docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each
     as the collector kubelet gives one, with wanted_by, brought_by and trigger, and said: the last
@@ -102,9 +103,12 @@ def collect(context):
     family = (known.get("unit") or {}).get("name") or ""
     names, properties, _dummy = question()
     try:
-        blocks = {} if named and within(named) else unit.show(names, properties)
+        if named and within(named):
+            blocks = {}
+        else:
+            blocks = unit.show(names, properties)
     except CommandError as error:
-        raise Failed(str(error))
+        raise Failed(str(error)) from error
     kind, path = kind_of(
         named,
         family,
@@ -127,7 +131,10 @@ def collect(context):
     }
     for one in found["units"]:
         if not one["absent"]:
-            one["said"] = said(one["name"], context.seconds(3)) if ended(one) else []
+            if ended(one):
+                one["said"] = said(one["name"], context.seconds(3))
+            else:
+                one["said"] = []
     if kind == CONTAINERD:
         found["emptied"] = emptied(config_of(blocks))
     if kind == EMBEDDED or path is None:
@@ -140,46 +147,28 @@ def collect(context):
 
 
 def question():
-    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
     return OWN + SOCKETS, PROPERTIES, True
 
 
-def endpoint(known):
-    """The path of the socket that this kubelet (its collector's evidence) is told to use, by its
-    command line, else by its configuration; None.
-    """
-    named = procfs.flag(known.get("argv") or [], "container-runtime-endpoint")
-    for one in reversed([known.get("config")] + (known.get("config_dropins") or [])):
-        named = named or (
-            kubeconfig.top(one["text"], "containerRuntimeEndpoint") if one and one["text"] else None
-        )
-    if not named:
-        return None
-    return (
-        named[len("unix://") :]
-        if named.startswith("unix://")
-        else named
-        if named.startswith("/")
-        else None
-    )
-
-
 def told_docker(known):
-    """Whether a kubelet of up to 1.23 was told, or left, to use docker itself.
+    """Return whether a kubelet of up to 1.23 was told, or left, to use docker itself.
 
     None where it does not say.
     """
     value = procfs.flag(known.get("argv") or [], "container-runtime")
-    return None if value is None else value == "docker"
+    if value is None:
+        return None
+    return value == "docker"
 
 
 def within(path):
-    """Whether a runtime at this socket is part of another program."""
+    """Return whether a runtime at this socket is part of another program."""
     return path.startswith(WITHIN)
 
 
 def kind_of(named, family, docker, present, exists=os.path.lexists):
-    """(whose the socket is, its path): None for what cannot be told. present.
+    """Return (whose the socket is, its path): None for what cannot be told. present.
 
     The units that are there.
     """
@@ -200,20 +189,24 @@ def kind_of(named, family, docker, present, exists=os.path.lexists):
 
 
 def socket_of(name, known):
-    """The socket at which this unit's program answers, as far as the kubelet's evidence or
-    custom tell; None where they do not.
+    """Return the socket at which this unit's program answers.
+
+    As far as the kubelet's evidence or custom tell; None where they do not.
     """
     if name == "docker.service":
         return DOCKER_SOCKET
     named = endpoint(known)
     if named and not within(named) and name in UNITS.get(kind_of(named, "", None, ())[0], ()):
         return named
-    return CONTAINERD_SOCKET if name == "containerd.service" and not named else None
+    if name == "containerd.service" and not named:
+        return CONTAINERD_SOCKET
+    return None
 
 
 def names_of(kind, blocks):
-    """UNITS of this kind: of two names of one unit the one that runs, else the one that is
-    there.
+    """UNITS of this kind.
+
+    Of two names of one unit the one that runs, else the one that is there.
     """
     ranks = {
         name: (found["active_state"] == "active", 1) if found else (False, 0)
@@ -225,23 +218,24 @@ def names_of(kind, blocks):
 
 
 def _unit(name, blocks):
-    """The evidence of one unit, with who else starts it: units that want it, and a socket."""
+    """Return the evidence of one unit, with who else starts it.
+
+    Units that want it, and a socket.
+    """
     block = blocks.get(name) or {}
-    found = unit.unit(block) if block else None
+    if block:
+        found = unit.unit(block)
+    else:
+        found = None
     if found is None:
         return {"name": name, "absent": True}
     found["absent"] = False
-    try:
+    with contextlib.suppress(CommandError):
         # show tells of before an enable or disable without a reload
         found["unit_file_state"] = unit.enabled(name)
-    except CommandError:
-        pass
-    wanted = [
-        one
-        for key in ("WantedBy", "RequiredBy", "UpheldBy")
-        for value in block.get(key, [])
-        for one in value.split()
-    ]
+    wanted = []
+    for key in ("WantedBy", "RequiredBy", "UpheldBy"):
+        wanted += " ".join(block.get(key, [])).split()
     found["wanted_by"] = sorted(set(wanted))[:MAX_WANTED]
     # What systemd tells may be of before a disable without a reload: files alone tell of the next
     # boot.
@@ -251,7 +245,10 @@ def _unit(name, blocks):
         if one in wanted and found["unit_file_state"] == "disabled" and brings(one, name)
     ]
     socket = name.replace(".service", ".socket")
-    trigger = unit.unit(blocks[socket]) if socket in SOCKETS and socket in blocks else None
+    if socket in SOCKETS and socket in blocks:
+        trigger = unit.unit(blocks[socket])
+    else:
+        trigger = None
     found["trigger"] = trigger and {
         key: trigger[key] for key in ("name", "active_state", "unit_file_state")
     }
@@ -259,7 +256,7 @@ def _unit(name, blocks):
 
 
 def ended(one):
-    """Whether it ended of something, or is started again and again.
+    """Return whether it ended of something, or is started again and again.
 
     One that was stopped in order said nothing of that.
     """
@@ -269,9 +266,9 @@ def ended(one):
 
 
 def said(name, seconds):
-    """The last of its own lines in the journal, oldest first, without the stacks of Go.
+    """Return the last of its own lines in the journal, oldest first, without the stacks of Go.
 
-    [] where nobody may read them.
+    [] where this user may not read them.
     """
     try:
         text = command.run(
@@ -307,7 +304,7 @@ def said(name, seconds):
 
 
 def metadata(root=CONTAINERD_ROOT):
-    """{path, size, valid} of containerd's database, None where it cannot be read.
+    """Return {path, size, valid} of containerd's database, None where it cannot be read.
 
     An empty one is valid: containerd begins a new one in it.
     """
@@ -326,7 +323,7 @@ def metadata(root=CONTAINERD_ROOT):
 
 
 def _magic(file, place):
-    """Whether a page with a header begins there.
+    """Return whether a page with a header begins there.
 
     Four bytes are read, the database may be of gigabytes.
     """
@@ -335,8 +332,9 @@ def _magic(file, place):
 
 
 def brings(target, name, folders=LOADED):
-    """Whether a link or a drop-in of this target starts the unit at a boot, as vendors of images
-    have it (Flatcar, COS, extensions of systemd).
+    """Return whether a link or a drop-in of this target starts the unit at a boot.
+
+    As vendors of images have it (Flatcar, COS, extensions of systemd).
     """
     for folder in folders:
         base = os.path.join(folder, target)
@@ -354,7 +352,7 @@ def brings(target, name, folders=LOADED):
             for one in dropins
             if one.endswith(".conf")
         ]:
-            for dummy, line in unit.joined(text):
+            for _dummy, line in unit.joined(text):
                 key, value = line.partition("=")[::2]
                 if (
                     key.strip() in ("Wants", "Requires", "Upholds", "BindsTo")
@@ -365,9 +363,9 @@ def brings(target, name, folders=LOADED):
 
 
 def runs(units, family="", known=None):
-    """Whether a connection starts nothing: every unit runs.
+    """Return whether a connection starts nothing: every unit runs.
 
-    Where it has none that is known, whoever uses it does.
+    Where it has none that is known, the program that uses it does.
 
     Where only what it needs is there (docker, for cri-dockerd), a socket of systemd under another
     name may hold its path.
@@ -383,13 +381,17 @@ def runs(units, family="", known=None):
 def state_of(path):
     """present, missing, other (no socket is there) or denied."""
     try:
-        return "present" if stat.S_ISSOCK(os.stat(path).st_mode) else "other"
+        if stat.S_ISSOCK(os.stat(path).st_mode):
+            return "present"
+        return "other"
     except OSError as error:
-        return "missing" if files.reason(error) == "missing" else "denied"
+        if files.reason(error) == "missing":
+            return "missing"
+        return "denied"
 
 
 def _ask(found, blocks):
-    """A connection, and of a socket that speaks the CRI its version, in both languages."""
+    """Return a connection, and of a socket that speaks the CRI its version, in both languages."""
     found["asked"] = True
     found["error"] = cri.connect(found["path"], CONNECT)
     if found["error"] is not None or found["kind"] == DOCKER:
@@ -407,13 +409,15 @@ def _ask(found, blocks):
 
 
 def config_of(blocks):
-    """Where containerd's configuration lies."""
+    """Return where containerd's configuration lies."""
     argv = unit.command_line(blocks.get("containerd.service") or {})
     return procfs.flag(argv, "config") or procfs.flag(argv, "c") or CONTAINERD_CONFIG
 
 
 def emptied(path):
-    """The path, where a file of 0 bytes is there: containerd takes it for one that changes nothing.
+    """Return the path, where a file of 0 bytes is there.
+
+    Containerd takes it for one that changes nothing.
 
     None else.
     """
@@ -421,11 +425,13 @@ def emptied(path):
         found = os.stat(path)
     except OSError:
         return None
-    return path if stat.S_ISREG(found.st_mode) and found.st_size == 0 else None
+    if stat.S_ISREG(found.st_mode) and found.st_size == 0:
+        return path
+    return None
 
 
 def plugins(path):
-    """{path, disabled_plugins, line} of containerd's configuration.
+    """Return {path, disabled_plugins, line} of containerd's configuration.
 
     Nothing else of it, which may hold passwords of registries.
     """
@@ -448,18 +454,22 @@ def plugins(path):
 
 
 def root_of(path):
-    """The folder that containerd's configuration names as its root; None where it names none."""
+    """Return the folder that containerd's configuration names as its root.
+
+    None where it names none.
+    """
     for row in (files.text(path, MAX_CONFIG) or "").split("\n"):
         if row.lstrip().startswith("["):
             break
         key, equal, value = row.partition("=")
         if equal and key.strip() == "root":
-            found = (
-                value.strip()[1:].partition(value.strip()[:1])[0]
-                if value.strip()[:1] in ("'", '"')
-                else ""
-            )
-            return found if found.startswith("/") else None
+            if value.strip()[:1] in ("'", '"'):
+                found = value.strip()[1:].partition(value.strip()[:1])[0]
+            else:
+                found = ""
+            if found.startswith("/"):
+                return found
+            return None
     return None
 
 
@@ -470,8 +480,8 @@ def _bare(value):
 
 def _quoted(value):
     found = []
-    for word in value.replace("[", ",").replace("\n", ",").split(","):
-        word = word.strip()
+    for part in value.replace("[", ",").replace("\n", ",").split(","):
+        word = part.strip()
         if len(word) > 2 and word[0] in "\"'" and word[-1] == word[0]:
             found.append(files.one_line(word[1:-1], 80))
     return found

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector scheduler_log: in which order the scheduler saw nodes come and go, as its own log has
-it.
+"""Collector scheduler_log.
+
+In which order the scheduler saw nodes come and go, as its own log has it.
 
 Only a scheduler of level 2 and higher writes it, and only of one that may lose nodes does anybody
 ask: of others no file is opened.
@@ -21,7 +22,9 @@ ROUNDS = (b"bound successfully on node", b"Unable to schedule ")
 
 
 def collect(context):
-    """{logs: [{pid, level, path, whole, events}]}, one for each scheduler in a static pod. events.
+    """Return {logs: [{pid, level, path, whole, events}]}.
+
+    One for each scheduler in a static pod. events.
 
     [kind, node, zone], the oldest first.
 
@@ -63,7 +66,7 @@ def _log(process, version):
 
 
 def may_lose(version):
-    """Whether a scheduler of this version may be one that loses nodes for good.
+    """Return whether a scheduler of this version may be one that loses nodes for good.
 
     A prerelease of 1.19, and one that is not known, may be.
     """
@@ -75,16 +78,21 @@ def may_lose(version):
 
 
 def level(argv):
-    """The level that a command line gives; 0 where it gives none that is a number."""
+    """Return the level that a command line gives; 0 where it gives none that is a number."""
     value = procfs.flag(argv, "v")
-    return int(value) if value and value.isdigit() else 0
+    if value and value.isdigit():
+        return int(value)
+    return 0
 
 
 def newest(root, pod_uid):
     """(the log of the container that was started last, whether nothing of it was rotated away)."""
     try:
         folders = [name for name in os.listdir(root) if name.endswith("_" + pod_uid)]
-        names = os.listdir(os.path.join(root, folders[0], COMPONENT)) if len(folders) == 1 else []
+        if len(folders) == 1:
+            names = os.listdir(os.path.join(root, folders[0], COMPONENT))
+        else:
+            names = []
     except OSError:
         return None, False
     numbers = [
@@ -94,14 +102,14 @@ def newest(root, pod_uid):
     ]
     if not numbers:
         return None, False
-    name = "%d.log" % max(numbers)
+    name = f"{max(numbers)}.log"
     return os.path.join(root, folders[0], COMPONENT, name), not any(
         other.startswith(name + ".") for other in names
     )
 
 
 def events(lines):
-    """(what the lines tell, whether all of it was kept)."""
+    """Return (what the lines tell, whether all of it was kept)."""
     found, read = [], 0
     for line in lines:
         read += len(line)
@@ -117,7 +125,7 @@ def events(lines):
 
 
 def _of_tree(line):
-    """[add or remove, the node, its zone as region/zone], or None."""
+    """Return [add or remove, the node, its zone as region/zone], or None."""
     line = line.replace(b'\\"', b'"').replace(b"\\\\", b"\\")  # as docker writes it
     for kind, words in (("add", ADDED), ("remove", REMOVED)):
         _before, there, rest = line.partition(words)

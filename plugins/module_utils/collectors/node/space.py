@@ -12,7 +12,7 @@ FOLDERS = ("/var/log/pods", "/var/log/journal", "/var/lib/kubemend")
 
 
 def collect(context):
-    """{folders: [{path, free_bytes, total_bytes, free_inodes, error}]}.
+    """Return {folders: [{path, free_bytes, total_bytes, free_inodes, error}]}.
 
     A folder that is missing counts as the nearest above it that is there.
     """

@@ -10,7 +10,7 @@ that it knows.
 import os
 import stat
 
-from ...system import command, files, procfs
+from ...system import command, files, procfs, unit_mask
 from ...system import systemd as unit
 
 SERVICES = (
@@ -76,7 +76,7 @@ MAX_TEXT, MAX_UNITS, MAX_FILES, MAX_LINKS, MAX_FOLDERS, LONGEST = 65536, 500, 64
 
 
 def collect(context):
-    """The swap that is on and what may be.
+    """Return the swap that is on and what may be.
 
     Units is None where systemd does not answer, links only those of devices that are swapped on.
     """
@@ -109,22 +109,20 @@ def collect(context):
 
 
 def question():
-    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
     return ("*.swap", "swap.target", *SERVICES), PROPERTIES, False
 
 
 def record(path):
-    """The record of a file, short where there is none: few nodes have any of them."""
+    """Return the record of a file, short where there is none: few nodes have any of them."""
     found = files.record(path, limit=MAX_TEXT)
-    return (
-        {"path": path, "error": "missing"}
-        if found["error"] == "missing" and not found["link"]
-        else found
-    )
+    if found["error"] == "missing" and not found["link"]:
+        return {"path": path, "error": "missing"}
+    return found
 
 
 def units(blocks, folder=UNITS):
-    """[{property: value}] of systemd's blocks, bounded.
+    """Return [{property: value}] of systemd's blocks, bounded.
 
     Of a property that is said twice the last counts.
 
@@ -140,28 +138,15 @@ def units(blocks, folder=UNITS):
         if (
             name.endswith((".swap", "swap.target"))
             and "/" not in name
-            and masked(os.path.join(folder, name))
+            and unit_mask.is_masked(os.path.join(folder, name))
         ):
             one.update(UnitFileState="masked", FragmentPath=os.path.join(folder, name))
         found.append(one)
     return found
 
 
-def masked(path):
-    """Is it a link to /dev/null, or an empty file, which is the same to systemd?"""
-    try:
-        state = os.lstat(path)
-        return (
-            os.readlink(path) == "/dev/null"
-            if stat.S_ISLNK(state.st_mode)
-            else stat.S_ISREG(state.st_mode) and state.st_size == 0
-        )
-    except OSError:
-        return False
-
-
 def paths(text):
-    """The paths of /proc/swaps, unescaped."""
+    """Return the paths of /proc/swaps, unescaped."""
     found = [line.split()[0] for line in text.split("\n")[1:] if line.strip()]
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         found = [path.replace(code, char) for path in found]
@@ -169,8 +154,9 @@ def paths(text):
 
 
 def cmdline(text):
-    """The words of the kernel's command line that are systemd's, and a dash for all others,
-    which are nobody's business; None where it is not known.
+    """Return the words of the kernel's command line that are systemd's.
+
+    All others become a dash, because they are not needed; None where it is not known.
     """
     if text is None:
         return None
@@ -190,7 +176,9 @@ def cmdline(text):
 
 
 def memory(text):
-    """The numbers of /proc/meminfo that tell whether memory takes what lies in swap, in KiB.
+    """Return the numbers of /proc/meminfo that tell whether memory takes what lies in swap.
+
+    In KiB.
 
     None for one that is not there.
     """
@@ -210,12 +198,15 @@ def version(maps):
     digits = maps.partition(LIBRARY)[2][:8]
     while digits and not digits.isdecimal():
         digits = digits[:-1]
-    return int(digits) if digits else None
+    if digits:
+        return int(digits)
+    return None
 
 
 def container(proc="/proc", run="/run"):
-    """Does the init of this node run in a container? Then systemd takes up no swap, and
-    /proc/swaps is that of the whole machine.
+    """Return whether the init of this node runs in a container.
+
+    There systemd switches on no swap, and /proc/swaps is that of the whole machine.
     """
     variables = (files.text(proc + "/1/environ", MAX_TEXT) or "").split("\0")
     told = [line[len("container=") :] for line in variables if line.startswith("container=")]
@@ -242,7 +233,7 @@ def own(here):
 
 
 def links(here, dev="/dev"):
-    """{link: device} of the links that lead to a device that is swapped on.
+    """Return {link: device} of the links that lead to a device that is swapped on.
 
     Nothing else is named so.
     """
@@ -267,8 +258,9 @@ def links(here, dev="/dev"):
 
 
 def zram_files():
-    """(paths of zram-generator's configuration, the main files also where they are missing,
-    records of folders that cannot be listed).
+    """Return (paths of zram-generator's configuration, records of folders that cannot be listed).
+
+    The main files are in it also where they are missing.
     """
     found, unlisted = list(ZRAM), []
     for main in ZRAM:
@@ -292,7 +284,7 @@ def zram_files():
 
 
 def generators(folders=GENERATORS):
-    """Whether zram-generator is there, and not masked by a link or an empty file.
+    """Return whether zram-generator is there, and not masked by a link or an empty file.
 
     Without its bytes, it is a program.
     """
@@ -307,7 +299,10 @@ def generators(folders=GENERATORS):
                 if stat.S_ISLNK(state.st_mode)
                 else one.update(kind="file")
             )
-            one["size"] = os.stat(path).st_size if one["link"] != "/dev/null" else 0
+            if one["link"] != "/dev/null":
+                one["size"] = os.stat(path).st_size
+            else:
+                one["size"] = 0
         except OSError as error:
             one["error"] = files.reason(error)
         found.append(one)

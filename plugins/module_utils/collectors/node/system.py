@@ -14,7 +14,7 @@ MAX_ADDRESSES, MAX_TRIE = 1024, 4194304
 
 
 def collect(context):
-    """What this machine is."""
+    """Return what this machine is."""
     context.source = "/proc, /etc, /sys/fs/cgroup"
     trie = files.whole("/proc/net/fib_trie", MAX_TRIE)
     addresses = ipv4(trie or "") + ipv6(files.whole("/proc/net/if_inet6", MAX_TRIE) or "")
@@ -43,30 +43,28 @@ def cgroup_version(root="/sys/fs/cgroup"):
     """v2 when the unified hierarchy is the only one, hybrid when it stands beside the old ones."""
     if os.path.exists(root + "/cgroup.controllers"):
         return "v2"
-    return "hybrid" if os.path.exists(root + "/unified") else "v1"
+    if os.path.exists(root + "/unified"):
+        return "hybrid"
+    return "v1"
 
 
 def ipv4(fib_trie):
-    """This machine's own addresses in /proc/net/fib_trie, loopback left out, in order of
-    appearance.
-    """
+    """Return this host's own addresses of /proc/net/fib_trie in their order, without loopback."""
     found, address = [], None
     for line in fib_trie.splitlines():
         words = line.split()
         if len(words) > 1 and words[0] in ("|--", "+--"):
             address = words[1]
-        elif (
-            words[:3] == ["/32", "host", "LOCAL"]
-            and address
-            and not address.startswith("127.")
-            and address not in found
-        ):
+        elif words[:3] == ["/32", "host", "LOCAL"] and address and address not in found:
             found.append(address)
-    return found
+    return [address for address in found if not address.startswith("127.")]
 
 
 def ipv6(if_inet6):
-    """The addresses of global scope in /proc/net/if_inet6, shortened as people write them."""
+    """Return the addresses of global scope in /proc/net/if_inet6.
+
+    Shortened as people write them.
+    """
     found = []
     for line in if_inet6.splitlines():
         words = line.split()

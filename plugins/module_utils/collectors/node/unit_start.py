@@ -11,11 +11,12 @@ import os
 import stat
 import time
 
+from ...shared.systemd_output import KEPT, of_systemd, words
 from ...system import command, files, unit_mask
 from ...system import systemd as unit
 from ...system import unit_conditions as unit_checks
 from ...system.command import CommandError
-from ..registry import Absent, Failed
+from ..base import Absent, Failed
 
 HOW = ("Requires", "Requisite", "BindsTo")
 PROPERTIES = (
@@ -50,7 +51,7 @@ PROPERTIES = (
 )
 RUNS = ("active", "reloading")
 UNITS, DEPTH, PATHS, FILES = 8, 3, 20, 40
-LINES, READ_BYTES, KEPT, LONGEST = 80, 128 * 1024, 8, 300
+LINES, READ_BYTES, LONGEST = 80, 128 * 1024, 300
 # Where the drop-ins of a unit lie whose own file a mask hides.
 DROPINS = (
     "/etc/systemd/system",
@@ -62,7 +63,7 @@ DROPINS = (
 
 
 def collect(context):
-    """{units}: facts() of the kubelet's and the runtime's units that do not run."""
+    """Return {units}: facts() of the kubelet's and the runtime's units that do not run."""
     kubelet = (context.data.get("kubelet") or {}).get("unit") or {}
     runtime = (context.data.get("runtime") or {}).get("units") or []
     names = [
@@ -75,7 +76,7 @@ def collect(context):
     try:
         return {"units": every(names, context.seconds(6))}
     except CommandError as error:
-        raise Failed(str(error))
+        raise Failed(str(error)) from error
 
 
 def every(names, seconds=6):
@@ -90,7 +91,10 @@ def _left(end):
 
 
 def _facts(block, end, left, depth):
-    """What systemd says of a unit, what it checks at a start, and the units that it needs."""
+    """Return what systemd says of a unit, what it checks at a start.
+
+    And the units that it needs.
+    """
 
     def one(name):
         return block.get(name, [""])[0]
@@ -133,17 +137,23 @@ def _tested(one, what):
 
 def _moment(microseconds):
     """Seconds since the epoch of a moment of the monotonic clock; None for none."""
-    return round(time.time() - time.monotonic() + microseconds / 1e6, 1) if microseconds else None
+    if microseconds:
+        return round(time.time() - time.monotonic() + microseconds / 1e6, 1)
+    return None
 
 
 def _number(value):
-    return int(value) if value.isdecimal() and len(value) <= 20 else None
+    if value.isdecimal() and len(value) <= 20:
+        return int(value)
+    return None
 
 
 def _message(value):
-    """The sentence of LoadError, behind the name of the error."""
-    words = unit.words(value)
-    return files.one_line(words[-1], LONGEST) if words and words[-1] else ""
+    """Return the sentence of LoadError, behind the name of the error."""
+    parts = words(value)
+    if parts and parts[-1]:
+        return files.one_line(parts[-1], LONGEST)
+    return ""
 
 
 # -- the units that it needs ----------------------------------------------------------------------
@@ -152,8 +162,8 @@ def _message(value):
 def _needs(block, written, end, left, depth):
     """facts() of the units that it needs and that do not run, with how and by which line."""
     after = {word for value in block.get("After", []) for word in value.split()}
-    wanted = [(word, how) for how in HOW for value in block.get(how, []) for word in value.split()]
-    names = sorted({word for word, dummy in wanted})
+    wanted = [(word, how) for how in HOW for word in " ".join(block.get(how, [])).split()]
+    names = sorted({word for word, _dummy in wanted})
     if not names or depth == 0:
         return []
     try:
@@ -172,8 +182,8 @@ def _needs(block, written, end, left, depth):
 
 
 def _line_of(written, key, word):
-    """(path, line) of the last line of this key with this word; (None, None) for none."""
-    for dummy, other, text, path, line in reversed(written):
+    """Return (path, line) of the last line of this key with this word; (None, None) for none."""
+    for _dummy, other, text, path, line in reversed(written):
         if other == key and word in text.split():
             return path, line
     return None, None
@@ -183,7 +193,7 @@ def _line_of(written, key, word):
 
 
 def paths(block, written=()):
-    """[{setting, name, state, changed_at, path, line}] of what its start needs.
+    """Return [{setting, name, state, changed_at, path, line}] of what its start needs.
 
     state: ok, missing, no_directory, no_file, not_executable, or why it cannot be told;
     ended: of a program the status with which it ended.
@@ -245,7 +255,10 @@ def _programs(block, key):
 
 
 def _environment(block):
-    """The files of EnvironmentFile= that must be there, patterns replaced by what they match."""
+    """Return the files of EnvironmentFile= that must be there.
+
+    Patterns replaced by what they match.
+    """
     found = []
     for value in block.get("EnvironmentFiles", []):
         path, mark, rest = value.rpartition(" (ignore_errors=")
@@ -259,10 +272,16 @@ def _path(setting, name, test, wrong, written):
     state, changed = "ok", None
     try:
         if any(char in name for char in "*?["):
-            state = "ok" if unit_checks.matches(name)[0] else "missing"
+            if unit_checks.matches(name)[0]:
+                state = "ok"
+            else:
+                state = "missing"
         else:
             changed = round(os.stat(name).st_ctime, 1)
-            state = "ok" if test(name)[0] else wrong
+            if test(name)[0]:
+                state = "ok"
+            else:
+                state = wrong
     except OSError as error:
         state = files.reason(error)
     return dict(
@@ -275,7 +294,7 @@ def _path(setting, name, test, wrong, written):
 
 
 def _account(key, name):
-    """Whether there is such a user or group: ok or missing."""
+    """Return whether there is such a user or group: ok or missing."""
     if name.isdecimal():
         return "ok"
     try:
@@ -296,17 +315,20 @@ def _account(key, name):
 
 
 def _files(block, name):
-    """The files of the unit in the order in which they count; of a masked one, those behind it."""
+    """Return the files of the unit in the order in which they count.
+
+    Of a masked one, those behind it.
+    """
     if block.get("LoadState", [""])[0] == "masked":
         behind = unit_mask.facts(name)["file"]
         return ([behind] if behind else []) + _dropins(name)
     return block.get("FragmentPath", []) + [
-        path for value in block.get("DropInPaths", []) for path in unit.words(value)
+        path for value in block.get("DropInPaths", []) for path in words(value)
     ]
 
 
 def _dropins(name):
-    """The drop-ins of a unit: by their name, and of one name that of the first folder."""
+    """Return the drop-ins of a unit: by their name, and of one name that of the first folder."""
     found = {}
     for folder in DROPINS[::-1]:
         base = os.path.join(folder, name + ".d")
@@ -320,30 +342,39 @@ def _dropins(name):
 
 
 def _behind(written):
-    """What systemd would have of a unit once its mask is gone, as `systemctl show` gives it."""
+    """Return what systemd would have of a unit once its mask is gone.
+
+    As `systemctl show` gives it.
+    """
     found = {key: [] for key in (*HOW, "After", "EnvironmentFiles", "ExecStart")}
-    for dummy, key, value, dummy_path, dummy_line in written:
-        key = key + "s" if key == "EnvironmentFile" else key
+    for _dummy, setting, value, _dummy_path, _dummy_line in written:
+        key = {"EnvironmentFile": "EnvironmentFiles"}.get(setting, setting)
         if key in found and not value:
             found[key] = []
-        elif key == "EnvironmentFiles":
-            optional = "yes" if value.startswith("-") else "no"
-            found[key].append("{} (ignore_errors={})".format(value.lstrip("-"), optional))
-        elif key == "ExecStart":
-            optional = "yes" if value.startswith("-") else "no"
-            program = value.lstrip("-@:+!|").split(" ")[0]
-            found[key].append(f"path={program} ; ignore_errors={optional}")
         elif key in found:
-            found[key].append(value)
+            found[key].append(_as_shown(key, value))
         elif key in ("WorkingDirectory", "User", "Group", "RootDirectory", "RootImage"):
             found[key] = [value]
     # A specifier stands for what only systemd knows.
-    plain = {key: [one for one in values if "%" not in one] for key, values in found.items()}
+    plain = {key: [value for value in found[key] if "%" not in value] for key in found}
     return {key: values for key, values in plain.items() if values}
 
 
+def _as_shown(key, value):
+    """Return the value of a setting as `systemctl show` prints it."""
+    optional = "no"
+    if value.startswith("-"):
+        optional = "yes"
+    if key == "EnvironmentFiles":
+        return "{} (ignore_errors={})".format(value.lstrip("-"), optional)
+    if key == "ExecStart":
+        program = value.lstrip("-@:+!|").split(" ")[0]
+        return f"path={program} ; ignore_errors={optional}"
+    return value
+
+
 def settings(places):
-    """[(section, key, value, path, line)] of these files, in their order."""
+    """Return [(section, key, value, path, line)] of these files, in their order."""
     found = []
     for path in [one for one in places if one][:FILES]:
         section = ""
@@ -357,8 +388,8 @@ def settings(places):
 
 
 def _place_of(written, key, name):
-    """The line that sets it, also one that has more words (programs) or marks before it."""
-    for dummy, other, text, path, line in reversed(written):
+    """Return the line that sets it, also one that has more words (programs) or marks before it."""
+    for _dummy, other, text, path, line in reversed(written):
         words = text.lstrip("-@:+!|").split()
         if other == key and words and words[0].strip('"') == name:
             return {"path": path, "line": line}
@@ -369,7 +400,10 @@ def _place_of(written, key, name):
 
 
 def said(name, seconds):
-    """The last lines of systemd's own about this unit, oldest first; [] where it tells none."""
+    """Return the last lines of systemd's own about this unit, oldest first.
+
+    [] where it tells none.
+    """
     argv = [
         "journalctl",
         "--no-pager",
@@ -393,12 +427,3 @@ def said(name, seconds):
         files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
         for line in lines[-KEPT:]
     ]
-
-
-def of_systemd(line):
-    """Whether a line of `-o short-iso` is of systemd: PID 1, or its child before the program.
-
-    That child is called systemd by 219, later "(kubelet)".
-    """
-    words = line.split(" ", 3)
-    return len(words) > 3 and (words[2].startswith("systemd[") or words[2].startswith("("))

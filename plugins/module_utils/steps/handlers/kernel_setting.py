@@ -12,6 +12,7 @@ the number be exactly that, and nothing else than it saw before.
 
 import os
 
+from ...shared.sysctl import LETTERS, key_of, line_with
 from ...state import step_record as proof
 from ...state.storage import ChangeError
 from ...system import files
@@ -25,8 +26,6 @@ HEADER = (
     b"# Made by kubemend: kernel settings that were raised because they were exhausted, or would"
     b" not have outlived a reboot.\n"
 )
-BLANKS = " \t\r\n\v\f"
-LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 
 def do(step, wanted, host, dummy_params=None, kernel=KERNEL):
@@ -172,24 +171,6 @@ def edited(present, line, key, number):
     return b"\n".join(
         [*rows[:index], line_with(line["text"], number).encode("utf-8"), *rows[index + 1 :]]
     )
-
-
-def line_with(text, number):
-    """A line of sysctl.d with another value: what stands around that stays."""
-    head, equal, value = text.partition("=")
-    before = value[: len(value) - len(value.lstrip(BLANKS))] if value.strip(BLANKS) else ""
-    return "%s%s%s%d%s" % (head, equal, before, number, value[len(value.rstrip(BLANKS)) :])
-
-
-def key_of(text):
-    """What such a line sets, as it is named with dots.
-
-    None for a pattern, or for a line that sets nothing.
-    """
-    name, equal, _value = text.partition("=")
-    name = name.strip(BLANKS)
-    name = (name[1:] if name.startswith("-") else name).strip(BLANKS).replace("/", ".")
-    return name if equal and name and LETTERS.issuperset(name) else None
 
 
 def run(raised, kernel, host, lower=False):

@@ -18,6 +18,7 @@ import re
 import time
 
 from ...collectors.node import limits
+from ...shared import unit_limits
 from ...state import step_record as proof
 from ...state.storage import ChangeError
 from ...system import command, files, procfs
@@ -222,8 +223,8 @@ def _demand(name, line, path, host, restart=None):
     Guard.Refused.
     """
     if (
-        not limits.UNIT.match(name or "")
-        or path.rpartition("/")[2] != limits.OURS
+        not unit_limits.UNIT.match(name or "")
+        or path.rpartition("/")[2] != unit_limits.OURS
         or path.rpartition("/")[0].rpartition("/")[2] != name + ".d"
     ):
         raise guard.Refused(f"{files.one_line(name, 80)} is no unit whose limit is written here")
@@ -247,7 +248,7 @@ def _demand(name, line, path, host, restart=None):
             for one in limits.settings(place, files.text(place, own_file.MAX_FILE, ""))
             if one["text"].startswith("LimitNOFILE=")
         ]
-        if told and place.rpartition("/")[2] > limits.OURS:
+        if told and place.rpartition("/")[2] > unit_limits.OURS:
             raise guard.Refused(
                 "%s:%d is read after our file and says %s: raise it there, or take the line away;"
                 " nothing was changed" % (place, told[-1]["line"], told[-1]["text"])

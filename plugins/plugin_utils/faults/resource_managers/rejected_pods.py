@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
-from ....module_utils.collectors.cluster.rejected import TELLING
+from ....module_utils.shared.pod_rejection import TELLING
 from ...models import devices
 from ...models.cluster import Cluster
 from ...models.devices import GRACE_SECONDS, OWN_SECONDS, Holding, Node, Pod

@@ -15,8 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....module_utils.collectors.node import kubelet as collected
-from ....module_utils.system import systemd
+from ....module_utils.shared import systemd_output, units
 from ...editing import draft as edit_source
 from ...parsers import pflag as flags
 
@@ -40,7 +39,7 @@ def beside(
     variables = unit.get("split_variables")
     if not variables:
         raise edit_source.EditRefused(
-            collected.UNIT,
+            units.KUBELET,
             None,
             "its ExecStart has no variable for more arguments",
             "add them where the unit is made",
@@ -50,14 +49,14 @@ def beside(
         flag = word.lstrip("-").partition("=")[0]
         if flags.string_flag(behind(unit, name), flag) is not None:
             raise edit_source.EditRefused(
-                collected.UNIT,
+                units.KUBELET,
                 None,
                 f"its ExecStart sets --{flag} behind the variable {name}",
                 "change it there",
             )
     if value is None:
         raise edit_source.EditRefused(
-            collected.UNIT,
+            units.KUBELET,
             None,
             f"its variable {name} holds a secret, which the evidence does not have",
             edit_source.BY_HAND,
@@ -93,7 +92,7 @@ def behind(unit: Mapping[str, Any], variable: str) -> list[str]:
         one
         for word in words[places[-1] + 1 if places else 0 :]
         for one in (
-            systemd.words(values[word[1:]] or "")
+            systemd_output.words(values[word[1:]] or "")
             if word.startswith("$") and word[1:] in values
             else [word]
         )

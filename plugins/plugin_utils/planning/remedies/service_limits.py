@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ....module_utils.collectors.node.limits import DROPINS, OURS, UNIT
+from ....module_utils.shared.unit_limits import DROPINS, OURS, UNIT
 from ....module_utils.steps import service_restart as unit_restart
 from ....module_utils.steps.handlers import (
     service_limit as unit_limit,

@@ -15,7 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.action import cluster_evid
 from ansible_collections.kubemend.remediation.plugins.action.cluster_evidence_info import (
     ActionModule,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import kubeconfig
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import session
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     document as evidence,
 )
@@ -162,7 +162,7 @@ def test_a_document_is_evidence_and_holds_no_certificate_of_its_own(action, tmp_
     ],
 )
 def test_node_and_controller_work_out_the_same_key(pem):
-    assert kubeconfig.cluster_key(pem) == evidence.cluster_key(pem)
+    assert session.cluster_key(pem) == evidence.cluster_key(pem)
 
 
 # -- waiting for what a repair brought back

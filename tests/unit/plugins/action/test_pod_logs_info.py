@@ -238,7 +238,7 @@ def test_the_program_carries_what_it_imports() -> None:
         "logs.sources",
         "logs.journald",
         "logs.lines",
-        "system.redaction",
+        "shared.redaction",
         "system.http_client",
     ):
         assert f"{node_program.PACKAGE}plugins.module_utils.{name}" in names

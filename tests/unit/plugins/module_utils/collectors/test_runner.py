@@ -10,9 +10,8 @@ import time
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    base,
+    registry,
     runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits
@@ -37,7 +36,7 @@ def _crash(context):
 
 
 def _absent(context):
-    raise spec.Absent("not here")
+    raise base.Absent("not here")
 
 
 def _denied(context):
@@ -45,7 +44,7 @@ def _denied(context):
 
 
 def _failed(context):
-    raise spec.Failed("no answer", {"kept": 1})
+    raise base.Failed("no answer", {"kept": 1})
 
 
 def _killed(context):
@@ -66,7 +65,7 @@ def _loud(context):
     return {"fine": True}
 
 
-class Fake(spec.Collector):
+class Fake(registry.Collector):
     __slots__ = ("function",)
 
     def __init__(self, name, function, **more):
@@ -308,7 +307,7 @@ def test_one_whose_module_is_broken_costs_only_itself(systemd):
 
 
 def test_what_one_asks_is_what_it_shows():
-    for collector in spec.COLLECTORS:
+    for collector in registry.COLLECTORS:
         if collector.asks:
             names, properties, files = collector.module().question()
             assert names
@@ -317,11 +316,11 @@ def test_what_one_asks_is_what_it_shows():
 
 
 def test_needs_are_chosen_too():
-    assert [one.name for one in spec.chosen(["etcd"])] == ["instances", "etcd"]
-    assert [one.name for one in spec.chosen()] == [
-        one.name for one in spec.COLLECTORS if one.tier == spec.CORE
+    assert [one.name for one in registry.select(["etcd"])] == ["instances", "etcd"]
+    assert [one.name for one in registry.select()] == [
+        one.name for one in registry.COLLECTORS if one.tier == registry.CORE
     ]
-    assert set(spec.BY_NAME) >= {need for one in spec.COLLECTORS for need in one.needs}
+    assert set(registry.BY_NAME) >= {need for one in registry.COLLECTORS for need in one.needs}
 
 
 @pytest.mark.parametrize(
@@ -402,7 +401,7 @@ def test_the_document_is_bounded(monkeypatch):
 
 def test_the_document_of_this_machine():
     document = runner.gather({"timeout": 20, "collectors": ["system", "installer"]})
-    assert set(document["collectors"]) == set(spec.BY_NAME)
+    assert set(document["collectors"]) == set(registry.BY_NAME)
     assert document["collectors"]["system"]["status"] == "ok"
     assert document["collectors"]["kubelet"]["status"] == "not_asked"
 
@@ -412,7 +411,7 @@ def test_the_ordinary_module_ships_every_collector():
     collectors are imported by name.
     """
     shipped = {module.__name__.rpartition(".")[2] for module in node_evidence_info.SHIPPED}
-    assert set(spec.BY_NAME) <= shipped
+    assert set(registry.BY_NAME) <= shipped
 
 
 @pytest.mark.parametrize("way", [-3.15e7, 3.15e7])

@@ -65,7 +65,7 @@ def test_the_sentence() -> None:
     said = pending.sentence("m2", "kube-scheduler", ["/a is newer than the process", "x"])
     assert (
         said
-        == "a restart of kube-scheduler on m2 would also load changes of somebody else: /a is newer"
+        == "a restart of kube-scheduler on m2 would also load changes of others: /a is newer"
         " than the process; x; look at them, then allow it with kubemend_allow:"
         " [pending_changes]"
     )

@@ -153,7 +153,7 @@ def test_a_rollout_that_does_not_end_is_taken_back(tmp_path: Path, fake: Api) ->
     fake.put(PATH, dict(ITEM, status=dict(ITEM["status"], updatedReplicas=1)))
     answer = run(tmp_path)
     assert answer["state"] == "rolled_back"
-    assert "1 of 2 pods are made anew" in answer["reason"]
+    assert "1 of 2 pods are recreated" in answer["reason"]
     assert "it has its former resources again" in answer["reason"]
     assert workload.text_of(fake.objects[PATH]) == workload.text_of(ITEM)
     assert proof.unproven(str(tmp_path / "kubemend")) == []
@@ -236,7 +236,7 @@ def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]
                     "numberAvailable": 2,
                 },
             },
-            "1 of 2 pods are made anew",
+            "1 of 2 pods are recreated",
         ),
         (
             {
@@ -251,11 +251,11 @@ def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]
         ),
         ({"spec": {}, "status": {}}, "0 of 1 pods"),
         (partitioned(2, 1), None),
-        (partitioned(2, 0), "0 of 1 pods are made anew, 3 of 3 are ready"),
+        (partitioned(2, 0), "0 of 1 pods are recreated, 3 of 3 are ready"),
         (partitioned(3, 0), None),
         (partitioned(5, 0), None),
-        (partitioned(2, 1, ready=2), "1 of 1 pods are made anew, 2 of 3 are ready"),
-        (partitioned(0, 2), "2 of 3 pods are made anew"),
+        (partitioned(2, 1, ready=2), "1 of 1 pods are recreated, 2 of 3 are ready"),
+        (partitioned(0, 2), "2 of 3 pods are recreated"),
     ],
 )
 def test_when_a_rollout_has_ended(item: "dict[str, Any]", why: Any) -> None:

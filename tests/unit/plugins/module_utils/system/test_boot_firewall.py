@@ -8,9 +8,7 @@ Made-up folders, and this very machine.
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     boot_firewall as firewall,
@@ -249,5 +247,5 @@ def test_of_a_long_log_the_end(tmp_path):
 
 @pytest.mark.parametrize("key", ["firewall", "denials"])
 def test_this_machine(key):
-    context = spec.Context({}, [], {})
+    context = base.Context({}, [], {})
     assert key in boot.collect(context)

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import manifests
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.registry import (
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
     Absent,
     Context,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import manifests
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
 
 

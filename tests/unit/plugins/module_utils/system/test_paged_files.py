@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
+    Context,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     instances,
     pinning,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.registry import (
-    Context,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     preconditions as guard,

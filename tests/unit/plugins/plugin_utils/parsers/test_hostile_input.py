@@ -42,6 +42,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     quantity,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    redaction as mask,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
     plan as drain_plan,
 )
@@ -55,9 +58,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     json_line as jsonline,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    redaction as mask,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     systemd as unit,

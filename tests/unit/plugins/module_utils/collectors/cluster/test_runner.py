@@ -20,6 +20,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
     runner as cluster,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import session
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
     client as api,
@@ -29,6 +30,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi impor
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
     proxy as api_proxy,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import collector_names
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared.cluster_key import (
+    cluster_key,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import lock
 from tests.unit.support.waiting import until
@@ -99,7 +104,7 @@ def ask(tmp_path, monkeypatch):
         config = tmp_path / "admin.conf"
         stand_in(config, version, tmp_path, **(facts or {}))
         if not process:
-            monkeypatch.setattr(cluster, "Door", Recorded)
+            monkeypatch.setattr(session, "Door", Recorded)
             monkeypatch.setattr(configs, "view", lambda _kubectl, path, _deadline: (URL, CA))
         return cluster.collect(
             {"kubectl": kubectl_of(tmp_path), "kubeconfig": str(config), "timeout": 60, **params}
@@ -122,7 +127,9 @@ def ask(tmp_path, monkeypatch):
 def kubectl_of(folder):
     """The stand-in as a program, run by the Python of the tests."""
     program = folder / "kubectl"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{TESTS / "unit" / "support" / "fake_kubectl.py"}" "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -S "{TESTS / "unit" / "support" / "fake_kubectl.py"}" "$@"\n'
+    )
     program.chmod(0o755)
     return str(program)
 
@@ -386,7 +393,7 @@ def test_an_api_that_is_down_leaves_a_document_that_says_why(ask):
     document = ask(facts={"broken": {URL: "dial tcp 10.0.0.9:6443: connect: connection refused"}})
     assert document["status"] == "error"
     assert "connection refused" in document["reason"]
-    assert set(statuses(document)) == set(cluster.COLLECTORS) - {"pinnable", "pod"}
+    assert set(statuses(document)) == set(collector_names.CLUSTER) - {"pinnable", "pod"}
     assert set(statuses(document).values()) == {"error"}
     assert document["ca"] == {"pem": CA}
 
@@ -409,7 +416,7 @@ def test_the_next_kubeconfig_where_the_first_has_expired(tmp_path, monkeypatch):
 
 
 def test_a_cluster_that_was_answered_is_skipped(ask):
-    document = ask(skip_clusters=["other", configs.cluster_key(CA)])
+    document = ask(skip_clusters=["other", cluster_key(CA)])
     assert document["status"] == "skipped"
     assert document["collectors"] == {}
 
@@ -447,13 +454,6 @@ def test_a_certificate_without_the_address_is_asked_by_the_service_name(ask):
     assert {server["error"] for server in document["collectors"]["locks"]["data"]["servers"]} == {
         None
     }
-
-
-def test_cluster_key_depends_on_certificates_not_on_their_order():
-    two = PEM % base64.b64encode(b"two").decode()
-    assert configs.cluster_key(CA + two) == configs.cluster_key("# note\n" + two + CA + CA)
-    assert configs.cluster_key(CA) != configs.cluster_key(two)
-    assert configs.cluster_key(None) is None
 
 
 @pytest.mark.parametrize(

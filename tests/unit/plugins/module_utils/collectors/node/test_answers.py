@@ -10,20 +10,18 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
+    Absent,
+    Context,
+    Denied,
+    Failed,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     component_http,
     etcd,
     kubelet,
     system,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.registry import (
-    Absent,
-    Context,
-    Denied,
-    Failed,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     files,
@@ -247,7 +245,7 @@ def test_without_root_nothing_is_called_absent(collect, component):
 def test_who_cannot_be_told_is_named():
     processes = [_process("kube-scheduler"), _process("kube-scheduler", host_network=None, pid=7)]
     with pytest.raises(Denied, match="pid 7 "):
-        spec.in_this_network(
+        base.in_this_network(
             Context({}, [], {"instances": {"processes": processes}}), ("kube-scheduler",)
         )
 
@@ -276,7 +274,7 @@ def test_insecure_component(server):
 def test_a_component_that_hangs_does_not_hide_the_other(server, monkeypatch):
     """Every wait ends before the collector's own limit, so that what is known gets home."""
     monkeypatch.setattr(component_http, "EACH", 600)
-    monkeypatch.setattr(spec, "MARGIN", 60)  # as far before it as a slow machine may need
+    monkeypatch.setattr(base, "MARGIN", 60)  # as far before it as a slow machine may need
     hanging = server(*[b"H"] * 6000, pause=0.1)
     good = server(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n[+]ping ok\n")
     processes = [

@@ -12,9 +12,7 @@ import threading
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import api_way
 
 DAY = datetime.timedelta(days=1)
@@ -81,7 +79,7 @@ def asked(server, authority=b"", **kubelet):
     if authority:
         text += f"    certificate-authority-data: {base64.b64encode(authority).decode()}\n"
     return api_way.collect(
-        spec.Context(
+        base.Context(
             {}, [], {"kubelet": dict({"kubeconfig": {"text": text}, "ca": None}, **kubelet)}
         )
     )
@@ -181,5 +179,5 @@ def test_a_name_with_several_addresses_is_reached_by_any(serve, monkeypatch):
     ],
 )
 def test_without_a_kubeconfig(kubelet):
-    with pytest.raises(spec.Absent):
-        api_way.collect(spec.Context({}, [], {"kubelet": kubelet}))
+    with pytest.raises(base.Absent):
+        api_way.collect(base.Context({}, [], {"kubelet": kubelet}))

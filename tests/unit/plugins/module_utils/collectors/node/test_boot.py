@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry,
     runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import boot
@@ -174,7 +172,7 @@ def test_whatever_the_kernel_prints(text):
 
 
 def test_this_machine():
-    found = runner.run({"timeout": 20}, spec.chosen(["boot"]), [])["boot"]
+    found = runner.run({"timeout": 20}, registry.select(["boot"]), [])["boot"]
     assert found["status"] == "ok", found
     data = found["data"]
     assert set(data["modules"]) == set(boot.MODULES)

@@ -10,9 +10,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     component_end,
 )
@@ -48,7 +46,7 @@ def node(tmp_path, monkeypatch):
 
     def context(processes=(), components=("kube-scheduler",), config=""):
         files = [{"text": MANIFEST % (one, one)} for one in components] + [{"text": None}]
-        return spec.Context(
+        return base.Context(
             {},
             [],
             {
@@ -90,16 +88,16 @@ def log(
     ],
 )
 def test_where_all_run_nothing_is_read(node, processes, components):
-    with pytest.raises(spec.Absent):
+    with pytest.raises(base.Absent):
         component_end.collect(node(processes, components))
     assert node.asked == []
 
 
-@pytest.mark.parametrize(("uid", "raised"), [(0, spec.Absent), (1000, spec.Denied)])
+@pytest.mark.parametrize(("uid", "raised"), [(0, base.Absent), (1000, base.Denied)])
 def test_manifests_that_nobody_read(uid, raised, monkeypatch):
     monkeypatch.setattr(component_end.os, "geteuid", lambda: uid)
     with pytest.raises(raised):
-        component_end.collect(spec.Context({}, [], {"manifests": None}))
+        component_end.collect(base.Context({}, [], {"manifests": None}))
 
 
 def test_of_one_that_does_not_run_the_log_of_its_last_start_and_the_kubelets_word(node, tmp_path):

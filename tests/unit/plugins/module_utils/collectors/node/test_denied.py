@@ -11,9 +11,7 @@ import os
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    base,
     runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
@@ -28,14 +26,14 @@ DENIED = {"path": "/secret", "text": None, "error": "denied"}
 
 
 def asked(kubelet):
-    return spec.Context({}, [], {"kubelet": kubelet})
+    return base.Context({}, [], {"kubelet": kubelet})
 
 
 @pytest.mark.parametrize(
     "kubelet", [{"config": DENIED}, {"config": {"error": None}, "config_dropins": [DENIED]}]
 )
 def test_a_static_pod_folder_that_an_unread_configuration_names(kubelet):
-    with pytest.raises(spec.Denied):
+    with pytest.raises(base.Denied):
         manifests.collect(asked(kubelet))
 
 
@@ -43,14 +41,14 @@ def test_a_static_pod_folder_that_an_unread_configuration_names(kubelet):
     "kubelet", [{}, {"config": {"error": None}}, {"config": None, "config_dropins": []}]
 )
 def test_no_static_pod_folder(kubelet):
-    with pytest.raises(spec.Absent):
+    with pytest.raises(base.Absent):
         manifests.collect(asked(kubelet))
 
 
 def test_a_kubeconfig_that_may_not_be_read():
-    with pytest.raises(spec.Denied):
+    with pytest.raises(base.Denied):
         api_way.collect(asked({"kubeconfig": DENIED}))
-    with pytest.raises(spec.Absent):
+    with pytest.raises(base.Absent):
         api_way.collect(asked({"kubeconfig": {"text": None, "error": "missing"}}))
 
 
@@ -60,7 +58,7 @@ def test_a_journal_that_shows_nothing(monkeypatch, uid, text):
     monkeypatch.setattr(command, "run", lambda *dummy, **dummies: text)
     monkeypatch.setattr(kubelet_log.os, "geteuid", lambda: uid)
     if uid:
-        with pytest.raises(spec.Denied):
+        with pytest.raises(base.Denied):
             kubelet_log.collect(asked({}))
     else:
         assert kubelet_log.collect(asked({})) == {"lines": []}

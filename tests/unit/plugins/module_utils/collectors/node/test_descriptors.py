@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    registry,
     runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
@@ -390,7 +388,7 @@ def whole(monkeypatch):
     """
     monkeypatch.setattr(descriptors, "MAX_HOLDERS", 10**6)
     monkeypatch.setattr(descriptors, "SECONDS", 600)
-    monkeypatch.setattr(spec.BY_NAME["descriptors"], "timeout", 600)
+    monkeypatch.setattr(registry.BY_NAME["descriptors"], "timeout", 600)
 
 
 def test_a_process_that_really_watches(tmp_path, whole):
@@ -406,7 +404,7 @@ def test_a_process_that_really_watches(tmp_path, whole):
         )
     )
     with child(code) as pid:
-        record = runner.run({"timeout": 600}, spec.chosen(["descriptors"]), [])["descriptors"]
+        record = runner.run({"timeout": 600}, registry.select(["descriptors"]), [])["descriptors"]
     assert record["status"] == "ok"
     assert record["data"]["complete"] is True
     assert record["data"]["processes"] > 1

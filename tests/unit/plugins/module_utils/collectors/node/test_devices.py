@@ -10,9 +10,7 @@ import socket
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
 
 # Written by kubelets of 1.18.4 and 1.36.3.
@@ -32,7 +30,7 @@ EMPTY = '{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":346
 def collect(tmp_path, text=None):
     if text is not None:
         (tmp_path / devices.CHECKPOINT).write_text(text, encoding="utf-8")
-    context = spec.Context({}, [], {})
+    context = base.Context({}, [], {})
     return devices.collect(context, str(tmp_path))
 
 
@@ -88,8 +86,8 @@ def test_sockets(tmp_path):
 
 
 def test_without_the_folder(tmp_path):
-    with pytest.raises(spec.Absent):
-        devices.collect(spec.Context({}, [], {}), str(tmp_path / "none"))
+    with pytest.raises(base.Absent):
+        devices.collect(base.Context({}, [], {}), str(tmp_path / "none"))
 
 
 def test_the_names_of_pods_by_their_folders_of_logs(tmp_path):

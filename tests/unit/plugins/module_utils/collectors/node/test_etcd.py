@@ -11,11 +11,11 @@ import threading
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import etcd
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.registry import (
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.base import (
     Context,
     Failed,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import etcd
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import http_client as web
 
 MEMBERS = {

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kubelet
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     systemd as unit,
@@ -307,4 +305,4 @@ def test_whether_it_is_enabled_is_asked_of_its_files(tmp_path, monkeypatch, said
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert kubelet.collect(spec.Context({}, [], {}))["unit"]["unit_file_state"] == expected
+    assert kubelet.collect(base.Context({}, [], {}))["unit"]["unit_file_state"] == expected

@@ -8,9 +8,7 @@ When it is asked for, what of it is kept, what leaves the node.
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     kubelet_end,
 )
@@ -63,8 +61,8 @@ def test_a_kubelet_that_runs_costs_nothing(known, monkeypatch):
         raise AssertionError("journalctl was called")
 
     monkeypatch.setattr(command, "run", never)
-    with pytest.raises(spec.Absent):
-        kubelet_end.collect(spec.Context({}, [], {"kubelet": known}))
+    with pytest.raises(base.Absent):
+        kubelet_end.collect(base.Context({}, [], {"kubelet": known}))
 
 
 def test_the_newest_lines_first_from_journald_the_oldest_first_in_evidence(monkeypatch):
@@ -81,7 +79,7 @@ def test_the_newest_lines_first_from_journald_the_oldest_first_in_evidence(monke
         )
 
     monkeypatch.setattr(command, "run", run)
-    context = spec.Context(
+    context = base.Context(
         {}, [], {"kubelet": {"unit": dict(UP, active_state="inactive", sub_state="dead")}}
     )
     found = kubelet_end.collect(context)
@@ -99,7 +97,7 @@ def test_the_newest_lines_first_from_journald_the_oldest_first_in_evidence(monke
 
 @pytest.mark.parametrize(
     ("error", "uid", "raised"),
-    [(command.CommandError("late"), 0, spec.Failed), (command.Silent("no"), 1000, spec.Denied)],
+    [(command.CommandError("late"), 0, base.Failed), (command.Silent("no"), 1000, base.Denied)],
 )
 def test_no_answer_is_not_an_empty_one(error, uid, raised, monkeypatch):
     def run(*dummy):
@@ -109,7 +107,7 @@ def test_no_answer_is_not_an_empty_one(error, uid, raised, monkeypatch):
     monkeypatch.setattr(kubelet_end.os, "geteuid", lambda: uid)
     with pytest.raises(raised):
         kubelet_end.collect(
-            spec.Context({}, [], {"kubelet": {"unit": dict(UP, active_state="failed")}})
+            base.Context({}, [], {"kubelet": {"unit": dict(UP, active_state="failed")}})
         )
 
 

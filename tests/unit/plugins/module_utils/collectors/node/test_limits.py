@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    base,
+    registry,
     runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
@@ -262,7 +261,7 @@ def test_a_block_that_was_cut_off(monkeypatch):
 )
 def test_a_systemd_that_does_not_answer_is_not_a_machine_without_units(monkeypatch, error):
     monkeypatch.setattr(command, "run", failing(error))
-    assert limits.collect(spec.Context({}, [], {}))["units"] is None
+    assert limits.collect(base.Context({}, [], {}))["units"] is None
 
 
 def test_lines_that_set_a_limit():
@@ -504,7 +503,7 @@ def test_a_kubelet_without_a_unit_of_its_own_is_found(monkeypatch):
 
 
 def test_this_machine():
-    record = runner.run({"timeout": 20}, spec.chosen(["limits"]), [])["limits"]
+    record = runner.run({"timeout": 20}, registry.select(["limits"]), [])["limits"]
     found = record["data"]
     assert (record["status"], record["error"]) == ("ok", None)
     assert set(found) == {

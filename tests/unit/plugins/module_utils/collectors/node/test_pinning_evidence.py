@@ -10,9 +10,7 @@ import os
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     kubelet_log,
     pinning,
@@ -38,7 +36,7 @@ def tree(path, files):
 
 
 def collect(tmp_path, argv=(), config="", healthz=200, deep=False):
-    context = spec.Context(
+    context = base.Context(
         {"deep": deep},
         [],
         {

@@ -12,9 +12,8 @@ import time
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    base,
+    registry,
     runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
@@ -166,7 +165,7 @@ def known(root, text=""):
 
 
 def test_this_machine(tmp_path):
-    context = spec.Context(
+    context = base.Context(
         {}, [], {"kubelet": known(tmp_path, "evictionHard: {nodefs.available: 100%}")}
     )
     found = pressure.collect(context)
@@ -180,8 +179,8 @@ def test_this_machine(tmp_path):
     assert found["pids"]["threads"] < found["pids"]["max"]
     gone = pressure.filesystem("imagefs", str(tmp_path / "gone"), [])
     assert (gone["error"], gone["total"]) == ("missing", None)
-    with pytest.raises(spec.Absent):
-        pressure.collect(spec.Context({}, [], {"kubelet": None}))
+    with pytest.raises(base.Absent):
+        pressure.collect(base.Context({}, [], {"kubelet": None}))
 
 
 def sized(path, size):
@@ -273,14 +272,17 @@ def test_processes_of_this_machine():
 
 @pytest.mark.parametrize(("used_up", "follows"), [(["inotify"], True), ([], False), (None, False)])
 def test_what_is_used_up_starts_who_looks_for_the_holder(monkeypatch, used_up, follows):
-    class Answers(spec.Collector):
+    class Answers(registry.Collector):
         __slots__ = ()
 
         def run(self, context):
             return {"used_up": used_up} if self.name == "limits" else {"ran": True}
 
-    table = (Answers("limits", "x"), Answers("descriptors", "x", tier=spec.DEEP, follows="limits"))
-    monkeypatch.setattr(spec, "COLLECTORS", table)
+    table = (
+        Answers("limits", "x"),
+        Answers("descriptors", "x", tier=registry.DEEP, follows="limits"),
+    )
+    monkeypatch.setattr(registry, "COLLECTORS", table)
     plain = runner.run({"timeout": 20}, table[:1], [])
     assert set(plain) == ({"limits", "descriptors"} if follows else {"limits"})
     deep = runner.run({"timeout": 20}, table, [])
@@ -288,7 +290,7 @@ def test_what_is_used_up_starts_who_looks_for_the_holder(monkeypatch, used_up, f
 
 
 def test_nothing_follows_without_what_it_needs(monkeypatch):
-    class Answers(spec.Collector):
+    class Answers(registry.Collector):
         __slots__ = ()
 
         def run(self, context):
@@ -296,12 +298,14 @@ def test_nothing_follows_without_what_it_needs(monkeypatch):
 
     table = (
         Answers("pressure", "x"),
-        Answers("largest", "x", tier=spec.DEEP, needs=("kubelet", "pressure"), follows="pressure"),
+        Answers(
+            "largest", "x", tier=registry.DEEP, needs=("kubelet", "pressure"), follows="pressure"
+        ),
     )
-    monkeypatch.setattr(spec, "COLLECTORS", table)
+    monkeypatch.setattr(registry, "COLLECTORS", table)
     assert set(runner.run({"timeout": 20}, table[:1], [])) == {"pressure"}
 
 
 def test_nothing_is_looked_for_where_nothing_is_short():
-    with pytest.raises(spec.Absent):
-        largest.collect(spec.Context({}, [], {"pressure": {"used_up": []}}))
+    with pytest.raises(base.Absent):
+        largest.collect(base.Context({}, [], {"pressure": {"used_up": []}}))

@@ -8,9 +8,7 @@ import tracemalloc
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     kubelet_log,
     runtime,
@@ -217,7 +215,7 @@ class Node:
         }
 
     def collect(self, known=None):
-        context = spec.Context(
+        context = base.Context(
             {},
             [],
             {"kubelet": known or kubelet("--container-runtime-endpoint=unix://" + self.path)},
@@ -448,14 +446,14 @@ def test_a_runtime_within_another_program_is_let_alone(node, monkeypatch):
 
 def test_what_cannot_be_told(node, monkeypatch):
     assert node.collect(kubelet())["kind"] is None
-    with pytest.raises(spec.Absent):
-        runtime.collect(spec.Context({}, [], {"kubelet": None}))
+    with pytest.raises(base.Absent):
+        runtime.collect(base.Context({}, [], {"kubelet": None}))
 
     def silent(*dummy):
         raise command.CommandError("systemctl: it said nothing")
 
     monkeypatch.setattr(unit, "show", silent)
-    with pytest.raises(spec.Failed):
+    with pytest.raises(base.Failed):
         node.collect()
 
 

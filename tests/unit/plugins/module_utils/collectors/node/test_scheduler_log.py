@@ -7,9 +7,7 @@ came, and when its list was made.
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     scheduler_log,
 )
@@ -76,7 +74,7 @@ def context(argv, version="v1.18.4", **more):
         **more,
     )
     answers = {"components": [{"pid": 7, "metrics": {"git_version": version}}]}
-    return spec.Context(
+    return base.Context(
         {},
         [],
         {

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import space
 
 
@@ -46,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def one(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> list[dict[str, Any]]:
     monkeypatch.setattr(space, "FOLDERS", tuple(str(path) for path in paths))
-    context = spec.Context({}, [], {})
+    context = base.Context({}, [], {})
     found = space.collect(context)["folders"]
     assert context.source == "statvfs"
     return found
@@ -103,7 +101,7 @@ def test_one_that_cannot_be_asked_hides_no_other(
 
 
 def test_the_real_thing() -> None:
-    for item in space.collect(spec.Context({}, [], {}))["folders"]:
+    for item in space.collect(base.Context({}, [], {}))["folders"]:
         assert 0 <= item["free_bytes"] <= item["total_bytes"]
         assert os.path.isabs(item["path"])
         assert item["error"] is None

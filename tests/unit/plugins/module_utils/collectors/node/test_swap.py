@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    base,
+    registry,
     runner,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import swap
@@ -276,7 +275,7 @@ def test_a_file_that_is_missing_says_no_more(tmp_path):
 
 
 def test_this_machine():
-    record = runner.run({"timeout": 20}, spec.chosen(["swap"]), [])["swap"]
+    record = runner.run({"timeout": 20}, registry.select(["swap"]), [])["swap"]
     found = record["data"]
     assert (record["status"], record["error"]) == ("ok", None)
     assert set(found) == {
@@ -302,11 +301,11 @@ def test_one_question_to_systemd_and_none_without(monkeypatch):
     asked = []
     monkeypatch.setattr(unit, "show", lambda *given: asked.append(given) or {})
     monkeypatch.setattr(swap.os.path, "isdir", lambda path: path == "/run/systemd/system")
-    assert swap.collect(spec.Context({}, [], {}))["units"] == []
+    assert swap.collect(base.Context({}, [], {}))["units"] == []
     assert len(asked) == 1
     assert asked[0][0][:2] == ("*.swap", "swap.target")
     monkeypatch.setattr(swap.os.path, "isdir", lambda path: False)
-    assert swap.collect(spec.Context({}, [], {}))["units"] is None
+    assert swap.collect(base.Context({}, [], {}))["units"] is None
     assert len(asked) == 1
 
 
@@ -316,7 +315,7 @@ def test_a_systemd_that_does_not_answer_is_not_one_without_swap(monkeypatch):
 
     monkeypatch.setattr(unit, "show", fails)
     monkeypatch.setattr(swap.os.path, "isdir", lambda path: path == "/run/systemd/system")
-    context = spec.Context({}, [], {})
+    context = base.Context({}, [], {})
     found = swap.collect(context)
     assert found["units"] is None
     assert "did not end" in context.source

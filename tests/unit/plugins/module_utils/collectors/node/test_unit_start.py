@@ -10,9 +10,7 @@ import os
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
-    registry as spec,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import unit_start
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     start_refusal as unit_refusal,
@@ -141,10 +139,10 @@ def test_units_that_run_are_not_asked(system):
         "kubelet": {"unit": running},
         "runtime": {"units": [{"name": "docker.service", "absent": True}]},
     }
-    with pytest.raises(spec.Absent):
-        unit_start.collect(spec.Context({}, [], data))
-    with pytest.raises(spec.Absent):
-        unit_start.collect(spec.Context({}, [], {}))
+    with pytest.raises(base.Absent):
+        unit_start.collect(base.Context({}, [], data))
+    with pytest.raises(base.Absent):
+        unit_start.collect(base.Context({}, [], {}))
     assert system.asked == []
 
 
@@ -155,7 +153,7 @@ def test_those_that_do_not_run_are_asked(system):
             "units": [{"name": "containerd.service", "absent": False, "active_state": "inactive"}]
         },
     }
-    found = unit_start.collect(spec.Context({}, [], data))
+    found = unit_start.collect(base.Context({}, [], data))
     assert [one["name"] for one in found["units"]] == ["kubelet.service"]
     assert system.asked[0][-2:] == ["kubelet.service", "containerd.service"]
 
@@ -165,9 +163,9 @@ def test_without_an_answer_nothing_is_known(system, monkeypatch):
         raise command.CommandError("systemctl: it said nothing")
 
     monkeypatch.setattr(command, "run", nothing)
-    with pytest.raises(spec.Failed):
+    with pytest.raises(base.Failed):
         unit_start.collect(
-            spec.Context(
+            base.Context(
                 {}, [], {"kubelet": {"unit": {"name": "kubelet.service", "active_state": "failed"}}}
             )
         )

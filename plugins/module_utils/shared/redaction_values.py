@@ -1,19 +1,20 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the value of a secret lies in YAML, JSON, TOML, ini and flags, in whatever form it is
-written.
+"""Where the value of a secret lies in YAML, JSON, TOML, ini and flags.
+
+In whatever form it is written.
 
 Pure, for mask.py. What is under a secret key is masked unless it is a mapping, whose keys speak for
 themselves: scalars behind tags and anchors, items of sequences, what an alias stands for. Where a
 text is no YAML after all, rather too much is masked than too little.
 """
 
+from .redaction_names import PUBLIC
 from .redaction_spans import (
     BLANK,
     FAR,
     NAME,
-    PUBLIC,
     QUOTES,
     add,
     blanks,
@@ -67,9 +68,12 @@ def node(text, left, column, spans, flow="", alone=True):
 
 
 def properties(text, left, flow=""):
-    """Where what stands behind tags and anchors begins."""
+    """Return where what stands behind tags and anchors begins."""
     while left < len(text) and text[left] in "&!":
-        verbatim = text.find(">", left) if text.startswith("!<", left) else -1
+        if text.startswith("!<", left):
+            verbatim = text.find(">", left)
+        else:
+            verbatim = -1
         left = max(left, verbatim)
         while (
             left < len(text)
@@ -91,7 +95,8 @@ def anchored(text, name, spans):
             line = text.rfind("\n", 0, at) + 1
             head, dash = line, line
             while text[head] in " -":
-                dash = head if text[head] == "-" else dash
+                if text[head] == "-":
+                    dash = head
                 head += 1
             column = (dash if head == at else head) - line
             node(
@@ -117,7 +122,7 @@ def _head(text, start):
 
 
 def _flow(text, start):
-    """Does the key stand in a flow mapping.
+    """Return how the key stands in a flow mapping.
 
     "line" behind a bracket on its line, "lines" where that may be so on lines above, or ""?
     """
@@ -128,16 +133,13 @@ def _flow(text, start):
     above = line
     while not before and above > 0 and text[above - 1] in BLANK:
         above -= 1
-    return (
-        "lines"
-        if text[start - 1 : start] == '"'
-        or (not before and text[above - 1 : above] in tuple("{[,"))
-        else ""
-    )
+    if text[start - 1 : start] == '"' or (not before and text[above - 1 : above] in tuple("{[,")):
+        return "lines"
+    return ""
 
 
 def _assigned(text, start, left, spans):
-    """The value behind a =: of ini, TOML, an environment file or a flag."""
+    """Mask the value after a =, of ini, TOML, an environment file or a flag."""
     line_end, inside, end = line_end_of(text, left), quoted(text, left), -1
     line = text.rfind("\n", 0, start) + 1
     before = text[line:start].strip("\"' \t")
@@ -157,7 +159,8 @@ def _assigned(text, start, left, spans):
         while text[quote - 1 : quote] == "\\":
             quote -= 1
         end = quoted(text, quote)[1]
-        end = end if end <= line_end or (begins_line and end < len(text)) else -1
+        if end > line_end and not (begins_line and end < len(text)):
+            end = -1
     if end < 0 and not begins_line:
         end = left
         while end < line_end and text[end] not in " \t\r\"',]}\\":
@@ -189,7 +192,10 @@ def _plain(text, left, column, spans, flow, alone):
         return
     if flow == "lines":
         first = word.replace("}", ",").replace("]", ",").partition(",")[0].rstrip()
-        bare = first if NUMBER.issuperset(first) or first in PUBLIC else word.rstrip(",}] \t\r")
+        if NUMBER.issuperset(first) or first in PUBLIC:
+            bare = first
+        else:
+            bare = word.rstrip(",}] \t\r")
         if bare and bare != word:
             add(text, left, left + len(bare), spans)
             return
@@ -199,18 +205,24 @@ def _plain(text, left, column, spans, flow, alone):
 
 def _plain_end(text, left, line_end):
     comment = text.find(" #", left, line_end)
-    end = comment if comment >= 0 else line_end
+    if comment >= 0:
+        end = comment
+    else:
+        end = line_end
     while end > left and text[end - 1] in BLANK:
         end -= 1
     return end
 
 
 def _string_end(text, left, end):
-    """The end of a plain value, before the quotes that are around its key too."""
+    """Return the end of a plain value, before the quotes that are around its key too."""
     before = text[text.rfind("\n", 0, left) + 1 : left].replace('\\"', "")
     if text[end - 1 : end] == "'" and text.count("'", left, end) == 1 and before.count("'") % 2:
         return end - 1
-    position = text.find('"', left, end) if before.count('"') % 2 else -1
+    if before.count('"') % 2:
+        position = text.find('"', left, end)
+    else:
+        position = -1
     while position >= 0:
         if text[position - 1] != "\\" and text[position + 1 : position + 2] in (
             *tuple(BLANK + ",]}:'"),
@@ -222,7 +234,7 @@ def _string_end(text, left, end):
 
 
 def _flow_end(text, left, line_end):
-    """Where a plain scalar of a flow collection ends.
+    """Return where a plain scalar of a flow collection ends.
 
     It may go on below, as long as nothing there looks like another thing.
     """
@@ -246,7 +258,7 @@ def _flow_end(text, left, line_end):
 
 
 def _deeper(text, line_end, column, spans):
-    """The lines below that are indented further than the key: the rest of its scalar."""
+    """Mask the lines below that are indented further than the key: the rest of its scalar."""
     position = line_end + 1
     while position < len(text):
         end = line_end_of(text, position)
@@ -313,7 +325,7 @@ def _sequence(text, dash, spans):
 
 
 def _nested(text, left, column, spans, flow):
-    if spans.depth >= DEEPEST:  # nobody writes so
+    if spans.depth >= DEEPEST:  # deeper than any real text
         add(text, left, line_end_of(text, left), spans)
         _deeper(text, line_end_of(text, left), column, spans)
         return
@@ -329,15 +341,20 @@ def _collection(text, left, line_end, spans):
     """
     if text[left : left + 1] == "{":
         inner = text[left + 1 : line_end].partition("}")[0].strip()
-        return not inner or inner.startswith("#") or ":" in inner or "=" in inner
-    end = _closed(text, left, line_end, spans) if text[left : left + 1] == "[" else -1
+        if not inner or inner.startswith("#"):
+            return True
+        return ":" in inner or "=" in inner
+    if text[left : left + 1] == "[":
+        end = _closed(text, left, line_end, spans)
+    else:
+        end = -1
     if end >= 0:
         _items(text, left + 1, end, spans)
     return end >= 0
 
 
 def _closed(text, left, line_end, spans):
-    """Where the sequence ends that begins here, the line's end where it does not.
+    """Return where the sequence ends that begins here, the line's end where it does not.
 
     -1 if there are letters behind it.
     """
@@ -361,7 +378,11 @@ def _closed(text, left, line_end, spans):
                 )
         position += 1
     spans.budget -= end - left
-    return -1 if spans.budget <= 0 else line_end if end == len(text) else end
+    if spans.budget <= 0:
+        return -1
+    if end == len(text):
+        return line_end
+    return end
 
 
 def _items(text, left, end, spans):

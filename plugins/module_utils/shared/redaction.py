@@ -10,39 +10,15 @@ secret without being one is masked too. Text is looked at as Latin-1: one charac
 
 from . import redaction_spans as mask_text
 from . import redaction_values as mask_value
+from .redaction_names import PUBLIC, secret_env, secret_key
 
-ENDINGS = (
-    "token",
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "apikey",
-    "secretkey",
-    "accesskey",
-    "privatekey",
-    "keydata",
-    "credential",
-    "credentials",
-)
-ENV_WORDS = (
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "APIKEY",
-    "API_KEY",
-    "ACCESS_KEY",
-    "PRIVATE_KEY",
-    "CREDENTIAL",
-)
-PUBLIC, NAME, BLANK, FAR = mask_text.PUBLIC, mask_text.NAME, mask_text.BLANK, mask_text.FAR
+NAME, BLANK, FAR = mask_text.NAME, mask_text.BLANK, mask_text.FAR
 TAGS = ("!", "!!str", "!!binary")
 JWT = NAME | frozenset("=")
 
 
 def data(raw):
-    """(the bytes with every secret masked, [[start, end]] of what was masked)."""
+    """Return (the bytes with every secret masked, [[start, end]] of what was masked)."""
     text = raw.decode("latin-1")
     lower = text.lower()
     spans = mask_text.Spans()
@@ -61,17 +37,12 @@ def data(raw):
 
 
 def argv(items):
-    """The arguments with their secrets masked, `--token=x` and `--token x` alike."""
+    """Return the arguments with their secrets masked, `--token=x` and `--token x` alike."""
     masked, before = [], ""
     for item in items:
         raw = item.encode("utf-8", "surrogateescape")
-        if (
-            before.startswith("-")
-            and "=" not in before
-            and secret_key(before)
-            and not item.startswith("-")
-            and item not in PUBLIC
-        ):
+        is_value = not item.startswith("-") and item not in PUBLIC
+        if is_value and _names_secret(before):
             masked.append("*" * len(raw))
         else:
             masked.append(data(raw)[0].decode("utf-8", "backslashreplace"))
@@ -79,18 +50,8 @@ def argv(items):
     return masked
 
 
-def secret_key(name):
-    """Does a key or flag of this name hold a secret itself (not the path or the name of one)?"""
-    if secret_env(name) and name.upper() == name and "_" in name:
-        return True
-    plain = name.lower().replace("-", "").replace("_", "").replace(".", "")
-    return plain.endswith(ENDINGS) and plain not in ("initialclustertoken", "usetoken")
-
-
-def secret_env(name):
-    """Does an environment variable of this name look like a secret?"""
-    name = name.upper().replace("-", "_")
-    return any(word in name for word in ENV_WORDS)
+def _names_secret(argument):
+    return argument.startswith("-") and "=" not in argument and secret_key(argument)
 
 
 def _key_blocks(text, spans):
@@ -101,7 +62,8 @@ def _key_blocks(text, spans):
             position = text.find("PRIVATE KEY-----", begin)
             continue
         end = text.find("-----END", begin)
-        end = len(text) if end < 0 else end
+        if end < 0:
+            end = len(text)
         mask_text.lines(text, begin, end, spans)
         position = text.find("PRIVATE KEY-----", end + 40)
 
@@ -117,7 +79,10 @@ def _pairs(text, spans):
         elif key == "name" and text[mark] == ":":
             named = mask_text.Spans()
             mask_value.value(text, start, mark, named)
-            name = text[named[0][0] : named[0][1]].strip("\"'") if named else ""
+            if named:
+                name = text[named[0][0] : named[0][1]].strip("\"'")
+            else:
+                name = ""
             # Whatever a container's environment variable is called, nothing here needs its value;
             # extraArgs of kubeadm are lower case.
             if named.names or secret_env(name) or (name.upper() == name and name[:1].isalpha()):
@@ -151,14 +116,14 @@ def _flags(text, spans):
 
 
 def _item(text, left, column, spans):
-    """The value of a flag as the next item of a list, unless that is a flag itself."""
+    """Mask the value of a flag in the next item of a list, unless that is a flag itself."""
     inside = mask_text.quoted(text, mask_value.properties(text, left))
     if not text.startswith("-", inside[0] if inside else left):
         mask_value.node(text, left, column, spans)
 
 
 def _word(text, left, spans):
-    """The value of a flag as the next word, unless that is a flag or a key."""
+    """Mask the value of a flag in the next word, unless that is a flag or a key."""
     first, left = left, mask_value.properties(text, left, "line")
     for word in text[first:left].split():
         first = text.find(word, first)
@@ -167,13 +132,8 @@ def _word(text, left, spans):
             mask_text.add(text, first, first + len(word), spans)
     inside = mask_text.quoted(text, left)
     left, right, after = inside or (left, left, left)
-    while (
-        not inside
-        and right < len(text)
-        and text[right] not in "\"',]" + BLANK
-        and text[right : right + 2] not in ("\\'", '\\"')
-    ):
-        right, after = right + 1, right + 1
+    if not inside:
+        right = after = _word_end(text, right)
     if (
         not text.startswith("-", left)
         and not text[left:right].endswith(":")
@@ -182,13 +142,24 @@ def _word(text, left, spans):
         mask_text.add(text, left, right, spans)
 
 
+def _word_end(text, right):
+    while right < len(text) and text[right] not in "\"',]" + BLANK:
+        if text[right : right + 2] in ("\\'", '\\"'):
+            break
+        right += 1
+    return right
+
+
 def _keys(text, position, end):
-    """(key, where it begins, where its : or = stands)."""
+    """Return (key, where it begins, where its : or = stands)."""
     while True:
         colon, equal = text.find(":", position, end), text.find("=", position, end)
         if colon < 0 and equal < 0:
             return
-        mark = colon if equal < 0 or 0 <= colon < equal else equal
+        if equal < 0 or 0 <= colon < equal:
+            mark = colon
+        else:
+            mark = equal
         position = mark + 1
         right = mark
         while right > 0 and text[right - 1] in " \t":
@@ -211,7 +182,7 @@ def _keys(text, position, end):
 
 
 def _siblings(text, start, spans):
-    """The `value` beside a `name` that looks secret.
+    """Mask the `value` next to a `name` that looks secret.
 
     Within the same braces, or in the same block of lines.
     """
@@ -226,15 +197,17 @@ def _siblings(text, start, spans):
         while True:
             if step < 0 and text[line : line + column].strip().endswith("-"):
                 break  # the dash: the entry's first line
-            line = (
-                text.rfind("\n", 0, line - 1) + 1
-                if step < 0 and line > 0
-                else (text.find("\n", line) + 1 if step > 0 else -1)
-            )
+            if step < 0 and line > 0:
+                line = text.rfind("\n", 0, line - 1) + 1
+            elif step > 0:
+                line = text.find("\n", line) + 1
+            else:
+                line = -1
             if line < 0 or (step > 0 and line == 0):
                 break
             end = text.find("\n", line)
-            end = len(text) if end < 0 else end
+            if end < 0:
+                end = len(text)
             content = text[line:end]
             indent = len(content) - len(content.lstrip(" "))
             if (
@@ -251,7 +224,7 @@ def _siblings(text, start, spans):
 
 
 def _braces(text, start):
-    """The innermost { } around a place, or (-1, -1)."""
+    """Return the innermost { } around a place, or (-1, -1)."""
     depth, left = 0, start
     while left > max(0, start - FAR):
         left -= 1

@@ -7,11 +7,9 @@ import time
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction as mask
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     files,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
-    redaction as mask,
 )
 
 # text with what has to vanish in {braces of this kind}: «»

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import redaction as mask
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction as mask
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     pod_manifest as manifest,
 )

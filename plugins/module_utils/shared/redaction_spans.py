@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What mask.py and mask_value.py have in common: places to mask, lines, quotes. Pure."""
 
-PUBLIC = ("true", "false", "null", "~", "")
+from .redaction_names import PUBLIC
+
 NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 BLANK = " \t\r\n"
 QUOTES = ("'", '"')
@@ -25,7 +26,7 @@ class Spans(list):
 
 
 def every(text, word):
-    """Wherever the word stands."""
+    """Return wherever the word stands."""
     position = text.find(word)
     while position >= 0:
         yield position
@@ -36,7 +37,8 @@ def lines(text, start, end, spans):
     """Mask what is written on each line between start and end, not the white space around it."""
     while start < end:
         stop = text.find("\n", start, end)
-        stop = end if stop < 0 else stop
+        if stop < 0:
+            stop = end
         left, right = start, stop
         while left < right and text[left] in BLANK:
             left += 1
@@ -58,23 +60,30 @@ def add(text, start, end, spans):
 def column_of(text, start):
     """In which column a key begins, its quotes with it."""
     column = start - (text.rfind("\n", 0, start) + 1)
-    return column - 1 if text[start - 1 : start] in QUOTES else column
+    if text[start - 1 : start] in QUOTES:
+        return column - 1
+    return column
 
 
 def blanks(text, left):
+    """Return the place after the blanks that begin here."""
     while left < len(text) and text[left] in " \t":
         left += 1
     return left
 
 
 def line_end_of(text, left):
+    """Return the place where the line ends."""
     end = text.find("\n", left)
-    return len(text) if end < 0 else end
+    if end < 0:
+        return len(text)
+    return end
 
 
 def quoted(text, left):
-    """(where it begins, where it ends, where its quotes end) of the quoted scalar that begins
-    here, or None. JSON within JSON has \\" for quotes.
+    r"""Return (begin, end, end of the quotes) of the quoted scalar that begins here, or None.
+
+    JSON within JSON has \" for quotes.
     """
     first = left
     while first < len(text) and text[first] == "\\":
@@ -83,7 +92,10 @@ def quoted(text, left):
     if quote not in QUOTES:
         return None
     if not escapes:
-        end = text.find(quote * 3, left + 3) if text.startswith(quote * 3, left) else -1
+        if text.startswith(quote * 3, left):
+            end = text.find(quote * 3, left + 3)
+        else:
+            end = -1
         if end >= 0:  # TOML
             return left + 3, end, end + 3
         end = closing(text, left)
@@ -96,7 +108,7 @@ def quoted(text, left):
 
 
 def closing(text, left):
-    """Where the quoted scalar that begins at left ends."""
+    """Return where the quoted scalar that begins at left ends."""
     quote, position = text[left], left + 1
     while position < len(text):
         if text[position] == "\\" and quote == '"':

@@ -1,0 +1,92 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The connection to a cluster's API: which kubeconfig and which server answered."""
+
+from ...kubeapi import kubeconfig
+from ...kubeapi import proxy as api_proxy
+from ...kubeapi.client import ApiError, Deadline, one_line
+from ...kubeapi.proxy import Door
+from ...shared.cluster_key import cluster_key
+
+
+class Skipped(Exception):
+    """Another host answered for the cluster of this kubeconfig already."""
+
+
+class Session:
+    """Holds the proxies of one run, and the API that answered."""
+
+    def __init__(self, directory, kubectl, deadline):
+        self.directory, self.kubectl, self.deadline = directory, kubectl, deadline
+        self.config = self.url = self.ca = self.version = self.api = None
+        self.failures = []
+        self.dead = set()
+        self.proxies = []
+
+    def open(self, server=None, config=None, tls_server_name=None):
+        """Open a proxy to this server, by default the kubeconfig's own; close() ends it."""
+        proxy = Door(
+            self.directory,
+            str(len(self.proxies)),
+            self.kubectl,
+            config or self.config,
+            self.deadline,
+            server,
+            tls_server_name,
+        )
+        self.proxies.append(proxy)
+        return proxy
+
+    def close(self):
+        """End every proxy."""
+        for proxy in self.proxies:
+            proxy.close()
+
+    def connect(self, configs, skip):
+        """Connect by the first kubeconfig whose API answers.
+
+        It is tried at its own server, often a load balancer, then at this node's own API server.
+        """
+        if not any(self._connects(config, skip) for config in configs):
+            message = "; ".join(self.failures) or "no kubeconfig found"
+            raise ApiError("error", one_line(message, 1000))
+
+    def _connects(self, config, skip):
+        """Return whether the API of this kubeconfig answers; raise Skipped for a known cluster."""
+        api = self.open(config=config)
+        probe = Deadline(api_proxy.PROBE_SECONDS, self.deadline)
+        try:
+            url, ca = kubeconfig.view(self.kubectl, config, probe)
+        except ApiError as error:
+            self.failures.append(f"{config}: {error}")
+            api.close()
+            return False
+        self.ca = self.ca or ca
+        key = cluster_key(ca)
+        if key in skip:
+            self.ca = ca
+            raise Skipped(key)
+        local = kubeconfig.local_server()
+        if url in self.dead:
+            api.close()
+        elif self._answers(api, config, url, ca):
+            return True
+        if local and local not in self.dead:
+            return self._answers(self.open(local, config), config, local, ca)
+        return False
+
+    def _answers(self, api, config, url, ca):
+        """Return whether this API answers, and keep it; a refusal (403) is an answer too."""
+        try:
+            self.version = api.get("/version", seconds=api_proxy.PROBE_SECONDS)
+        except ApiError as error:
+            if error.code != 403:
+                self.failures.append(f"{config} ({url}): {error}")
+                api.close()
+                if error.code is None:  # another kubeconfig will not reach it either
+                    self.dead.add(url)
+                return False
+            self.version = {}
+        self.api, self.config, self.url, self.ca = api, config, url, ca
+        return True

@@ -1,0 +1,125 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every collector: its name, which is a key of the evidence, and what it reads.
+
+The registry of collectors adds how each of them runs.
+"""
+
+NODE = {
+    "system": (
+        "host name, machine and boot id, kernel, distribution, cgroup version and addresses,"
+        " from /proc, /etc and /sys"
+    ),
+    "kubelet": (
+        "the kubelet's process, unit, configuration files, kubeconfig (masked), client"
+        " certificate and healthz"
+    ),
+    "manifests": "every file of the static pod folder, with owner, mode and time of change",
+    "instances": (
+        "control plane processes: argv, pod, kubeconfig and configuration as their container"
+        " sees them"
+    ),
+    "component_http": (
+        "healthz, configz and metrics of the scheduler and the controller manager on this node"
+    ),
+    "component_end": (
+        "the end of the log of a component that a static pod should run and that does not"
+        " run or was started of late"
+    ),
+    "scheduler_log": (
+        "the order in which the scheduler saw nodes come and go, as far as its log has it"
+        " (--v=2 and higher, of versions that may lose nodes)"
+    ),
+    "etcd": (
+        "etcd's live member list and cluster id, the leader, alarms and size of the member"
+        " that answers, with the API server's own client certificate"
+    ),
+    "installer": (
+        "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are"
+        " known, and what shows that the machine is a node"
+    ),
+    "devices": (
+        "the kubelet's device plugin folder: its sockets, and its checkpoint without what"
+        " plugins told for containers"
+    ),
+    "pinning": (
+        "the state files of the CPU and the memory manager, the machine's CPUs, NUMA nodes"
+        " and memory, whether the cgroups are there that the kubelet is told to limit, and"
+        " where a policy is static, the CPUs that containers really have"
+    ),
+    "limits": (
+        "the kernel's limits of files and inotify, a try at opening an instance, the limits"
+        " of PID 1, the kubelet, the runtime and sshd, and the files that set them"
+    ),
+    "swap": (
+        "which swap is on and how much of it is used, and what may switch it on at a boot:"
+        " fstab, systemd's units, the kernel's command line, zram-generator and services"
+    ),
+    "boot": (
+        "modules and settings of the kernel that pods need, what names them for the next"
+        " boot, how the folders of kubelet, runtime and etcd are mounted, SELinux's modes"
+        " and what it denied, and the files of firewalld and ufw"
+    ),
+    "kubelet_log": (
+        "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer,"
+        " cgroup drivers and open files"
+    ),
+    "kubelet_end": (
+        "the end of the journal of the kubelet's unit, where the kubelet does not run or"
+        " systemd started it again of late"
+    ),
+    "runtime": (
+        "the container runtime that the kubelet uses: its units, its socket, and whether it"
+        " takes a connection and a call of the CRI there"
+    ),
+    "unit_start": (
+        "what systemd checks before it starts a unit of the kubelet or its runtime that does"
+        " not run: conditions, paths, the units that it needs, and what it said of them"
+    ),
+    "api_way": (
+        "whether the node reaches the API server of its kubelet's kubeconfig: name,"
+        " connection and certificate"
+    ),
+    "descriptors": (
+        "who holds inotify instances, watches, open files and threads, by /proc/*/fd and"
+        " /proc/*/status"
+    ),
+    "pressure": (
+        "what is free of the filesystems of the kubelet and of the runtime, of memory and of"
+        " process ids"
+    ),
+    "largest": (
+        "where one of these is nearly used up: the largest folders of that filesystem, the"
+        " largest processes"
+    ),
+    "space": "what is free where the components' logs and this collection's journal lie",
+    "journal": (
+        "what earlier runs changed on this node, what they left unfinished, and who holds its lock"
+    ),
+}
+CLUSTER = {
+    "server": "where the API was asked, and what it says of itself",
+    "endpoints": (
+        "addresses of the API servers: Endpoints, which every release serves, else EndpointSlices"
+    ),
+    "nodes": "the cluster's nodes by name",
+    "kubeadm_config": "kubeadm's record of the cluster",
+    "kubelet_configs": "what kubeadm writes into the kubelets' configuration",
+    "locks": "lock objects as each API server shows them, read again while their holders differ",
+    "jobs": "jobs with more pods than they should have",
+    "rejected": "pods that a kubelet rejected, and what else lies on their nodes",
+    "pending": "pods that no scheduler finds a node for",
+    "pinnable": "pods and workloads that look meant for CPU pinning and get none",
+    "pod": (
+        "the pod that was asked for, or one of those that were rejected, with all that"
+        " happened to it and to its siblings"
+    ),
+    "work": (
+        "runs of kubemend that hold this node or work on it: who asks about other hosts alone does"
+        " not read its journal"
+    ),
+    "unmade": "pods that are not there: who was refused one, and nodes that a DaemonSet leaves out",
+}
+# They read every pod: only asked for where a fault needs them.
+DEEP_CLUSTER = ("pinnable",)

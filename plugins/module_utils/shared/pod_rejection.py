@@ -1,0 +1,36 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the status of a pod shows that a kubelet rejected it."""
+
+import re
+
+REJECTED = "rejected"  # in the place of a pod's name: the newest pod that a kubelet rejected
+TELLING = "too many open files"
+# UnexpectedAdmissionError, OutOfcpu, Outofnvidia.com/gpu, TopologyAffinityError, SMTAlignmentError
+# and those of later releases.
+REASON = re.compile(
+    r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|TopologyAffinityError|SMTAlignmentError)$"
+)
+MESSAGE = re.compile(r"^Pod (was rejected: |Predicate \S+ failed|.*which is unexpected)")
+EVICTED = (
+    "Evicted",
+    "Preempting",
+    "Preempted",
+    "Terminated",
+    "NodeShutdown",
+    "Shutdown",
+    "NodeLost",
+    "DeadlineExceeded",
+)
+
+
+def rejected(item):
+    """Return whether a kubelet refused to run this pod."""
+    status = item.get("status") or {}
+    reason, message = status.get("reason") or "", status.get("message") or ""
+    return (
+        status.get("phase") == "Failed"
+        and reason not in EVICTED
+        and bool(REASON.match(reason) or (reason and MESSAGE.match(message)))
+    )

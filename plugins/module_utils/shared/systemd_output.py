@@ -1,0 +1,69 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The output of systemctl and journalctl, parsed. Pure."""
+
+KEPT = 8  # lines of a unit's journal
+
+
+def parse(text):
+    """Return the blocks of `systemctl show` as {property: [values]}.
+
+    systemd 219 (RHEL 7) names EnvironmentFiles EnvironmentFile, some with an empty line after it
+    that ends no block, and writes the backslashes of a unit's name as if they had to be escaped.
+    """
+    blocks, name = [{}], ""
+    for line in text.splitlines():
+        previous, (name, equal, value) = name, line.partition("=")
+        if equal:
+            blocks[-1].setdefault(_property(name), []).append(_value(name, value))
+        elif not line and previous != "EnvironmentFile":
+            blocks.append({})
+    return [block for block in blocks if block]
+
+
+def _property(name):
+    if name == "EnvironmentFile":
+        return "EnvironmentFiles"
+    return name
+
+
+def _value(name, value):
+    if name == "Environment":
+        return value
+    return value.replace("\\x5cx", "\\x")
+
+
+def words(text):
+    """Split the text as systemd and a shell do: white space, quotes, backslashes."""
+    result, word, quote, position = [], None, "", 0
+    while position < len(text):
+        char = text[position]
+        if char == "\\" and quote != "'" and position + 1 < len(text):
+            position += 1
+            word = (word or "") + text[position]
+        elif quote and char == quote:
+            quote = ""
+        elif quote:
+            word += char
+        elif char in "\"'":
+            quote, word = char, word or ""
+        elif char in " \t\n":
+            if word is not None:
+                result.append(word)
+            word = None
+        else:
+            word = (word or "") + char
+        position += 1
+    if word is not None:
+        result.append(word)
+    return result
+
+
+def of_systemd(line):
+    """Return whether a line of `-o short-iso` is of PID 1, or of its child before the program.
+
+    systemd 219 calls that child systemd, later releases "(kubelet)".
+    """
+    fields = line.split(" ", 3)
+    return len(fields) > 3 and fields[2].startswith(("systemd[", "("))
