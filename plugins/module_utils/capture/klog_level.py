@@ -15,28 +15,25 @@ import re
 import time
 
 from ..collectors import registry as spec
-from ..collectors.node import component_http, instances
+from ..collectors.node import instances
 from ..kubeapi.client import ApiError
+from ..shared.klog_verbosity import of_argv
 from ..state import journal
 from ..state import storage as durable
-from ..state.storage import ROOT, ChangeError
-from ..steps import api_object_change as config_map
-from ..steps import health_probe as prove
+from ..state.api_target import reached
+from ..state.level_target import named, parts
+from ..state.storage import ChangeError
+from ..steps.health_probe import YOUNG
 from ..system import client_certificates as credentials
-from ..system import files, procfs, tls
+from ..system import component_endpoints, component_process, files, procfs, tls
 from ..system import http_client as web
 
-REAL = re.compile(
-    re.escape(journal.LEVEL)
-    + r"(?:(kube-scheduler|kube-controller-manager|kube-apiserver)|kubelet/([a-z0-9]([a-z0-9.-]*[a-z0-9])?))\Z"
-)
 URL = "/debug/flags/v"
 SECONDS, EACH = 20, 5
 PATIENCE = 12  # a component that has just started refuses a good certificate for some seconds
 DONE = "successfully set"
 # in the details of the API server's own 404, not of the kubelet's
 GONE = re.compile(r'"kind": ?"nodes"')
-SHORT = re.compile(r"-v(?:=)?([0-9]+)\Z")
 
 
 class LevelError(ChangeError):
@@ -138,7 +135,7 @@ class Levels:
             if (
                 code not in (401, 403)
                 or not started
-                or time.time() - started > prove.YOUNG + PATIENCE
+                or time.time() - started > YOUNG + PATIENCE
                 or time.monotonic() >= end
             ):
                 return code, text
@@ -148,7 +145,7 @@ class Levels:
         try:
             if self.api is None:
                 self.api = self.stack.enter_context(
-                    config_map.reached(self.via, read_only=False, seconds=3600)
+                    reached(self.via, read_only=False, seconds=3600)
                 )[0]
             code, text = self.api.text(method, f"/api/v1/nodes/{node}/proxy{URL}", body, SECONDS)
         except ApiError as error:
@@ -162,7 +159,7 @@ class Levels:
         takes.
         """
         code, told = None, "it serves on no port"
-        for address, port, secure in component_http.doors(component, one.argv):
+        for address, port, secure in component_endpoints.doors(component, one.argv):
             for certificate, key in self._certificates() if secure else [(None, None)]:
                 try:
                     connection = web.Connection(
@@ -188,62 +185,12 @@ class Levels:
         return self.certificates or [(None, None)]
 
 
-def parts(real):
-    """(component, None) or ("kubelet", node)."""
-    match = REAL.match(real)
-    if not match:
-        raise ChangeError(f"nothing was changed: {files.one_line(real, 100)} names no log level")
-    return match.group(1) or "kubelet", match.group(2)
-
-
-def named(real):
-    """Whose level it is, as a sentence has it."""
-    component, node = parts(real)
-    return f"{component} of {node}" if node else component
-
-
 def process(component):
     """The component's youngest process on this node, or LevelError."""
-    running = prove.instances(component)
+    running = component_process.instances(component)
     if not running:
         raise LevelError(f"no static pod of {component} runs on this host")
     return running[0]
-
-
-def given(argv):
-    """The level that a command line sets: the last --v, or its short form -v6.
-
-    None where it sets none.
-    """
-    found, argv = None, [str(word) for word in argv]
-    for index in range(len(argv)):
-        short = SHORT.match(argv[index])
-        value = (
-            short.group(1)
-            if short
-            else procfs.flag(argv[index : index + 2], "v")
-            if argv[index].startswith("-")
-            else None
-        )
-        if value is not None:
-            found = min(int(value), 99) if value.isdecimal() and len(value) < 10 else 0
-    return found
-
-
-def of_argv(argv):
-    """The level that a command line gives; 0 where it sets none."""
-    return given(argv) or 0
-
-
-def without(argv):
-    """A command line without what sets the level."""
-    found, skip = [], False
-    for index, word in enumerate(argv):
-        value = not skip and (word in ("--v", "-v") and index + 1 < len(argv))
-        if not (skip or value or SHORT.match(word) or word.startswith(("--v=", "-v="))):
-            found.append(word)
-        skip = value
-    return found
 
 
 def _why_not(component):
@@ -252,53 +199,6 @@ def _why_not(component):
     if component == "kube-controller-manager":
         return "before 1.23 it has none, later only with profiling"
     return "it runs without profiling"
-
-
-def raised(root=ROOT):
-    """Every level that was raised from this node and not put back.
-
-    Items of the journal, oldest first.
-    """
-    items = [
-        item
-        for run_id in journal.run_ids(root)
-        for item in journal.read_run(run_id, root)
-        if item["intent"] and item["end"] and journal.is_level(item["intent"])
-    ]
-    done = [item for item in items if item["end"]["result"] == journal.COMMITTED]
-    back = {item["intent"]["reverts"] for item in done if item["intent"]["reverts"]}
-    return [
-        item
-        for item in done
-        if not item["intent"]["reverts"]
-        and "{}/{}".format(item["run_id"], item["entry"]) not in back
-    ]
-
-
-def unsettled(root=ROOT):
-    """What is raised from this node, or may be: entries without an end too."""
-    return raised(root) + [
-        item
-        for item in journal.open_entries(root)
-        if item["intent"] and journal.is_level(item["intent"])
-    ]
-
-
-def present(run_id, entry, intent, root=ROOT):
-    """The digest of the level by all that the journal knows of this entry: raised, or as before.
-
-    ChangeError while it is open.
-    """
-    if any(
-        (item["run_id"], item["entry"]) == (run_id, entry) for item in journal.open_entries(root)
-    ):
-        raise ChangeError(
-            "what level {} has cannot be read back; let kubemend put it back (KM902)".format(
-                named(intent["real"])
-            )
-        )
-    up = (run_id, entry) in [(item["run_id"], item["entry"]) for item in raised(root)]
-    return intent["sha256_after"] if up or intent["reverts"] else intent["sha256_before"]
 
 
 def change(levels, step, target, root_fd, seconds, via):
@@ -390,15 +290,28 @@ def _wanted(intent):
     component, node = parts(intent["real"])
     if node:
         return int(intent["level"] if intent["reverts"] else intent["former"])
-    running = prove.instances(component)
+    running = component_process.instances(component)
     return of_argv(running[0].argv) if running else None
 
 
-def undo_open(intent):
-    """For an entry without an end.
+class VerbosityWriter:
+    """Puts back the log verbosity of a running process, for a revert and for a recovery."""
 
-    Nobody knows whether the level was set, so it is set to what it was before it was raised.
-    """
+    def restore(self, history, _former, step):
+        """Set the verbosity of before, and return {changed, entry}."""
+        if step.check:
+            return {"changed": True, "entry": None}
+        item = history["items"][-1]
+        with step.exclusive() as root_fd, Levels(item["intent"].get("via")) as levels:
+            return {"changed": True, "entry": put_back(levels, item, step, root_fd)}
+
+    def undo_open(self, intent):
+        """Set the verbosity of before for an entry without an end: it may have been set."""
+        undo_open(intent)
+
+
+def undo_open(intent):
+    """Set the verbosity of before for an entry without an end: it may have been set."""
     with Levels(intent.get("via")) as levels:
         _put(levels, intent)
 

@@ -12,6 +12,7 @@ import contextlib
 import os
 import time
 
+from ..shared.klog_verbosity import of_argv, without
 from ..state import step_record as proof
 from ..state.storage import ChangeError
 from ..steps import file_change as change
@@ -19,7 +20,6 @@ from ..steps import kubelet_restart
 from ..steps import preconditions as guard
 from ..steps.revert import files as revert
 from ..system import command, files
-from . import klog_level as level
 
 REMEDY, COMPONENT = "raise_kubelet", "kubelet"
 MOMENTARY = "/run/"  # what a reboot removes by itself; folders that we made there are removed by us
@@ -101,11 +101,11 @@ def _raised(former, wanted):
     """A test of command lines: the former one, but for the level."""
 
     def misfit(argv):
-        if level.of_argv(argv) != wanted:
-            return "the process runs at level %d, not %d" % (level.of_argv(argv), wanted)
+        if of_argv(argv) != wanted:
+            return "the process runs at level %d, not %d" % (of_argv(argv), wanted)
         return (
             None
-            if level.without(argv) == level.without(former)
+            if without(argv) == without(former)
             else "the process does not run with the former command line beside its level"
         )
 
@@ -154,14 +154,6 @@ def _back(step, record, former, reason, restarted):
 
 def _end(step, state, reason, seen=None):
     return proof.ended(step, state, reason, seen)[:2]
-
-
-def unfinished(record):
-    """Whether the very process that was started with the raised level still runs, although its
-    files may be back.
-    """
-    seen = record.get("seen") or {}
-    return bool(seen.get("pid")) and proof.ticks(seen["pid"]) == seen.get("ticks")
 
 
 def take_back(record, restore, step, allow):
@@ -253,7 +245,7 @@ def _settled(record, allow):
 
 
 def _is_raised(record, running):
-    return running.pid is not None and level.of_argv(running.argv) == record["expect"]["level"]
+    return running.pid is not None and of_argv(running.argv) == record["expect"]["level"]
 
 
 def _lowered(record, allow):
@@ -279,8 +271,8 @@ def _lowered(record, allow):
         if trouble
         else kubelet_restart.wait(
             lambda argv: (
-                "the process still runs at level %d" % level.of_argv(argv)
-                if level.of_argv(argv) == record["expect"]["level"]
+                "the process still runs at level %d" % of_argv(argv)
+                if of_argv(argv) == record["expect"]["level"]
                 else None
             ),
             running.identity,

@@ -16,10 +16,9 @@ from ..state import storage as durable
 from ..state.raised_levels import PREFIX, edited, left, paths_of
 from ..state.storage import ChangeError
 from ..steps import executor as apply_step
-from ..steps import health_probe as prove
 from ..steps import preconditions as guard
 from ..steps.revert import run as revert_run
-from ..system import files
+from ..system import component_process, files
 from . import kubelet_level
 
 KEPT = 32 * 1024 * 1024  # bytes of a component's logs that are kept before a restart
@@ -80,7 +79,9 @@ def _keep_logs(step, component, root_fd):
         f"no level was raised, because what {component} logged until now cannot be kept"
     ), durable.descriptor(durable.private_folder(journal.FOLDER, root_fd)) as runs:
         with durable.descriptor(durable.private_folder(step.run_id, runs)) as fd:
-            for path in sorted(prove.starts(component), key=os.path.getmtime, reverse=True):
+            for path in sorted(
+                component_process.starts(component), key=os.path.getmtime, reverse=True
+            ):
                 with open(path, "rb") as log:
                     log.seek(max(0, os.fstat(log.fileno()).st_size - left))
                     data = log.read(left)

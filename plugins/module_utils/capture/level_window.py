@@ -15,7 +15,7 @@ import os
 import sys
 import time
 
-from ..state import journal, lock
+from ..state import journal, level_target, lock
 from ..state import raised_levels as level_raised
 from ..state import storage as durable
 from ..state.storage import ROOT, ChangeError
@@ -160,21 +160,21 @@ def _raise_one(levels, step, target, params):
         with step.exclusive() as root_fd:
             others = [
                 item["run_id"]
-                for item in level.unsettled(step.root)
+                for item in level_target.unsettled(step.root)
                 if item["intent"]["real"] == target["real"]
             ]
             if others:
                 raise level.LevelError(
                     "{} was raised by run {} and not put back yet: let that run end, or take it"
                     " back with kubemend.remediation.revert -e kubemend_run_id={}".format(
-                        level.named(target["real"]), others[0], others[0]
+                        level_target.named(target["real"]), others[0], others[0]
                     )
                 )
             via = {name: params.get(name) for name in ("kubectl", "kubeconfig", "cluster_uid")}
             if not _armed(step):
                 raise level.LevelError(
                     "{} was not raised: somebody put everything back meanwhile".format(
-                        level.named(target["real"])
+                        level_target.named(target["real"])
                     ),
                     refused=True,
                 )
@@ -258,7 +258,7 @@ def _anything(step):
 
 def _left(step):
     """What of the run is raised, or may be: entries of the journal, and paths."""
-    return [item for item in level.unsettled(step.root) if item["run_id"] == step.run_id]
+    return [item for item in level_target.unsettled(step.root) if item["run_id"] == step.run_id]
 
 
 def _key(item):

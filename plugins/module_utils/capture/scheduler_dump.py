@@ -23,10 +23,9 @@ from ..collectors import registry as spec
 from ..collectors.node import space
 from ..kubeapi.client import LIST, ApiError
 from ..state import journal
+from ..state.api_target import reached
 from ..state.storage import ROOT, ChangeError
-from ..steps import api_object_change as config_map
-from ..steps import health_probe as prove
-from ..system import files, procfs
+from ..system import component_process, files, procfs
 from . import klog_level as level
 
 COMPONENT, REAL = "kube-scheduler", "level:kube-scheduler"
@@ -93,7 +92,7 @@ def dumped(params):
             same(params["process"])
             _nothing_but_nodes(params)
             one = same(params["process"])
-            if not prove.send(one, signal.SIGUSR2):
+            if not component_process.send(one, signal.SIGUSR2):
                 raise ChangeError(
                     "nothing was sent: kube-scheduler (pid %d) has just ended" % one.pid
                 )
@@ -101,7 +100,7 @@ def dumped(params):
         return {"sent": False, "reason": files.one_line(error)}
     end = time.monotonic() + params.get("alive", ALIVE)
     while time.monotonic() < end:
-        if prove.gone(one):
+        if component_process.gone(one):
             return {
                 "sent": True,
                 "reason": (
@@ -122,7 +121,7 @@ def _nothing_but_nodes(params):
     try:
         with level.Levels(via) as levels:
             told = CACHED.search(levels.metrics(COMPONENT, SIZE))
-        with config_map.reached(via, seconds=LOOKS) as (api, _dummy):
+        with reached(via, seconds=LOOKS) as (api, _dummy):
             nodes = sum(1 for dummy in api.items("/api/v1/nodes", accept=LIST))
     except (ApiError, level.LevelError) as error:
         raise ChangeError(
@@ -145,7 +144,9 @@ def same(known):
     """The process that the evidence names ({pid, started_at, argv}) as it runs now, or
     ChangeError.
     """
-    one = next((item for item in prove.instances(COMPONENT) if item.pid == known["pid"]), None)
+    one = next(
+        (item for item in component_process.instances(COMPONENT) if item.pid == known["pid"]), None
+    )
     if one is None:
         raise ChangeError(
             "nothing was sent: the kube-scheduler that led (pid %d) does not run any more, or not"

@@ -14,25 +14,15 @@ import contextlib
 import os
 import re
 
+from ..shared.journal_names import CONFIG_MAP, FOLDER, LEVEL, RUN_ID, UNIT, WORKLOAD  # noqa: F401 - others take the prefixes from here
 from . import lock
 from . import storage as durable
 from .storage import ROOT, ChangeError
 
-FOLDER = "journal"
 SCHEMA = "kubemend.journal/1"
 INTENT, END, BEFORE = ".json", ".end.json", ".before"
 ENTRY = re.compile(r"[0-9]{3,}-[A-Za-z0-9_%-]+\Z")
 COMMITTED, NOT_DONE, SUPERSEDED = "committed", "not_done", "superseded"
-# what `real` of an entry begins with that is about a text of the API:
-# configmap:<namespace>/<name>#<key>
-CONFIG_MAP = "configmap:"
-# and that is about the resources of a workload's containers: workload:<its path in the API>
-WORKLOAD = "workload:"
-# and that is about whether a unit of systemd is enabled: unit:<its name>; its bytes are what
-# is-enabled says; masked: unit:<the link>
-UNIT = "unit:"
-# and that is about a log level of a running process: level:<component>, level:kubelet/<node>
-LEVEL = "level:"
 
 
 class Step:
@@ -57,7 +47,7 @@ class Step:
         keep=None,
         reverts=None,
     ):
-        if not isinstance(run_id, str) or not lock.RUN_ID.match(run_id):
+        if not isinstance(run_id, str) or not RUN_ID.match(run_id):
             raise ChangeError(
                 f"nothing was changed: {run_id!r} is no run id (YYYYMMDDTHHMMSSZ-<6 hex digits>)"
             )
@@ -126,25 +116,6 @@ class Entry:
         with contextlib.suppress(OSError):
             durable.unlink(durable.temporary(self.name + END), self.fd)
             self.end(NOT_DONE, self.run_id, reason)
-
-
-def in_api(intent):
-    """Whether an entry is about a text of the API instead of a file of this node."""
-    return intent["real"].startswith((CONFIG_MAP, WORKLOAD))
-
-
-def is_unit(intent):
-    """Whether an entry is about a unit of systemd that was enabled, disabled or unmasked, which
-    lies in links of systemd's own making.
-    """
-    return intent["real"].startswith(UNIT)
-
-
-def is_level(intent):
-    """Whether an entry is about the log level of a running process, which lies in no file and
-    cannot be read.
-    """
-    return intent["real"].startswith(LEVEL)
 
 
 def end_record(name, result, by, reason=None, sha256=None):
@@ -245,9 +216,7 @@ def opened(root, run_id=None):
 def run_ids(root=ROOT):
     """Every run with a folder, oldest first."""
     with opened(root) as fd:
-        return (
-            [] if fd is None else sorted(name for name in os.listdir(fd) if lock.RUN_ID.match(name))
-        )
+        return [] if fd is None else sorted(name for name in os.listdir(fd) if RUN_ID.match(name))
 
 
 def read_run(run_id, root=ROOT, only_open=False):

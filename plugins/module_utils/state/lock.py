@@ -10,14 +10,13 @@ be held too long after a reboot, never too short.
 """
 
 import os
-import re
 
+from ..shared.journal_names import RUN_ID
 from . import storage as durable
 from .storage import ROOT, ChangeError
 
 NAME = "lock"
 SCHEMA = "kubemend.lock/1"
-RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}\Z")
 MAX_SECONDS = 7 * 24 * 3600
 CONTROLLER = ("machine_id", "host", "boot_id", "pid", "started")
 

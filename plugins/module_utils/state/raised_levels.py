@@ -10,17 +10,14 @@ An audit asks this too: nothing here changes anything, and nothing that does is 
 import os
 import re
 
-from ..capture import klog_level as level
-from ..capture import kubelet_level
-from ..steps import health_probe as prove
-from ..steps import kubelet_restart
-from ..steps import preconditions as guard
-from ..steps.revert import files as revert
-from . import journal
+from ..shared.klog_verbosity import given, of_argv
+from ..shared.paths import ROOT
+from ..system import component_process, kubelet_process, procfs
+from . import journal, revert_plan
 from . import step_record as proof
-from .storage import ROOT
 
 ARGUMENT = r"""(?m)^(?![ \t]*[#;]).*--v(?:=|["',\s-]+)%s(?![0-9])"""
+KUBELET = "kubelet"
 PREFIX = proof.PREFIX + "raise-"  # records of these steps, and of no others
 
 
@@ -74,14 +71,17 @@ def _sorted_out(run_id, root):
     unproven = [
         record.get("component") for record in proof.unproven(root) if record["run_id"] == run_id
     ]
-    plan = revert.plan_revert(run_id, root)
+    plan = revert_plan.plan_revert(run_id, root)
     for record in found:
         states = {one["state"] for one in plan if one["path"] in paths_of(record)}
-        if states.intersection((revert.RESTORE, revert.OPEN)) or record["component"] in unproven:
+        if (
+            states.intersection((revert_plan.RESTORE, revert_plan.OPEN))
+            or record["component"] in unproven
+        ):
             ours.append(record)
-        elif revert.CONFLICT in states:
+        elif revert_plan.CONFLICT in states:
             theirs += [] if _raised_since(run_id, record["component"], root) else [record]
-        elif record["component"] == kubelet_level.COMPONENT and kubelet_level.unfinished(record):
+        elif record["component"] == KUBELET and raised_kubelet_runs(record):
             ours.append(record)
     return ours, theirs
 
@@ -107,7 +107,7 @@ def _by_hand(record):
 
     By the file as it is now, and by the process that runs.
     """
-    wanted, former = raised_to(record), level.given((record.get("former") or {}).get("argv") or [])
+    wanted, former = raised_to(record), given((record.get("former") or {}).get("argv") or [])
     paths = paths_of(record)
     holding = (
         [path for path in paths if _holds(path, wanted)]
@@ -154,13 +154,21 @@ def _holds(path, wanted):
 
 def _levels(component):
     """The levels that the command lines of its processes give, the youngest first."""
-    if component != kubelet_level.COMPONENT:
-        return [str(level.of_argv(one.argv)) for one in prove.instances(component)]
+    if component != KUBELET:
+        return [str(of_argv(one.argv)) for one in component_process.instances(component)]
     try:
-        running = kubelet_restart.look("this host")
-    except guard.Refused:
-        return []
-    return [str(level.of_argv(running.argv))] if running.identity else []
+        process = kubelet_process.here(procfs.of_interest())[0]
+    except Exception:  # pylint: disable=broad-except
+        return []  # nothing can be said about it
+    return [str(of_argv(process["raw"]))] if process else []
+
+
+def raised_kubelet_runs(record):
+    """Whether the very process that was started with the raised level still runs, although its
+    files may be back.
+    """
+    seen = record.get("seen") or {}
+    return bool(seen.get("pid")) and proof.ticks(seen["pid"]) == seen.get("ticks")
 
 
 def paths_of(record):

@@ -16,9 +16,9 @@ import os
 import stat
 import time
 
+from ..shared.paths import ROOT  # noqa: F401 - the packages above take it from here
 from ..system.files import one_line, sha256
 
-ROOT = "/var/lib/kubemend"
 FLOCK = "flock"
 WAIT_SECONDS = 15
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

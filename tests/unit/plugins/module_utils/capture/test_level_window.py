@@ -33,6 +33,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
+    level_target,
     lock,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
@@ -647,7 +648,7 @@ def test_evidence_names_what_is_raised_and_what_is_overdue(
 ) -> None:
     log_level.raise_levels(host.params((SCHEDULER, 2)))
     monkeypatch.setattr(collector, "ROOT", host.root)
-    monkeypatch.setattr(level.raised, "__defaults__", (host.root,))
+    monkeypatch.setattr(level_target.raised, "__defaults__", (host.root,))
     host.boot, host.uptime = boot, 5000.0 + later
     begin = time.time()
     (one,) = collector.collect(spec.Context({}, [], {}))["levels"]
