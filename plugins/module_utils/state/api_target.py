@@ -27,49 +27,63 @@ _away = {}
 
 @contextlib.contextmanager
 def reached(via, read_only=True, seconds=SECONDS):
-    """(a door, how it was reached) to the first API that lets us read kube-system, of the
-    cluster `via` names; ApiError when none does.
+    """Yield (an API, how it was reached) of the first one that lets us read kube-system.
+
+    It must be of the cluster that `via` names; ApiError when none is.
     """
-    kubectl = kubeconfig.find_kubectl(via.get("kubectl"))
-    asked = via.get("kubeconfig")
-    tried, local = [], kubeconfig.local_server()
-    if not kubectl:
-        raise ApiError(
-            "error",
-            (
-                "kubectl was not found"
-                if not via.get("kubectl")
-                else "{} cannot be executed".format(via["kubectl"])
-            ),
-        )
-    deadline = Deadline(seconds)
-    with api_proxy.folder() as where:
-        for config in (
-            [asked]
-            if asked
-            else [path for path in kubeconfig.KUBECONFIGS if os.access(path, os.R_OK)]
-        ):
-            # the kubeconfig's own is often a load balancer
-            for server in [None, local] if local else [None]:
-                with Door(
-                    where, str(len(tried)), kubectl, config, deadline, server, read_only=read_only
-                ) as api:
-                    try:
-                        uid = api.get(
-                            "/api/v1/namespaces/kube-system", seconds=api_proxy.PROBE_SECONDS
-                        )["metadata"]["uid"]
-                    except (ApiError, KeyError) as error:
-                        tried.append(f"{server or config}: {error}")
-                        continue
-                    if via.get("cluster_uid") not in (None, uid):
-                        raise ApiError("error", f"{config} leads to another cluster")
-                    yield api, {"kubectl": kubectl, "kubeconfig": config, "cluster_uid": uid}
-                    return
+    kubectl = _find_kubectl(via)
+    tried, deadline = [], Deadline(seconds)
+    with api_proxy.folder() as directory:
+        for config, server in _ways(via):
+            with Door(
+                directory,
+                str(len(tried)),
+                kubectl,
+                config,
+                deadline,
+                server,
+                read_only=read_only,
+            ) as api:
+                try:
+                    uid = _cluster_uid(api)
+                except (ApiError, KeyError) as error:
+                    tried.append(f"{server or config}: {error}")
+                    continue
+                if via.get("cluster_uid") not in (None, uid):
+                    raise ApiError("error", f"{config} leads to another cluster")
+                yield api, {"kubectl": kubectl, "kubeconfig": config, "cluster_uid": uid}
+                return
     raise ApiError("error", "; ".join(tried) or "no kubeconfig that can be read was found")
 
 
+def _find_kubectl(via):
+    kubectl = kubeconfig.find_kubectl(via.get("kubectl"))
+    if kubectl:
+        return kubectl
+    if via.get("kubectl"):
+        raise ApiError("error", "{} cannot be executed".format(via["kubectl"]))
+    raise ApiError("error", "kubectl was not found")
+
+
+def _ways(via):
+    """Yield (kubeconfig, server or None for the kubeconfig's own, which is often a balancer)."""
+    configs = [via.get("kubeconfig")]
+    if not via.get("kubeconfig"):
+        configs = [path for path in kubeconfig.KUBECONFIGS if os.access(path, os.R_OK)]
+    local = kubeconfig.local_server()
+    for config in configs:
+        yield config, None
+        if local:
+            yield config, local
+
+
+def _cluster_uid(api):
+    namespace = api.get("/api/v1/namespaces/kube-system", seconds=api_proxy.PROBE_SECONDS)
+    return namespace["metadata"]["uid"]
+
+
 def present(intent):
-    """The sha256 of the text that an entry is about, as the API holds it now.
+    """Return the sha256 of the text that an entry is about, as the API holds it now.
 
     None when it is gone.
     """
@@ -79,7 +93,7 @@ def present(intent):
     if time.monotonic() < until:
         raise ChangeError(reason)
     try:
-        with reached(via) as (api, _dummy):
+        with reached(via) as (api, _way):
             text = read(api, intent["real"])[1]
     except ApiError as error:
         reason = (
@@ -87,21 +101,24 @@ def present(intent):
             " does".format(intent["path"], error)
         )
         _away[key] = (reason, time.monotonic() + AWAY_SECONDS)
-        raise ChangeError(reason)
+        raise ChangeError(reason) from error
     return None if text is None else durable.digest(text)
 
 
 def read(api, real):
-    """The object, and the true bytes of the text; (None, None) when either is gone."""
+    """Return the object, and the true bytes of the text; (None, None) when either is gone."""
     item = api.find(url_of(real))
     if item is not None and real.startswith(journal.WORKLOAD):
         return item, workload.text_of(item).encode("utf-8")
     data = (item or {}).get("data")
     text = data.get(parts(real)[2]) if isinstance(data, dict) else None
-    return (item, text.encode("utf-8")) if isinstance(text, str) else (None, None)
+    if not isinstance(text, str):
+        return None, None
+    return item, text.encode("utf-8")
 
 
 def parts(real):
+    """Return (namespace, name, key) of a text of a ConfigMap."""
     match = REAL.match(real)
     if not match:
         raise ChangeError(
@@ -111,6 +128,7 @@ def parts(real):
 
 
 def url_of(real):
+    """Return the path of an entry's object in the API."""
     if real.startswith(journal.WORKLOAD):
         return real[len(journal.WORKLOAD) :]
     return "/api/v1/namespaces/{}/configmaps/{}".format(*parts(real)[:2])

@@ -35,12 +35,7 @@ def named(real):
 
 def raised(root=ROOT):
     """Return the journal's items of levels that were raised from this node and not put back."""
-    items = [
-        item
-        for run_id in journal.run_ids(root)
-        for item in journal.read_run(run_id, root)
-        if _is_committed(item)
-    ]
+    items = [item for item in journal.items(root) if _is_committed(item)]
     back = {item["intent"]["reverts"] for item in items}
     return [
         item

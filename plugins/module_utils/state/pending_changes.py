@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Changes that were interrupted, and what became of them.
 
-The file itself shows it: it holds the bytes from before (not done), those from after (done, and only
-the record is missing), or others (superseded: they stay, and the former bytes stay in the journal).
+The file itself shows it: it holds the bytes from before (not done), those from after (done, and
+only the record is missing), or others (superseded: they stay, and the former bytes stay in the
+journal).
 """
 
 import os

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a revert of a run would do on this node, file by file. Nothing here changes anything.
 
-A run may have changed a file several times. Changes that follow on each other count as one: from the
-bytes before the first to those after the last. Where a foreign change lies between, the changes
+A run may have changed a file several times. Changes that follow on each other count as one: from
+the bytes before the first to those after the last. Where a foreign change lies between, the changes
 before and after it are taken back each for itself.
 """
 
@@ -95,18 +95,13 @@ def _since(run_id, history, root):
     later = [item["run_id"] for item in items if item["run_id"] > last_back]
     if history["state"] == RESTORE and not later:
         return {}
-    changer = f"run {later[-1]}" if later else "somebody"
-    return {"state": UNDONE, "reason": f"was put back; {changer} changed it since"}
+    change = f"run {later[-1]} changed it since" if later else "it was changed since"
+    return {"state": UNDONE, "reason": f"was put back; {change}"}
 
 
 def _committed(real, first_run, root):
     """Return the committed entries about one path since a run."""
-    return [
-        item
-        for run_id in journal.run_ids(root)
-        for item in journal.read_run(run_id, root)
-        if run_id >= first_run and _is_committed(item, real)
-    ]
+    return [item for item in journal.items(root, first_run) if _is_committed(item, real)]
 
 
 def _is_committed(item, real):
@@ -146,7 +141,7 @@ def _conflict(run_id, history, root):
 
 
 def _consecutive(items):
-    """Return lists of committed and open changes that follow on each other, ordered by their last."""
+    """Return groups of changes that follow on each other, in the order of their last ones."""
     groups, latest = [], {}
     for item in items:
         intent, end = item["intent"], item["end"]

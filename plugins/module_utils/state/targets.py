@@ -16,8 +16,8 @@ API_OBJECT, SYSTEMD_UNIT, LOG_VERBOSITY, FILE = "api_object", "unit", "log_verbo
 class JournalTarget:
     """One kind of thing that entries are about.
 
-    read(intent, root, run_id, entry) returns the sha256 of what is there now, None where nothing is,
-    or raises ChangeError. readable: whether that asks the thing itself, and not the journal.
+    read(intent, root, run_id, entry) returns the sha256 of what is there now, None where nothing
+    is, or raises ChangeError. readable: whether that asks the thing itself, and not the journal.
     """
 
     __slots__ = ("name", "prefix", "read", "readable")

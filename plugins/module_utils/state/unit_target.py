@@ -16,7 +16,7 @@ ASKING = 60
 
 
 def state(name):
-    """{load, active, sub, result, pid, enabled} of a unit.
+    """Return {load, active, sub, result, pid, enabled} of a unit.
 
     ChangeError where systemd does not say.
     """
@@ -32,26 +32,27 @@ def state(name):
         raise ChangeError(
             f"nothing was changed: systemd does not say what {name} is doing"
             f" ({files.one_line(error)})"
-        )
-    found = unit.unit(block) if block else None
-    if found is None:
+        ) from error
+    facts = unit.unit(block) if block else None
+    if facts is None:
         raise ChangeError(f"nothing was changed: there is no unit {name}")
     return {
-        "load": found["load_state"],
-        "active": found["active_state"],
-        "sub": found["sub_state"],
-        "result": found["result"],
-        "pid": found["main_pid"] or None,
+        "load": facts["load_state"],
+        "active": facts["active_state"],
+        "sub": facts["sub_state"],
+        "result": facts["result"],
+        "pid": facts["main_pid"] or None,
         "enabled": enabled,
     }
 
 
 def is_enabled(name):
-    """Systemd's own word; CommandError."""
+    """Return what is-enabled says of a unit; CommandError."""
     return unit.enabled(name, ASKING)
 
 
 def digest(word):
+    """Return the digest of a state of is-enabled."""
     return durable.digest(encoded(word))
 
 
@@ -61,13 +62,13 @@ def encoded(word):
 
 
 def mask_of(path):
-    """What the mask says, None where there is no such file.
+    """Return where the mask links to, None where there is no such file.
 
     ChangeError where something else lies there.
     """
-    there, to = unit_mask.mask(path)
-    if there and to is not None:
-        return to
+    is_mask, link = unit_mask.mask(path)
+    if is_mask and link is not None:
+        return link
     if os.path.lexists(path):
         raise ChangeError(
             f"{path} was not changed: it is no link to {unit_mask.NOWHERE}; see what it is"
@@ -76,16 +77,20 @@ def mask_of(path):
     return None
 
 
-def mask_digest(to):
-    return None if to is None else durable.digest(to.encode("utf-8", "surrogateescape"))
+def mask_digest(link):
+    """Return the digest of where a mask links to, None of no mask."""
+    if link is None:
+        return None
+    return durable.digest(link.encode("utf-8", "surrogateescape"))
 
 
 def name_of(intent):
+    """Return the unit, or the path of the mask, that an entry is about."""
     return intent["real"][len(journal.UNIT) :]
 
 
 def present(intent):
-    """Return the digest of what is-enabled says of an entry's unit now, or of its mask; ChangeError."""
+    """Return the digest of the enablement of an entry's unit now, or of its mask; ChangeError."""
     name = name_of(intent)
     if name.startswith("/"):
         return mask_digest(mask_of(name))

@@ -644,8 +644,8 @@ def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(
 )
 def test_whether_a_file_gives_a_level(tmp_path: Path, text: str, held: bool) -> None:
     (tmp_path / "file").write_text(text)
-    assert level_raised._holds(str(tmp_path / "file"), "4") is held
-    assert not level_raised._holds(str(tmp_path / "none"), "4")
+    assert level_raised._gives(str(tmp_path / "file"), "4") is held
+    assert not level_raised._gives(str(tmp_path / "none"), "4")
 
 
 def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:

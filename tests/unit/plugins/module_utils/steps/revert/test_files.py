@@ -243,7 +243,7 @@ def test_what_was_put_back_and_changed_by_somebody_since(node: Node) -> None:
     node.file.write_bytes(b"theirs")
     assert (
         revert_plan.plan_revert(RUN, str(node.root))[0]["reason"]
-        == "was put back; somebody changed it since"
+        == "was put back; it was changed since"
     )
 
 
@@ -287,7 +287,7 @@ def test_created_and_removed_files(node: Node) -> None:
         "already",
     ]
     assert created.read_bytes() == b"theirs"
-    assert "somebody changed it since" in again[1]["reason"]
+    assert "it was changed since" in again[1]["reason"]
 
 
 def test_what_is_never_put_back_and_what_was_not_asked_for(node: Node) -> None:
