@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The log level of a running process: set by PUT /debug/flags/v, which restarts nothing.
 
-The endpoint cannot be read, so the journal of the node that asks is what is known: an entry whose
-`real` is level:<component> or level:kubelet/<node> was raised, until another entry that reverts it
-is committed. A component of this node's control plane is asked at its own port; a kubelet through
-the API server, whose right it is.
+The endpoint cannot be read, so the journal of the node that sets it is what is known: an entry
+whose `real` is level:<component> or level:kubelet/<node> was raised, until another entry that
+reverts it is committed. A component of this node's control plane is asked at its own port; a kubelet through
+the API server, which alone has that right.
 """
 
 import contextlib
@@ -37,9 +37,9 @@ GONE = re.compile(r'"kind": ?"nodes"')
 
 
 class LevelError(ChangeError):
-    """The level was not set, or nobody knows; one sentence. refused.
+    """The level was not set, or it is unknown whether it was; one sentence.
 
-    The process said no, so that nothing was set.
+    refused: the process refused it, so that nothing was set.
     """
 
     def __init__(self, reason, refused=False):
@@ -60,10 +60,7 @@ class NotRecorded(ChangeError):
 
 
 class Levels:
-    """Sets levels from this node.
-
-    One door to the API, opened when the first kubelet is asked for.
-    """
+    """Sets levels from this node, those of kubelets by one proxy to the API."""
 
     def __init__(self, via=None):
         self.via = via or {}
@@ -78,38 +75,32 @@ class Levels:
         self.stack.close()
 
     def offered(self, real):
-        """Nothing, or LevelError when the level of this process cannot be set while it runs.
-
-        Changes nothing.
-        """
+        """Raise LevelError when the level of this process cannot be set while it runs."""
         component, node = parts(real)
         code, text = self._ask(component, node, "GET", None)
         if code == 404 or "disabled" in text:
             raise NotOffered(
-                "%s offers no %s (HTTP %d): %s" % (named(real), URL, code, _why_not(component)),
+                f"{named(real)} offers no {URL} (HTTP {code:d}): {_missing(component)}",
                 refused=True,
             )
         if code in (401, 403) or code >= 500:
             raise LevelError(
-                "%s does not let us set its level (HTTP %d %s)" % (named(real), code, text[:200]),
+                f"{named(real)} does not let us set its level (HTTP {code:d} {text[:200]})",
                 refused=True,
             )
 
     def put(self, real, level):
-        """Set it, or LevelError."""
+        """Set the level of a process, or raise LevelError."""
         component, node = parts(real)
-        code, text = self._ask(component, node, "PUT", ("%d" % level).encode("ascii"))
+        code, text = self._ask(component, node, "PUT", str(level).encode("ascii"))
         if code != 200 or DONE not in text:
             raise LevelError(
-                "%s did not take level %d (HTTP %d %s)" % (named(real), level, code, text[:200]),
+                f"{named(real)} did not take level {level:d} (HTTP {code:d} {text[:200]})",
                 refused=400 <= code < 500 and code != 408,
             )
 
     def metrics(self, component, names):
-        """The lines of /metrics that begin with these names, as one line.
-
-        LevelError where they cannot be had.
-        """
+        """Return the lines of /metrics that begin with these names, as one line; or LevelError."""
         code, text = self._local(
             component,
             process(component),
@@ -119,9 +110,7 @@ class Levels:
             tuple(name.encode("ascii") for name in names),
         )
         if code != 200:
-            raise LevelError(
-                "%s does not tell its metrics (HTTP %d %s)" % (component, code, text[:200])
-            )
+            raise LevelError(f"{component} does not tell its metrics (HTTP {code:d} {text[:200]})")
         return text
 
     def _ask(self, component, node, method, body):
@@ -129,15 +118,9 @@ class Levels:
             return self._kubelet(node, method, body)
         end = time.monotonic() + PATIENCE
         while True:
-            one = process(component)
-            code, text = self._local(component, one, method, body)
-            started = one.started_at
-            if (
-                code not in (401, 403)
-                or not started
-                or time.time() - started > YOUNG + PATIENCE
-                or time.monotonic() >= end
-            ):
+            running = process(component)
+            code, text = self._local(component, running, method, body)
+            if not _may_still_accept(code, running.started_at) or time.monotonic() >= end:
                 return code, text
             time.sleep(1)
 
@@ -149,51 +132,70 @@ class Levels:
                 )[0]
             code, text = self.api.text(method, f"/api/v1/nodes/{node}/proxy{URL}", body, SECONDS)
         except ApiError as error:
-            raise LevelError(f"the kubelet of {node} cannot be asked through the API ({error})")
+            raise LevelError(
+                f"the kubelet of {node} cannot be asked through the API ({error})"
+            ) from error
         if code == 404 and GONE.search(text):
             raise NodeGone(f"the API knows no Node {node}", refused=True)
         return code, text
 
-    def _local(self, component, one, method, body, url=URL, keep=None):
-        """(HTTP code, text) of the process at its own port, with the first certificate that it
-        takes.
+    def _local(self, component, running, method, body, url=URL, keep=None):
+        """Return (HTTP code, text) of the process at its own port.
+
+        With the first certificate that it takes.
         """
-        code, told = None, "it serves on no port"
-        for address, port, secure in component_endpoints.doors(component, one.argv):
-            for certificate, key in self._certificates() if secure else [(None, None)]:
+        request = (url, body, keep, method)
+        code, reason = None, "it serves on no port"
+        for door in component_endpoints.doors(component, running.argv):
+            for pair in self._pairs(door):
                 try:
-                    connection = web.Connection(
-                        address, port, EACH, tls.context(certificate, key) if secure else None
-                    )
-                    try:
-                        code, answer = connection.request(url, body, keep, method)
-                    finally:
-                        connection.close()
+                    code, answer = _request(door, pair, request)
                 except web.HttpError as error:
-                    told = str(error)
+                    reason = str(error)
                     continue
                 if code not in (401, 403):
                     return code, files.one_line(answer[:4096].decode("utf-8", "replace"), 300)
             if code is not None:
                 return code, "it refuses every certificate of this node"
-        raise LevelError(f"{component} does not answer at its port ({told})")
+        raise LevelError(f"{component} does not answer at its port ({reason})")
 
-    def _certificates(self):
+    def _pairs(self, door):
+        """Return the pairs of certificate and key to try at a port: one without TLS has none."""
+        if not door[2]:
+            return [(None, None)]
         if self.certificates is None:
             everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
-            self.certificates = [one[1:] for one in credentials.of_components(self.via, everyone)]
+            known = credentials.of_components(self.via, everyone)
+            self.certificates = [(certificate, key) for _path, certificate, key in known]
         return self.certificates or [(None, None)]
 
 
+def _may_still_accept(code, started):
+    """Return whether a process that refuses a certificate is so young that it may take it soon."""
+    if code not in (401, 403) or not started:
+        return False
+    return time.time() - started <= YOUNG + PATIENCE
+
+
+def _request(door, pair, request):
+    address, port, is_secure = door
+    context = tls.context(*pair) if is_secure else None
+    connection = web.Connection(address, port, EACH, context)
+    try:
+        return connection.request(*request)
+    finally:
+        connection.close()
+
+
 def process(component):
-    """The component's youngest process on this node, or LevelError."""
+    """Return the component's youngest process on this node, or raise LevelError."""
     running = component_process.instances(component)
     if not running:
         raise LevelError(f"no static pod of {component} runs on this host")
     return running[0]
 
 
-def _why_not(component):
+def _missing(component):
     if component == "kubelet":
         return "its enableDebuggingHandlers or enableDebugFlagsHandler is off"
     if component == "kube-controller-manager":
@@ -202,7 +204,7 @@ def _why_not(component):
 
 
 def change(levels, step, target, root_fd, seconds, via):
-    """Raise one level, journalled: {real, level, former} of the target; the entry's name.
+    """Raise one level {real, level, former}, journalled, and return the entry's name.
 
     Call it under the flock.
     """
@@ -232,7 +234,7 @@ def change(levels, step, target, root_fd, seconds, via):
 
 
 def put_back(levels, item, step, root_fd):
-    """The level as it was, for an entry of `raised`; journalled as what reverts it.
+    """Restore the level of an entry of `raised`, journalled as what reverts it.
 
     Idempotent, and restarts nothing.
     """
@@ -262,10 +264,7 @@ def put_back(levels, item, step, root_fd):
 
 @contextlib.contextmanager
 def recorded(intent, step):
-    """Around what follows when a level is back.
-
-    A disk that is full takes no record of it, which is another trouble.
-    """
+    """Turn an OSError of what follows a restored level into NotRecorded: the level is back."""
     try:
         yield
     except OSError as error:
@@ -276,16 +275,15 @@ def recorded(intent, step):
                 os.path.join(step.root, journal.FOLDER, step.run_id),
                 durable.why(error),
             )
-        )
+        ) from error
 
 
-def _wanted(intent):
-    """What its command line says now, where that can be seen from here.
+def _former_level(intent):
+    """Return the level that the process of an entry gets back, None where none runs.
 
-    It may be another process than the one that was raised.
-
-    None where none runs: the level went with it. What puts a level back goes the same way when it
-    is interrupted itself.
+    The level went with the process then. By its command line, where that can be seen from here: it
+    may be another process than the one that was raised. What restores a level gets it back in the
+    same way when it is interrupted itself.
     """
     component, node = parts(intent["real"])
     if node:
@@ -317,7 +315,7 @@ def undo_open(intent):
 
 
 def _put(levels, intent):
-    wanted = _wanted(intent)
-    if wanted is not None:
+    level = _former_level(intent)
+    if level is not None:
         with contextlib.suppress(NodeGone):
-            levels.put(intent["real"], wanted)
+            levels.put(intent["real"], level)
