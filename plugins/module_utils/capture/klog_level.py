@@ -5,8 +5,8 @@
 
 The endpoint cannot be read, so the journal of the node that sets it is what is known: an entry
 whose `real` is level:<component> or level:kubelet/<node> was raised, until another entry that
-reverts it is committed. A component of this node's control plane is asked at its own port; a kubelet through
-the API server, which alone has that right.
+reverts it is committed. A component of this node's control plane is asked at its own port; a
+kubelet through the API server, which alone has that right.
 """
 
 import contextlib

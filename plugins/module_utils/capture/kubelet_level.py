@@ -231,7 +231,10 @@ def take_back(record, restore, step, allow):
 
 
 def resumed(record, step, allow=()):
-    """Take back what was interrupted: (the record's state, None while it has to wait; the reason)."""
+    """Take back what was interrupted, and return (the record's state, the reason).
+
+    The state is None while it has to wait.
+    """
     allow = sorted(set(allow).union((record.get("guard") or {}).get("allow") or []))
     try:
         may_restart(record, allow)
