@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -23,17 +23,8 @@ from ..plugin_utils.run import cluster_lock as locking
 from ..plugin_utils.run import console as terminal
 from ..plugin_utils.run import run_files as run_folder
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
+from ..plugin_utils.transport.patience import PATIENCE, checked, patiently
 
-STATES = (
-    apply_step.DONE,
-    apply_step.ROLLED_BACK,
-    apply_step.REFUSED,
-    apply_step.FAILED,
-    apply_step.SKIPPED,
-)
-PATIENCE = 10  # seconds between two words about a step that takes long
-NODE_SECONDS = 30  # that the node may take beside it
-BROKEN = 6  # connections in a row after which the node is given up
 # Remedies that wait for nothing: what is written is proven as soon as it is read again.
 SHORT = (*apply_step.SHORT, apply_api.KUBEADM_CONFIG, apply_api.UNCORDON)
 VANISHED = (
@@ -278,36 +269,6 @@ def _silent(_text: str) -> None:
     """For an operator who wants nothing on the terminal."""
 
 
-def patiently(
-    ask: Callable[[dict[str, Any]], tuple[str, str, dict[str, Any]]],
-    params: dict[str, Any],
-    tell: Callable[[str], None] = terminal.tell,
-) -> tuple[str, str, dict[str, Any]]:
-    """The answer to a step, and where it takes long, how far it is every PATIENCE seconds.
-
-    Whoever asks again for the same step waits on.
-
-    A connection that breaks while the step is at work costs nothing: the node goes on, and is asked
-    again.
-    """
-    if not params["patience"]:
-        return ask(params)
-    end, told, working, broken = time.monotonic() + params["timeout"] + NODE_SECONDS, "", False, 0
-    while True:
-        status, reason, answer = ask({**params, "timeout": PATIENCE + NODE_SECONDS})
-        broken = broken + 1 if status == "unreachable" else 0
-        if working and 0 < broken < BROKEN and time.monotonic() < end:
-            time.sleep(PATIENCE)
-            continue
-        working = True
-        if status != "ok" or answer.get("state") != apply_step.AT_WORK or time.monotonic() > end:
-            return status, reason, answer
-        progress = evidence.one_line(answer.get("reason") or "", 200)
-        if progress and progress != told:
-            tell(progress)
-        told = progress
-
-
 def _refusal(
     folder: str, run_id: str, step: Step | None, identity: str, host: str, locked: bool
 ) -> str:
@@ -360,38 +321,6 @@ def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
 def _never_ran(reason: str) -> bool:
     """Errors of a node that has no usable Python: the program did not begin."""
     return "has no Python 3.6 or newer" in reason
-
-
-def checked(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """A node's answer, its shape not believed."""
-    state, seconds = answer.get("state"), answer.get("seconds")
-    if state not in STATES:
-        return {
-            "state": apply_step.FAILED,
-            "reason": (
-                "the node's answer names no state; the next run finds out what became of the step"
-            ),
-            "changed": True,
-        }
-    notes = [evidence.one_line(note) for note in answer.get("notes") or [] if isinstance(note, str)]
-    seen: dict[str, Any] = dict(answer["seen"]) if isinstance(answer.get("seen"), dict) else {}
-    return {
-        "state": state,
-        "reason": evidence.one_line(answer.get("reason") or "", 1000),
-        "changed": bool(answer.get("changed")),
-        "seconds": seconds if isinstance(seconds, (int, float)) else None,
-        "seen": {
-            name: seen.get(name)
-            for name in ("pid", "started_at", "elect", "healthz", "configz", "proof_seconds")
-            if isinstance(seen.get(name), (int, float, bool))
-        },
-        "journal": (
-            evidence.one_line(answer["journal"], 300)
-            if isinstance(answer.get("journal"), str)
-            else None
-        ),
-        "notes": notes,
-    }
 
 
 def _append(folder: str, record: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from ..module_utils.steps import executor as apply_step
 from ..module_utils.steps.drain import eviction as drain
 from ..module_utils.steps.handlers import api_steps as apply_api
 from ..plugin_utils.transport.node_action import NodeAction
-from .apply_step import PATIENCE, checked, patiently
+from ..plugin_utils.transport.patience import PATIENCE, checked, patiently
 
 REMEDIES = {"drained": apply_api.DRAIN, "uncordoned": apply_api.UNCORDON}
 

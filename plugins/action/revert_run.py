@@ -41,7 +41,7 @@ class ActionModule(NodeAction):
     """
 
     ENTRY = "plugins.module_utils.steps.revert.run:run"
-    SHIP = ("plugins.module_utils.collectors.node",)
+    SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.revert_run"
     SPEC = {
         "state": {

@@ -31,9 +31,9 @@ from ..plugin_utils.evidence import document as evidence
 from ..plugin_utils.evidence import sources as evidence_sources
 from ..plugin_utils.faults import engine as judge
 from ..plugin_utils.models.scheduling import cache_dump
-from ..plugin_utils.reports.text_page import escape
 from ..plugin_utils.run import cluster_lock as locking
 from ..plugin_utils.safe_io import atomic_file as private_files
+from ..plugin_utils.safe_io.text import escape
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
 MOST_LINES = 2000  # of those that matter

@@ -203,7 +203,11 @@ exit_reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.capture import klog_level, kubelet_level
 from ..module_utils.steps.revert import run as revert_run
+
+# What is imported by name, which Ansible's packer does not see.
+SHIPPED = (klog_level, kubelet_level)
 
 
 def main():

@@ -18,13 +18,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
-    klog_level as level,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
     level_window as log_level,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
+    level_target,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     raised_levels as level_raised,
@@ -173,7 +171,7 @@ class Restarted(Outliving, kubelet_level_node.Node):
 
 def raised(root: str) -> bool:
     """Whether evidence has a level that is raised still."""
-    return bool(level.unsettled(root)) or any(
+    return bool(level_target.unsettled(root)) or any(
         level_raised.left(run_id, root) for run_id in journal.run_ids(root)
     )
 

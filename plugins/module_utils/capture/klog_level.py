@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The log level of a running process: set by PUT /debug/flags/v, which restarts nothing.
 
-The endpoint cannot be read, so the journal of the node that asks is what is known: an entry whose
-`real` is level:<component> or level:kubelet/<node> was raised, until another entry that reverts it
-is committed. A component of this node's control plane is asked at its own port; a kubelet through
-the API server, whose right it is.
+The endpoint cannot be read, so the journal of the node that sets it is what is known: an entry
+whose `real` is level:<component> or level:kubelet/<node> was raised, until another entry that
+reverts it is committed. A component of this node's control plane is asked at its own port; a
+kubelet through the API server, which alone has that right.
 """
 
 import contextlib
@@ -15,34 +15,31 @@ import re
 import time
 
 from ..collectors import registry as spec
-from ..collectors.node import component_http, instances
+from ..collectors.node import instances
 from ..kubeapi.client import ApiError
+from ..shared.klog_verbosity import of_argv
 from ..state import journal
 from ..state import storage as durable
-from ..state.storage import ROOT, ChangeError
-from ..steps import api_object_change as config_map
-from ..steps import health_probe as prove
+from ..state.api_target import reached
+from ..state.level_target import named, parts
+from ..state.storage import ChangeError
+from ..steps.health_probe import YOUNG
 from ..system import client_certificates as credentials
-from ..system import files, procfs, tls
+from ..system import component_endpoints, component_process, files, procfs, tls
 from ..system import http_client as web
 
-REAL = re.compile(
-    re.escape(journal.LEVEL)
-    + r"(?:(kube-scheduler|kube-controller-manager|kube-apiserver)|kubelet/([a-z0-9]([a-z0-9.-]*[a-z0-9])?))\Z"
-)
 URL = "/debug/flags/v"
 SECONDS, EACH = 20, 5
 PATIENCE = 12  # a component that has just started refuses a good certificate for some seconds
 DONE = "successfully set"
 # in the details of the API server's own 404, not of the kubelet's
 GONE = re.compile(r'"kind": ?"nodes"')
-SHORT = re.compile(r"-v(?:=)?([0-9]+)\Z")
 
 
 class LevelError(ChangeError):
-    """The level was not set, or nobody knows; one sentence. refused.
+    """The level was not set, or it is unknown whether it was; one sentence.
 
-    The process said no, so that nothing was set.
+    refused: the process refused it, so that nothing was set.
     """
 
     def __init__(self, reason, refused=False):
@@ -63,10 +60,7 @@ class NotRecorded(ChangeError):
 
 
 class Levels:
-    """Sets levels from this node.
-
-    One door to the API, opened when the first kubelet is asked for.
-    """
+    """Sets levels from this node, those of kubelets by one proxy to the API."""
 
     def __init__(self, via=None):
         self.via = via or {}
@@ -81,38 +75,32 @@ class Levels:
         self.stack.close()
 
     def offered(self, real):
-        """Nothing, or LevelError when the level of this process cannot be set while it runs.
-
-        Changes nothing.
-        """
+        """Raise LevelError when the level of this process cannot be set while it runs."""
         component, node = parts(real)
         code, text = self._ask(component, node, "GET", None)
         if code == 404 or "disabled" in text:
             raise NotOffered(
-                "%s offers no %s (HTTP %d): %s" % (named(real), URL, code, _why_not(component)),
+                f"{named(real)} offers no {URL} (HTTP {code:d}): {_missing(component)}",
                 refused=True,
             )
         if code in (401, 403) or code >= 500:
             raise LevelError(
-                "%s does not let us set its level (HTTP %d %s)" % (named(real), code, text[:200]),
+                f"{named(real)} does not let us set its level (HTTP {code:d} {text[:200]})",
                 refused=True,
             )
 
     def put(self, real, level):
-        """Set it, or LevelError."""
+        """Set the level of a process, or raise LevelError."""
         component, node = parts(real)
-        code, text = self._ask(component, node, "PUT", ("%d" % level).encode("ascii"))
+        code, text = self._ask(component, node, "PUT", str(level).encode("ascii"))
         if code != 200 or DONE not in text:
             raise LevelError(
-                "%s did not take level %d (HTTP %d %s)" % (named(real), level, code, text[:200]),
+                f"{named(real)} did not take level {level:d} (HTTP {code:d} {text[:200]})",
                 refused=400 <= code < 500 and code != 408,
             )
 
     def metrics(self, component, names):
-        """The lines of /metrics that begin with these names, as one line.
-
-        LevelError where they cannot be had.
-        """
+        """Return the lines of /metrics that begin with these names, as one line; or LevelError."""
         code, text = self._local(
             component,
             process(component),
@@ -122,9 +110,7 @@ class Levels:
             tuple(name.encode("ascii") for name in names),
         )
         if code != 200:
-            raise LevelError(
-                "%s does not tell its metrics (HTTP %d %s)" % (component, code, text[:200])
-            )
+            raise LevelError(f"{component} does not tell its metrics (HTTP {code:d} {text[:200]})")
         return text
 
     def _ask(self, component, node, method, body):
@@ -132,15 +118,9 @@ class Levels:
             return self._kubelet(node, method, body)
         end = time.monotonic() + PATIENCE
         while True:
-            one = process(component)
-            code, text = self._local(component, one, method, body)
-            started = one.started_at
-            if (
-                code not in (401, 403)
-                or not started
-                or time.time() - started > prove.YOUNG + PATIENCE
-                or time.monotonic() >= end
-            ):
+            running = process(component)
+            code, text = self._local(component, running, method, body)
+            if not _may_still_accept(code, running.started_at) or time.monotonic() >= end:
                 return code, text
             time.sleep(1)
 
@@ -148,105 +128,74 @@ class Levels:
         try:
             if self.api is None:
                 self.api = self.stack.enter_context(
-                    config_map.reached(self.via, read_only=False, seconds=3600)
+                    reached(self.via, read_only=False, seconds=3600)
                 )[0]
             code, text = self.api.text(method, f"/api/v1/nodes/{node}/proxy{URL}", body, SECONDS)
         except ApiError as error:
-            raise LevelError(f"the kubelet of {node} cannot be asked through the API ({error})")
+            raise LevelError(
+                f"the kubelet of {node} cannot be asked through the API ({error})"
+            ) from error
         if code == 404 and GONE.search(text):
             raise NodeGone(f"the API knows no Node {node}", refused=True)
         return code, text
 
-    def _local(self, component, one, method, body, url=URL, keep=None):
-        """(HTTP code, text) of the process at its own port, with the first certificate that it
-        takes.
+    def _local(self, component, running, method, body, url=URL, keep=None):
+        """Return (HTTP code, text) of the process at its own port.
+
+        With the first certificate that it takes.
         """
-        code, told = None, "it serves on no port"
-        for address, port, secure in component_http.doors(component, one.argv):
-            for certificate, key in self._certificates() if secure else [(None, None)]:
+        request = (url, body, keep, method)
+        code, reason = None, "it serves on no port"
+        for door in component_endpoints.doors(component, running.argv):
+            for pair in self._pairs(door):
                 try:
-                    connection = web.Connection(
-                        address, port, EACH, tls.context(certificate, key) if secure else None
-                    )
-                    try:
-                        code, answer = connection.request(url, body, keep, method)
-                    finally:
-                        connection.close()
+                    code, answer = _request(door, pair, request)
                 except web.HttpError as error:
-                    told = str(error)
+                    reason = str(error)
                     continue
                 if code not in (401, 403):
                     return code, files.one_line(answer[:4096].decode("utf-8", "replace"), 300)
             if code is not None:
                 return code, "it refuses every certificate of this node"
-        raise LevelError(f"{component} does not answer at its port ({told})")
+        raise LevelError(f"{component} does not answer at its port ({reason})")
 
-    def _certificates(self):
+    def _pairs(self, door):
+        """Return the pairs of certificate and key to try at a port: one without TLS has none."""
+        if not door[2]:
+            return [(None, None)]
         if self.certificates is None:
             everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
-            self.certificates = [one[1:] for one in credentials.of_components(self.via, everyone)]
+            known = credentials.of_components(self.via, everyone)
+            self.certificates = [(certificate, key) for _path, certificate, key in known]
         return self.certificates or [(None, None)]
 
 
-def parts(real):
-    """(component, None) or ("kubelet", node)."""
-    match = REAL.match(real)
-    if not match:
-        raise ChangeError(f"nothing was changed: {files.one_line(real, 100)} names no log level")
-    return match.group(1) or "kubelet", match.group(2)
+def _may_still_accept(code, started):
+    """Return whether a process that refuses a certificate is so young that it may take it soon."""
+    if code not in (401, 403) or not started:
+        return False
+    return time.time() - started <= YOUNG + PATIENCE
 
 
-def named(real):
-    """Whose level it is, as a sentence has it."""
-    component, node = parts(real)
-    return f"{component} of {node}" if node else component
+def _request(door, pair, request):
+    address, port, is_secure = door
+    context = tls.context(*pair) if is_secure else None
+    connection = web.Connection(address, port, EACH, context)
+    try:
+        return connection.request(*request)
+    finally:
+        connection.close()
 
 
 def process(component):
-    """The component's youngest process on this node, or LevelError."""
-    running = prove.instances(component)
+    """Return the component's youngest process on this node, or raise LevelError."""
+    running = component_process.instances(component)
     if not running:
         raise LevelError(f"no static pod of {component} runs on this host")
     return running[0]
 
 
-def given(argv):
-    """The level that a command line sets: the last --v, or its short form -v6.
-
-    None where it sets none.
-    """
-    found, argv = None, [str(word) for word in argv]
-    for index in range(len(argv)):
-        short = SHORT.match(argv[index])
-        value = (
-            short.group(1)
-            if short
-            else procfs.flag(argv[index : index + 2], "v")
-            if argv[index].startswith("-")
-            else None
-        )
-        if value is not None:
-            found = min(int(value), 99) if value.isdecimal() and len(value) < 10 else 0
-    return found
-
-
-def of_argv(argv):
-    """The level that a command line gives; 0 where it sets none."""
-    return given(argv) or 0
-
-
-def without(argv):
-    """A command line without what sets the level."""
-    found, skip = [], False
-    for index, word in enumerate(argv):
-        value = not skip and (word in ("--v", "-v") and index + 1 < len(argv))
-        if not (skip or value or SHORT.match(word) or word.startswith(("--v=", "-v="))):
-            found.append(word)
-        skip = value
-    return found
-
-
-def _why_not(component):
+def _missing(component):
     if component == "kubelet":
         return "its enableDebuggingHandlers or enableDebugFlagsHandler is off"
     if component == "kube-controller-manager":
@@ -254,55 +203,8 @@ def _why_not(component):
     return "it runs without profiling"
 
 
-def raised(root=ROOT):
-    """Every level that was raised from this node and not put back.
-
-    Items of the journal, oldest first.
-    """
-    items = [
-        item
-        for run_id in journal.run_ids(root)
-        for item in journal.read_run(run_id, root)
-        if item["intent"] and item["end"] and journal.is_level(item["intent"])
-    ]
-    done = [item for item in items if item["end"]["result"] == journal.COMMITTED]
-    back = {item["intent"]["reverts"] for item in done if item["intent"]["reverts"]}
-    return [
-        item
-        for item in done
-        if not item["intent"]["reverts"]
-        and "{}/{}".format(item["run_id"], item["entry"]) not in back
-    ]
-
-
-def unsettled(root=ROOT):
-    """What is raised from this node, or may be: entries without an end too."""
-    return raised(root) + [
-        item
-        for item in journal.open_entries(root)
-        if item["intent"] and journal.is_level(item["intent"])
-    ]
-
-
-def present(run_id, entry, intent, root=ROOT):
-    """The digest of the level by all that the journal knows of this entry: raised, or as before.
-
-    ChangeError while it is open.
-    """
-    if any(
-        (item["run_id"], item["entry"]) == (run_id, entry) for item in journal.open_entries(root)
-    ):
-        raise ChangeError(
-            "what level {} has cannot be read back; let kubemend put it back (KM902)".format(
-                named(intent["real"])
-            )
-        )
-    up = (run_id, entry) in [(item["run_id"], item["entry"]) for item in raised(root)]
-    return intent["sha256_after"] if up or intent["reverts"] else intent["sha256_before"]
-
-
 def change(levels, step, target, root_fd, seconds, via):
-    """Raise one level, journalled: {real, level, former} of the target; the entry's name.
+    """Raise one level {real, level, former}, journalled, and return the entry's name.
 
     Call it under the flock.
     """
@@ -332,7 +234,7 @@ def change(levels, step, target, root_fd, seconds, via):
 
 
 def put_back(levels, item, step, root_fd):
-    """The level as it was, for an entry of `raised`; journalled as what reverts it.
+    """Restore the level of an entry of `raised`, journalled as what reverts it.
 
     Idempotent, and restarts nothing.
     """
@@ -362,10 +264,7 @@ def put_back(levels, item, step, root_fd):
 
 @contextlib.contextmanager
 def recorded(intent, step):
-    """Around what follows when a level is back.
-
-    A disk that is full takes no record of it, which is another trouble.
-    """
+    """Turn an OSError of what follows a restored level into NotRecorded: the level is back."""
     try:
         yield
     except OSError as error:
@@ -376,35 +275,47 @@ def recorded(intent, step):
                 os.path.join(step.root, journal.FOLDER, step.run_id),
                 durable.why(error),
             )
-        )
+        ) from error
 
 
-def _wanted(intent):
-    """What its command line says now, where that can be seen from here.
+def _former_level(intent):
+    """Return the level that the process of an entry gets back, None where none runs.
 
-    It may be another process than the one that was raised.
-
-    None where none runs: the level went with it. What puts a level back goes the same way when it
-    is interrupted itself.
+    The level went with the process then. By its command line, where that can be seen from here: it
+    may be another process than the one that was raised. What restores a level gets it back in the
+    same way when it is interrupted itself.
     """
     component, node = parts(intent["real"])
     if node:
         return int(intent["level"] if intent["reverts"] else intent["former"])
-    running = prove.instances(component)
+    running = component_process.instances(component)
     return of_argv(running[0].argv) if running else None
 
 
-def undo_open(intent):
-    """For an entry without an end.
+class VerbosityWriter:
+    """Puts back the log verbosity of a running process, for a revert and for a recovery."""
 
-    Nobody knows whether the level was set, so it is set to what it was before it was raised.
-    """
+    def restore(self, history, _former, step):
+        """Set the verbosity of before, and return {changed, entry}."""
+        if step.check:
+            return {"changed": True, "entry": None}
+        item = history["items"][-1]
+        with step.exclusive() as root_fd, Levels(item["intent"].get("via")) as levels:
+            return {"changed": True, "entry": put_back(levels, item, step, root_fd)}
+
+    def undo_open(self, intent):
+        """Set the verbosity of before for an entry without an end: it may have been set."""
+        undo_open(intent)
+
+
+def undo_open(intent):
+    """Set the verbosity of before for an entry without an end: it may have been set."""
     with Levels(intent.get("via")) as levels:
         _put(levels, intent)
 
 
 def _put(levels, intent):
-    wanted = _wanted(intent)
-    if wanted is not None:
+    level = _former_level(intent)
+    if level is not None:
         with contextlib.suppress(NodeGone):
-            levels.put(intent["real"], wanted)
+            levels.put(intent["real"], level)

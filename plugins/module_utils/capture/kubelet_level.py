@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kubelet of this node started again with another log level, and its files taken back.
 
-The files are journalled like every other; the proof is the command line of the new process and its
-healthz.
+The files are journalled like every other; what verifies it is the command line of the new process
+and its healthz.
 """
 
 import base64
@@ -12,62 +12,93 @@ import contextlib
 import os
 import time
 
+from ..shared.klog_verbosity import of_argv, without
 from ..state import step_record as proof
 from ..state.storage import ChangeError
 from ..steps import file_change as change
 from ..steps import kubelet_restart
 from ..steps import preconditions as guard
-from ..steps.revert import files as revert
+from ..steps.revert.files import revert
 from ..system import command, files
-from . import klog_level as level
 
 REMEDY, COMPONENT = "raise_kubelet", "kubelet"
-MOMENTARY = "/run/"  # what a reboot removes by itself; folders that we made there are removed by us
+MOMENTARY = (
+    "/run/"  # a reboot removes what is there; directories that kubemend made there it removes
+)
 BUDGET = 2 * (kubelet_restart.SECONDS + 60) + 30  # seconds: there, and back where it is not proven
+
+RECORDED = (  # of the record that raised it, in the record of its revert
+    "component",
+    "host",
+    "remedy",
+    "limit",
+    "path",
+    "kind",
+    "expect",
+    "paths",
+    "reload",
+    "of_run",
+)
 
 
 def raise_level(step, wanted, host):
-    """Write, restart, prove, or all of it back: (how its proof ended, why). step: on whose behalf.
+    """Raise the level by a restart, verified or rolled back: (the record's state, the reason).
 
-    Wanted: the plan's step.
+    step: the context; wanted: the plan's step.
     """
-    expect, allow = wanted["expect"], (wanted.get("guard") or {}).get("allow") or []
-    paths = [one["path"] for one in wanted["change"]["files"]]
     try:
-        former = kubelet_restart.check(host, wanted, allow, paths)
-        record = {
-            "component": COMPONENT,
-            "host": host,
-            "remedy": REMEDY,
-            "limit": kubelet_restart.SECONDS,
-            "path": paths[0],
-            "kind": "none",
-            "expect": expect,
-            "guard": wanted.get("guard"),
-            "paths": paths,
-            "reload": wanted["change"]["reload"],
-            "of_run": step.run_id,
-            "former": {
-                "pid": former.pid,
-                "ticks": former.ticks,
-                "argv": files.masked_argv(former.argv),
-            },
-        }
+        former = _checked(wanted, host)
+        record = _record(step, wanted, host, former)
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)"
     except (guard.Refused, ChangeError) as error:
         return proof.NOT_DONE, str(error)
     try:
-        for one in wanted["change"]["files"]:
-            write(one, step)
+        for file in wanted["change"]["files"]:
+            write(file, step)
     except ChangeError as error:  # nothing was loaded yet
         return _back(step, record, former, str(error), False)
     reason = ask_restart(record["reload"])
     if reason is None:
-        found, reason = kubelet_restart.wait(_raised(former.argv, expect["level"]), former.identity)
-        if found:
-            return _end(step, proof.PROVEN, None, seen={"pid": found.pid, "ticks": found.ticks})
+        running, reason = kubelet_restart.wait(
+            _raised(former.argv, wanted["expect"]["level"]), former.identity
+        )
+        if running:
+            seen = {"pid": running.pid, "ticks": running.ticks}
+            return _end(step, proof.PROVEN, None, seen=seen)
     return _back(step, record, former, f"the kubelet of {host} was not proven: {reason}", True)
+
+
+def _checked(wanted, host):
+    """Return the kubelet as it runs before, where it may be restarted now."""
+    allow = (wanted.get("guard") or {}).get("allow") or []
+    return kubelet_restart.check(host, wanted, allow, _paths(wanted))
+
+
+def _paths(wanted):
+    return [file["path"] for file in wanted["change"]["files"]]
+
+
+def _record(step, wanted, host, former):
+    paths = _paths(wanted)
+    return {
+        "component": COMPONENT,
+        "host": host,
+        "remedy": REMEDY,
+        "limit": kubelet_restart.SECONDS,
+        "path": paths[0],
+        "kind": "none",
+        "expect": wanted["expect"],
+        "guard": wanted.get("guard"),
+        "paths": paths,
+        "reload": wanted["change"]["reload"],
+        "of_run": step.run_id,
+        "former": {
+            "pid": former.pid,
+            "ticks": former.ticks,
+            "argv": files.masked_argv(former.argv),
+        },
+    }
 
 
 def write(one, step):
@@ -97,103 +128,95 @@ def ask_restart(reload_units):
         return f"it could not be restarted ({files.one_line(error)})"
 
 
-def _raised(former, wanted):
-    """A test of command lines: the former one, but for the level."""
+def _raised(former, level):
+    """Return a test of command lines: the former one, but for the level."""
 
-    def misfit(argv):
-        if level.of_argv(argv) != wanted:
-            return "the process runs at level %d, not %d" % (level.of_argv(argv), wanted)
-        return (
-            None
-            if level.without(argv) == level.without(former)
-            else "the process does not run with the former command line beside its level"
-        )
+    def mismatch(argv):
+        if of_argv(argv) != level:
+            return f"the process runs at level {of_argv(argv):d}, not {level:d}"
+        if without(argv) != without(former):
+            return "the process does not run with the former command line beside its level"
+        return None
 
-    return misfit
+    return mismatch
+
+
+def _unchanged(former):
+    """Return a test of command lines: exactly the former one."""
+
+    def mismatch(argv):
+        if argv != former:
+            return "the process does not run with the former command line"
+        return None
+
+    return mismatch
+
+
+def _lower_than(level):
+    """Return a test of command lines: another level than the raised one."""
+
+    def mismatch(argv):
+        if of_argv(argv) == level:
+            return f"the process still runs at level {level:d}"
+        return None
+
+    return mismatch
 
 
 def _back(step, record, former, reason, restarted):
-    """All of it taken back at once."""
-    done = revert.revert(
-        step.run_id, step.also(what="roll back: {}".format(record["path"])), only=record["paths"]
-    )
-    tidy(record["paths"])
-    left = [one["reason"] for one in done if one["result"] == "refused"]
-    if left:
-        return _end(
-            step, proof.FAILED, "{}; and not taken back: {}".format(reason, "; ".join(left))
-        )
+    """Take all of it back at once, and return (the record's state, the reason)."""
+    refused = _refused(step.run_id, record, step)
+    if refused:
+        return _end(step, proof.FAILED, f"{reason}; and not taken back: {refused}")
     if not restarted:
         return _end(step, proof.NOT_DONE, reason)
     try:
         now = kubelet_restart.look(record["host"]).identity
     except guard.Refused:
         now = None
-    trouble = ask_restart(record["reload"])
-    found, why = (
-        (None, trouble)
-        if trouble
-        else kubelet_restart.wait(
-            lambda argv: (
-                None
-                if argv == former.argv
-                else "the process does not run with the former command line"
-            ),
-            now,
-        )
-    )
-    if found:
-        return _end(step, proof.ROLLED_BACK, reason + "; it runs as before (pid %d)" % found.pid)
+    running, problem = _restarted(record["reload"], _unchanged(former.argv), now)
+    if running:
+        return _end(step, proof.ROLLED_BACK, f"{reason}; it runs as before (pid {running.pid:d})")
     return _end(
         step,
         proof.FAILED,
         "{}; the former files are back, but the kubelet did not come back ({}): look at journalctl"
-        " -u kubelet on {}".format(reason, why, record["host"]),
+        " -u kubelet on {}".format(reason, problem, record["host"]),
     )
+
+
+def _refused(run_id, record, step):
+    """Put the former files back, and return why some were not, or an empty text."""
+    results = revert(
+        run_id, step.also(what="roll back: {}".format(record["path"])), only=record["paths"]
+    )
+    tidy(record["paths"])
+    return "; ".join(file["reason"] for file in results if file["result"] == "refused")
+
+
+def _restarted(reload_units, mismatch, former):
+    """Restart the kubelet, and return (the new one or None, the problem)."""
+    problem = ask_restart(reload_units)
+    if problem:
+        return None, problem
+    return kubelet_restart.wait(mismatch, former)
 
 
 def _end(step, state, reason, seen=None):
     return proof.ended(step, state, reason, seen)[:2]
 
 
-def unfinished(record):
-    """Whether the very process that was started with the raised level still runs, although its
-    files may be back.
-    """
-    seen = record.get("seen") or {}
-    return bool(seen.get("pid")) and proof.ticks(seen["pid"]) == seen.get("ticks")
-
-
 def take_back(record, restore, step, allow):
-    """The kubelet's part of a revert: (proven.
+    """Revert the kubelet's part of a run, and return (verified, the reason).
 
-    True, False, or None where nothing had to start again, why).
-
-    record: of the step that raised it; restore(step): puts the former files back and says why not.
-    Raises guard.Refused or ChangeError before anything is changed.
+    Verified: None where nothing had to start again. record: of the step that raised it;
+    restore(step): puts the former files back and returns why not. Raises guard.Refused or
+    ChangeError before anything is changed.
     """
     may_restart(record, allow)
-    mine = {
-        name: record[name]
-        for name in (
-            "component",
-            "host",
-            "remedy",
-            "limit",
-            "path",
-            "kind",
-            "expect",
-            "paths",
-            "reload",
-            "of_run",
-        )
-    }
-    if (
-        proof.claim(
-            step, dict(mine, guard=dict(record.get("guard") or {}, allow=allow), former=None)
-        )
-        is not None
-    ):
+    facts = {name: record[name] for name in RECORDED}
+    facts.update(guard=dict(record.get("guard") or {}, allow=allow), former=None)
+    if proof.claim(step, facts) is not None:
         raise guard.Refused(
             f"run {step.run_id} has begun this before (a connection that was made twice); list"
             " again to see what became of it"
@@ -202,30 +225,30 @@ def take_back(record, restore, step, allow):
     tidy(record["paths"])
     if problem:
         return None, _end(step, proof.NOT_DONE, problem)[1]
-    proven, reason = _lowered(record, allow)
-    return proven, _end(step, proof.FAILED if proven is False else proof.PROVEN, reason)[1]
+    verified, reason = _lowered(record, allow)
+    state = proof.FAILED if verified is False else proof.PROVEN
+    return verified, _end(step, state, reason)[1]
 
 
 def resumed(record, step, allow=()):
-    """What was interrupted is taken back: (how its proof ends, None while it has to wait; why)."""
+    """Take back what was interrupted, and return (the record's state, the reason).
+
+    The state is None while it has to wait.
+    """
     allow = sorted(set(allow).union((record.get("guard") or {}).get("allow") or []))
     try:
         may_restart(record, allow)
     except guard.Refused as error:
         return None, str(error)
-    done = revert.revert(
-        record["of_run"],
-        step.also(what="roll back: {}".format(record["path"])),
-        only=record["paths"],
-    )
-    tidy(record["paths"])
-    left = [one["reason"] for one in done if one["result"] == "refused"]
-    proven, reason = (False, "; ".join(left)) if left else _lowered(record, allow)
-    return proof.FAILED if proven is False else proof.ROLLED_BACK, reason
+    refused = _refused(record["of_run"], record, step)
+    if refused:
+        return proof.FAILED, refused
+    verified, reason = _lowered(record, allow)
+    return proof.FAILED if verified is False else proof.ROLLED_BACK, reason
 
 
 def may_restart(record, allow):
-    """The kubelet as it runs; guard.Refused where it has to be restarted and may not.
+    """Return the kubelet as it runs; guard.Refused where it has to be restarted and may not.
 
     One that is stopped needs no restart.
     """
@@ -241,7 +264,7 @@ def may_restart(record, allow):
 
 
 def _settled(record, allow):
-    """The same, of one that may have started a moment ago."""
+    """Return the same of a kubelet that may have started a moment ago."""
     end = time.monotonic() + kubelet_restart.SECONDS
     while True:
         try:
@@ -253,50 +276,36 @@ def _settled(record, allow):
 
 
 def _is_raised(record, running):
-    return running.pid is not None and level.of_argv(running.argv) == record["expect"]["level"]
+    return running.pid is not None and of_argv(running.argv) == record["expect"]["level"]
 
 
 def _lowered(record, allow):
-    """(proven, why): the kubelet started from the files that are back, where it runs with what
-    was taken back. It may have started meanwhile.
+    """Start the kubelet from the files that are back, where it runs with what was taken back.
+
+    Return (verified, the reason). It may have started meanwhile.
     """
+    level = record["expect"]["level"]
     try:
         kubelet_restart.load(record["reload"])
         running = _settled(record, allow)
     except (guard.Refused, command.CommandError) as error:
-        return (
-            False,
-            (
-                "the files are back, but the kubelet was not started from them:"
-                f" {files.one_line(error)}"
-            ),
+        return False, (
+            "the files are back, but the kubelet was not started from them:"
+            f" {files.one_line(error)}"
         )
     if not _is_raised(record, running):
-        return None, "its kubelet did not run at level %d any more" % record["expect"]["level"]
-    trouble = ask_restart(False)
-    found, why = (
-        (None, trouble)
-        if trouble
-        else kubelet_restart.wait(
-            lambda argv: (
-                "the process still runs at level %d" % level.of_argv(argv)
-                if level.of_argv(argv) == record["expect"]["level"]
-                else None
-            ),
-            running.identity,
-        )
-    )
-    if found:
+        return None, f"its kubelet did not run at level {level:d} any more"
+    lowered, problem = _restarted(False, _lower_than(level), running.identity)
+    if lowered:
         return True, None
-    return (
-        False,
+    return False, (
         "the kubelet of {} was not proven after its files were restored: {}; look at journalctl -u"
-        " kubelet".format(record["host"], why),
+        " kubelet".format(record["host"], problem)
     )
 
 
 def tidy(paths):
-    """The folders under /run that only we needed."""
+    """Remove the directories under /run that only kubemend needed."""
     for folder in {os.path.dirname(path) for path in paths if path.startswith(MOMENTARY)}:
         with contextlib.suppress(OSError):
             os.rmdir(folder)

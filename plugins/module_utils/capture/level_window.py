@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Levels raised from this node for a limited time, and put back by whoever comes first.
+"""Log levels raised from this node for a limited time, then restored by a run or by a service.
 
-Before the first level is raised, a service of our own is on the disk, enabled and started: it
-sleeps until the time is over and puts back what is still raised; after a reboot it does so at once.
+Before the first level is raised, a service of kubemend is on the disk, enabled and started: it
+sleeps until the time is over and restores what is still raised; after a reboot it does so at once.
 It holds no credential: it reads what the node has. When nothing is raised any more, it removes
 itself.
 """
@@ -15,8 +15,8 @@ import os
 import sys
 import time
 
-from ..state import journal, lock
-from ..state import raised_levels as level_raised
+from ..shared.journal_names import RUN_ID
+from ..state import journal, level_target, lock, raised_levels
 from ..state import storage as durable
 from ..state.storage import ROOT, ChangeError
 from ..state.verbosity_expiry import FOLDER, boot, remaining
@@ -28,6 +28,7 @@ from . import level_by_restart as level_restart
 UNITS = "/etc/systemd/system"
 WANTS = "multi-user.target.wants"
 ARMED = ".armed"
+DISARMED = "everything was put back meanwhile"
 RAISED, REFUSED, ABSENT, UNSURE, RESTORED, FAILED = (
     "raised",
     "refused",
@@ -41,7 +42,9 @@ STARTS = 10  # seconds in which the service must have begun its work
 # restarts
 AGAIN, LONGEST = 10, 300
 EACH = 30  # seconds that one level may take
-UNIT = """# Made by kubemend run {run_id}, removed by itself: it puts the log levels back that the run raised from here.
+UNIT_PREFIX = "kubemend-levels-"
+UNIT = """# Made by kubemend run {run_id}, removed by itself: it puts the log levels back\
+ that the run raised from here.
 [Unit]
 Description=kubemend: puts back the log levels of run {run_id}
 After=network.target
@@ -55,14 +58,16 @@ WantedBy=multi-user.target
 
 
 def budget(targets):
-    """Seconds in which these levels are set or not, whatever happens."""
-    return 30 + sum(
-        level_restart.budget(target["step"]) if target.get("step") else EACH for target in targets
-    )
+    """Return the seconds in which these levels are set or not, whatever happens."""
+    return 30 + sum(_target_budget(target) for target in targets)
+
+
+def _target_budget(target):
+    return level_restart.budget(target["step"]) if target.get("step") else EACH
 
 
 def run(params):
-    """Of `state` probed, raised or restored; the last two by a process that outlives this one."""
+    """Do what `state` says: probed, raised or restored; the last two by a detached process."""
     if params["state"] == "probed":
         return {"targets": probed(params)}
     job = raise_levels if params["state"] == "raised" else restore
@@ -76,35 +81,55 @@ def run(params):
 
 
 def probed(params):
-    """Of each target whether its level can be set while it runs: [{real, state.
+    """Return of each target whether its level can be set while it runs. Changes nothing.
 
-    Offered|refused, reason}]. Changes nothing.
+    [{real, state: offered|refused|absent, reason}].
     """
-    found = []
     with level.Levels(params) as levels:
-        for target in params["targets"]:
-            try:
-                levels.offered(target["real"])
-                found.append({"real": target["real"], "state": "offered", "reason": ""})
-            except ChangeError as error:
-                absent = isinstance(error, level.NotOffered)
-                found.append(
-                    {
-                        "real": target["real"],
-                        "state": ABSENT if absent else REFUSED,
-                        "reason": files.one_line(error),
-                    }
-                )
-    return found
+        return [_probed(levels, target["real"]) for target in params["targets"]]
+
+
+def _probed(levels, real):
+    try:
+        levels.offered(real)
+    except level.NotOffered as error:
+        return {"real": real, "state": ABSENT, "reason": files.one_line(error)}
+    except ChangeError as error:
+        return {"real": real, "state": REFUSED, "reason": files.one_line(error)}
+    return {"real": real, "state": "offered", "reason": ""}
 
 
 def raise_levels(params):
-    """{targets: [{real, state, reason, at}], error}; at.
+    """Raise the levels of all targets, and return {targets: [{real, state, reason, at}], error}.
 
-    When it had started again, where that raised it. Never raises.
+    at: when it had started again, where that raised it. Never raises.
     """
-    targets, error, begun = [], None, None
+    work = _Raising(params)
+    error = None
     try:
+        work.run()
+    except (ChangeError, OSError) as reason:
+        error = files.one_line(reason)
+    except Exception as reason:  # pylint: disable=broad-except
+        error = f"{_unforeseen(reason)}; what was raised is put back in time"
+    return {"targets": work.targets + work.rest(error), "error": error}
+
+
+def _unforeseen(error):
+    return f"it ended in an unforeseen way ({type(error).__name__}: {files.one_line(error)})"
+
+
+class _Raising:
+    """Levels that are raised one after another; a restart that fails ends it."""
+
+    def __init__(self, params):
+        self.params = params
+        self.targets = []
+        self.current = None
+
+    def run(self):
+        """Arm the service, then raise each of the targets."""
+        params = self.params
         step = _step(params, "raise")
         with step.exclusive():
             pass
@@ -114,151 +139,156 @@ def raise_levels(params):
             _arm(step, params["seconds"] + budget(params["targets"]), params["program"])
             with level.Levels(params) as levels:
                 for target in params["targets"]:
-                    begun = target["real"]
-                    targets.append(_raise_one(levels, step, target, params))
+                    self.current = target["real"]
+                    self.targets.append(_raise_one(levels, step, target, params))
             _until(step, params["seconds"], complete=True)  # from the last one on
         finally:
             if not _anything(step):  # also what may have been raised, for its answer was lost
                 _disarm(step.run_id, step.root)
-    except (ChangeError, OSError) as reason:
-        error = files.one_line(reason)
-    except Exception as reason:  # pylint: disable=broad-except
-        error = (
-            f"it ended in a way that nobody foresaw ({type(reason).__name__}:"
-            f" {files.one_line(reason)}); what was raised is put back in time"
-        )
-    told = [one["real"] for one in targets]
-    targets += [
-        {
-            "real": target["real"],
-            "state": UNSURE if target["real"] == begun else REFUSED,
-            "reason": error or "",
-        }
-        for target in params["targets"]
-        if target["real"] not in told
-    ]
-    return {"targets": targets, "error": error}
+
+    def rest(self, error):
+        """Return the answers of the targets that have none: the current one may be raised."""
+        answered = [target["real"] for target in self.targets]
+        states = {self.current: UNSURE}
+        return [
+            {
+                "real": target["real"],
+                "state": states.get(target["real"], REFUSED),
+                "reason": error or "",
+            }
+            for target in self.params["targets"]
+            if target["real"] not in answered
+        ]
 
 
 def _raise_one(levels, step, target, params):
     answer = {"real": target["real"], "state": RAISED, "reason": ""}
     if target.get("step"):
-        reason = params.get("halt") or (
-            None if _armed(step) else "somebody put everything back meanwhile"
-        )
-        state, reason = (
-            (REFUSED, reason) if reason else level_restart.raise_one(step, target, params)
-        )
-        if state == UNSURE:
-            params["halt"] = (
-                "nothing more is restarted, because {} did not come back as it should".format(
-                    target["component"]
-                )
-            )
+        state, reason = _raise_by_restart(step, target, params)
         return dict(answer, state=state, reason=reason, at=durable.now())
     try:
-        with step.exclusive() as root_fd:
-            others = [
-                item["run_id"]
-                for item in level.unsettled(step.root)
-                if item["intent"]["real"] == target["real"]
-            ]
-            if others:
-                raise level.LevelError(
-                    "{} was raised by run {} and not put back yet: let that run end, or take it"
-                    " back with kubemend.remediation.revert -e kubemend_run_id={}".format(
-                        level.named(target["real"]), others[0], others[0]
-                    )
-                )
-            via = {name: params.get(name) for name in ("kubectl", "kubeconfig", "cluster_uid")}
-            if not _armed(step):
-                raise level.LevelError(
-                    "{} was not raised: somebody put everything back meanwhile".format(
-                        level.named(target["real"])
-                    ),
-                    refused=True,
-                )
-            # the service counts from the last one: until then none of them is left behind
-            level.change(
-                levels, step, target, root_fd, params["seconds"] + budget(params["targets"]), via
-            )
+        _raise_running(levels, step, target, params)
     except ChangeError as error:
-        unsure = any(item["intent"]["real"] == target["real"] for item in _left(step))
-        answer.update(state=UNSURE if unsure else REFUSED, reason=files.one_line(error))
+        is_unsure = any(item["intent"]["real"] == target["real"] for item in _left(step))
+        answer.update(state=UNSURE if is_unsure else REFUSED, reason=files.one_line(error))
     return answer
 
 
-def restore(params):
-    """{targets: [{real, state: restored|failed, reason}], error}.
+def _raise_by_restart(step, target, params):
+    """Return (state, reason) of a target that only a restart raises."""
+    if params.get("halt"):
+        return REFUSED, params["halt"]
+    if not _is_armed(step):
+        return REFUSED, DISARMED
+    state, reason = level_restart.raise_one(step, target, params)
+    if state == UNSURE:
+        params["halt"] = (
+            "nothing more is restarted, because {} did not come back as it should".format(
+                target["component"]
+            )
+        )
+    return state, reason
 
-    Everything that the run raised from here. Idempotent, never raises.
+
+def _raise_running(levels, step, target, params):
+    """Set the level of a process that runs on, or ChangeError."""
+    name = level_target.named(target["real"])
+    with step.exclusive() as root_fd:
+        others = [
+            item["run_id"]
+            for item in level_target.unsettled(step.root)
+            if item["intent"]["real"] == target["real"]
+        ]
+        if others:
+            raise level.LevelError(
+                f"{name} was raised by run {others[0]} and not put back yet: let that run end, or"
+                " take it back with kubemend.remediation.revert -e"
+                f" kubemend_run_id={others[0]}"
+            )
+        if not _is_armed(step):
+            raise level.LevelError(f"{name} was not raised: {DISARMED}", refused=True)
+        via = {name: params.get(name) for name in ("kubectl", "kubeconfig", "cluster_uid")}
+        # the service counts from the last one: until then none of them is a leftover
+        seconds = params["seconds"] + budget(params["targets"])
+        level.change(levels, step, target, root_fd, seconds, via)
+
+
+def restore(params):
+    """Restore everything that the run raised from here, and return {targets, error}.
+
+    targets: [{real, state: restored|failed, reason}]. Idempotent, never raises.
     """
     targets, error = [], None
     try:
         step = _step(params, "restore")
-        reals = {
-            target["component"]: target["real"]
-            for target in params.get("targets") or ()
-            if target.get("step")
-        }
-        targets = [
-            dict(one, real=reals.get(one["real"], one["real"]))
-            for one in _restore(step, by=params.get("by"), allow=params.get("allow") or ())
-        ]
-        why = level_raised.unread(step.run_id, step.root)
-        error = (
-            why
-            and f"whether a restart raised a level is not known ({why}); {_unit(step.run_id)} goes on trying to put it back"
-        )
+        targets = _restored(step, params)
+        reason = raised_levels.unread(step.run_id, step.root)
+        if reason:
+            error = (
+                f"whether a restart raised a level is not known ({reason}); {_unit(step.run_id)}"
+                " goes on trying to put it back"
+            )
     except (ChangeError, OSError) as reason:
         error = files.one_line(reason)
     except Exception as reason:  # pylint: disable=broad-except
-        error = (
-            f"it ended in a way that nobody foresaw ({type(reason).__name__}:"
-            f" {files.one_line(reason)})"
-        )
+        error = _unforeseen(reason)
     return {"targets": targets, "error": error}
 
 
+def _restored(step, params):
+    reals = {
+        target["component"]: target["real"]
+        for target in params.get("targets") or ()
+        if target.get("step")
+    }
+    targets = _restore(step, by=params.get("by"), allow=params.get("allow") or ())
+    return [dict(target, real=reals.get(target["real"], target["real"])) for target in targets]
+
+
 def _restore(step, attempt=0, by=None, allow=()):
-    """Whoever holds the lock: a level that goes back restarts nothing, and nobody's change
-    builds on it.
+    """Restore what is raised, whichever run holds the lock, and return the targets.
+
+    A level that goes back restarts nothing, and no change of another run builds on it.
     """
-    targets = []
-    for item in _left(step):
-        with durable.exclusive(step.root) as root_fd:
-            if _key(item) not in [_key(one) for one in _left(step)]:
-                continue  # somebody else was faster
-            answer = {"real": item["intent"]["real"], "state": RESTORED, "reason": ""}
-            try:
-                _end(item, step, root_fd)
-            except level.NotRecorded as error:
-                answer["reason"] = files.one_line(error)
-            except (ChangeError, OSError) as error:
-                answer.update(state=FAILED, reason=files.one_line(error))
-            targets.append(answer)
+    restored = [_restore_one(item, step) for item in _left(step)]
+    targets = [target for target in restored if target]
     targets += [
         {"real": component, "state": state, "reason": reason, "at": durable.now()}
         for component, state, reason in level_restart.take_back(step, attempt, by, allow)
     ]
-    # nobody raises anything between the look and what follows from it
+    # nothing is raised between the check and what follows from it
     with durable.exclusive(step.root):
         if not _anything(step):
             _disarm(step.run_id, step.root)
     return targets
 
 
+def _restore_one(item, step):
+    """Return the answer of one entry, or None where another process was faster."""
+    answer = {"real": item["intent"]["real"], "state": RESTORED, "reason": ""}
+    with durable.exclusive(step.root) as root_fd:
+        if _key(item) not in [_key(other) for other in _left(step)]:
+            return None
+        try:
+            _end(item, step, root_fd)
+        except level.NotRecorded as error:
+            answer["reason"] = files.one_line(error)
+        except (ChangeError, OSError) as error:
+            answer.update(state=FAILED, reason=files.one_line(error))
+    return answer
+
+
 def _anything(step):
     return bool(
         _left(step)
-        or level_raised.left(step.run_id, step.root)
-        or level_raised.unread(step.run_id, step.root)
+        or raised_levels.left(step.run_id, step.root)
+        or raised_levels.unread(step.run_id, step.root)
     )
 
 
 def _left(step):
-    """What of the run is raised, or may be: entries of the journal, and paths."""
-    return [item for item in level.unsettled(step.root) if item["run_id"] == step.run_id]
+    """Return the journal's items of what the run raised, or may have raised."""
+    return [item for item in level_target.unsettled(step.root) if item["run_id"] == step.run_id]
 
 
 def _key(item):
@@ -271,31 +301,26 @@ def _end(item, step, root_fd):
             level.put_back(levels, item, step, root_fd)
         return
     level.undo_open(item["intent"])
-    with level.recorded(item["intent"], step), journal.opened(step.root, item["run_id"]) as fd:
-        with journal.Entry(os.dup(fd), item["entry"], item["run_id"]) as entry:
-            entry.end(
-                journal.NOT_DONE,
-                step.run_id,
-                "put back, because nobody knows whether it was raised",
-            )
+    with level.recorded(item["intent"], step), journal.opened(
+        step.root, item["run_id"]
+    ) as fd, journal.Entry(os.dup(fd), item["entry"], item["run_id"]) as entry:
+        entry.end(
+            journal.NOT_DONE, step.run_id, "put back, because it is unknown whether it was raised"
+        )
 
 
 def expire(params):
-    """What the service runs: wait until the time is over, unless another boot has begun since.
+    """Wait until the time is over, then restore until all is restored: what the service runs.
 
-    Then until all is put back.
+    After another boot the time is over at once.
     """
     step = _step(params, "restore")
-    with contextlib.suppress(OSError):  # whoever raises waits for this; after a reboot nobody does
-        with durable.descriptor(
-            os.open(os.path.join(step.root, FOLDER), durable.FOLDER_FLAGS)
-        ) as folder:
-            durable.unlink(step.run_id + ARMED, folder)
-            durable.write_new(step.run_id + ARMED, b"", folder)
-    left, complete = remaining(step.run_id, step.root)
-    while left > 0 and (_anything(step) or not complete):
-        time.sleep(min(left, AGAIN))
-        left, complete = remaining(step.run_id, step.root)
+    with contextlib.suppress(OSError):  # the process that raises waits for this
+        _note_start(step)
+    seconds, complete = remaining(step.run_id, step.root)
+    while seconds > 0 and (_anything(step) or not complete):
+        time.sleep(min(seconds, AGAIN))
+        seconds, complete = remaining(step.run_id, step.root)
     attempt = 0
     while True:
         attempt += 1
@@ -306,6 +331,14 @@ def expire(params):
                 lock.release(step.run_id, step.root)
                 return {}
         time.sleep(AGAIN if _left(step) else min(AGAIN * attempt, LONGEST))
+
+
+def _note_start(step):
+    with durable.descriptor(
+        os.open(os.path.join(step.root, FOLDER), durable.FOLDER_FLAGS)
+    ) as folder:
+        durable.unlink(step.run_id + ARMED, folder)
+        durable.write_new(step.run_id + ARMED, b"", folder)
 
 
 def _step(params, name):
@@ -320,11 +353,11 @@ def _step(params, name):
 
 
 def _unit(run_id):
-    return f"kubemend-levels-{run_id}.service"
+    return f"{UNIT_PREFIX}{run_id}.service"
 
 
 def _arm(step, seconds, program):
-    """The service, on the disk for good and running, before anything is raised."""
+    """Put the service on the disk and start it, before anything is raised."""
     path = os.path.join(step.root, FOLDER, step.run_id + ".py")
     with durable.told("no level was raised, because what puts it back cannot be written"):
         with step.exclusive() as root_fd, durable.descriptor(
@@ -348,7 +381,7 @@ def _arm(step, seconds, program):
         while not os.path.exists(path[: -len(".py")] + ARMED):
             if time.monotonic() >= end:
                 raise command.CommandError(
-                    "it did not begin within %d s: see journalctl -u %s" % (STARTS, unit)
+                    f"it did not begin within {STARTS:d} s: see journalctl -u {unit}"
                 )
             time.sleep(0.05)
     except command.CommandError as error:
@@ -356,7 +389,7 @@ def _arm(step, seconds, program):
         raise ChangeError(
             f"no level was raised, because the service {unit} that puts it back does not start"
             f" ({files.one_line(error)})"
-        )
+        ) from error
 
 
 def sweep(run_id, root):
@@ -365,25 +398,28 @@ def sweep(run_id, root):
     For another run, that holds the lock of this node.
     """
     found = set()
-    for folder in (os.path.join(root, FOLDER), UNITS, os.path.join(UNITS, WANTS)):
+    for directory in (os.path.join(root, FOLDER), UNITS, os.path.join(UNITS, WANTS)):
         with contextlib.suppress(OSError):
-            names = [
-                name[len("kubemend-levels-") :] if name.startswith("kubemend-levels-") else name
-                for name in os.listdir(folder)
-            ]
-            found.update(name.strip(".").partition(".")[0] for name in names)
-    for one in sorted(name for name in found - set([run_id]) if lock.RUN_ID.match(name)):
-        # half written; only who raises writes it, and has the lock then
+            found.update(_run_of(name) for name in os.listdir(directory))
+    for other in sorted(name for name in found - {run_id} if RUN_ID.match(name)):
+        # half written; only a run that raises writes it, and has the lock then
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(root, FOLDER, durable.temporary(one + ".json")))
+            os.unlink(os.path.join(root, FOLDER, durable.temporary(other + ".json")))
         # what cannot be read is not swept
         with contextlib.suppress(ChangeError, OSError, ValueError):
-            if not _anything(_step({"run_id": one, "root": root}, "sweep")):
-                _disarm(one, root)
+            if not _anything(_step({"run_id": other, "root": root}, "sweep")):
+                _disarm(other, root)
 
 
-def _armed(step):
-    """Whether the service that puts everything back is there."""
+def _run_of(name):
+    """Return the run id in the name of a service or of one of its files."""
+    if name.startswith(UNIT_PREFIX):
+        name = name[len(UNIT_PREFIX) :]
+    return name.strip(".").partition(".")[0]
+
+
+def _is_armed(step):
+    """Return whether the service that restores everything is there."""
     return all(
         os.path.exists(path)
         for path in (
@@ -394,7 +430,7 @@ def _armed(step):
 
 
 def _until(step, seconds, complete=False):
-    """When the service puts everything back, by this node's own clock."""
+    """Write when the service restores everything, by this node's own clock."""
     start, uptime = boot()
     with step.exclusive() as root_fd, durable.descriptor(
         durable.private_folder(FOLDER, root_fd)
@@ -407,8 +443,9 @@ def _until(step, seconds, complete=False):
 
 
 def _write_unit(run_id, text):
-    """No daemon-reload: systemd reads a unit that it has never seen when it is started, and the
-    link when it boots.
+    """Write the unit and its link for the boot, without a daemon-reload.
+
+    systemd reads a unit that it has never seen when it is started, and the link when it boots.
     """
     path = os.path.join(UNITS, _unit(run_id))
     with open(path, "w", encoding="ascii") as handle:
@@ -423,9 +460,9 @@ def _write_unit(run_id, text):
 
 
 def _disarm(run_id, root):
-    """Nothing is left to be put back: neither is the service.
+    """Remove the service, since nothing is raised any more.
 
-    From within itself it only removes its files.
+    The service itself only removes its files.
     """
     unit = _unit(run_id)
     for path in (

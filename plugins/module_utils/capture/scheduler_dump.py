@@ -23,10 +23,9 @@ from ..collectors import registry as spec
 from ..collectors.node import space
 from ..kubeapi.client import LIST, ApiError
 from ..state import journal
+from ..state.api_target import reached
 from ..state.storage import ROOT, ChangeError
-from ..steps import api_object_change as config_map
-from ..steps import health_probe as prove
-from ..system import files, procfs
+from ..system import component_process, files, procfs
 from . import klog_level as level
 
 COMPONENT, REAL = "kube-scheduler", "level:kube-scheduler"
@@ -42,14 +41,15 @@ CACHED = re.compile(r'cache_size\{type="nodes"\} ([0-9]+(?:\.[0-9]+)?(?:e\+?[0-9
 
 
 def run(params):
-    """Of `state` ready or dumped."""
+    """Do what `state` says: ready or dumped."""
     return ready(params) if params["state"] == "ready" else dumped(params)
 
 
 def ready(params):
-    """{process: ok or why not, level: offered, absent or refused, reason: why, space.
+    """Return whether the scheduler can be asked for a dump. Changes nothing.
 
-    What is free for logs}. Changes nothing.
+    {process: ok or the problem, level: offered, absent or refused, reason, space: what is free for
+    logs}.
     """
     answer = {
         "process": "ok",
@@ -58,28 +58,26 @@ def ready(params):
         "space": space.collect(spec.Context({}, [], {})),
     }
     try:
-        one = same(params["process"])
+        known = same(params["process"])
     except ChangeError as error:
         return dict(
             answer, process=files.one_line(error), level="refused", reason=files.one_line(error)
         )
     try:
         # the level is set at the port, which another one may hold
-        if level.process(COMPONENT).identity != one.identity:
+        if level.process(COMPONENT).identity != known.identity:
             raise ChangeError("a younger kube-scheduler runs on this host beside it")
         with level.Levels(params) as levels:
             levels.offered(REAL)
         return answer
+    except level.NotOffered as error:
+        return dict(answer, level="absent", reason=files.one_line(error))
     except ChangeError as error:
-        return dict(
-            answer,
-            level="absent" if isinstance(error, level.NotOffered) else "refused",
-            reason=files.one_line(error),
-        )
+        return dict(answer, level="refused", reason=files.one_line(error))
 
 
 def dumped(params):
-    """{sent, reason}. Never raises."""
+    """Send the signal, and return {sent, reason}. Never raises."""
     try:
         step = journal.Step(
             params["run_id"],
@@ -92,21 +90,21 @@ def dumped(params):
         with step.exclusive():
             same(params["process"])
             _nothing_but_nodes(params)
-            one = same(params["process"])
-            if not prove.send(one, signal.SIGUSR2):
+            scheduler = same(params["process"])
+            if not component_process.send(scheduler, signal.SIGUSR2):
                 raise ChangeError(
-                    "nothing was sent: kube-scheduler (pid %d) has just ended" % one.pid
+                    f"nothing was sent: kube-scheduler (pid {scheduler.pid:d}) has just ended"
                 )
     except (ChangeError, OSError) as error:
         return {"sent": False, "reason": files.one_line(error)}
     end = time.monotonic() + params.get("alive", ALIVE)
     while time.monotonic() < end:
-        if prove.gone(one):
+        if component_process.gone(scheduler):
             return {
                 "sent": True,
                 "reason": (
-                    "kube-scheduler (pid %d) ended within %d s of the signal: see its log, the"
-                    " kubelet starts it again" % (one.pid, ALIVE)
+                    f"kube-scheduler (pid {scheduler.pid:d}) ended within {int(ALIVE)} s of the"
+                    " signal: see its log, the kubelet starts it again"
                 ),
             }
         time.sleep(0.1)
@@ -121,63 +119,63 @@ def _nothing_but_nodes(params):
     via = {"kubectl": params.get("kubectl"), "kubeconfig": params.get("kubeconfig")}
     try:
         with level.Levels(via) as levels:
-            told = CACHED.search(levels.metrics(COMPONENT, SIZE))
-        with config_map.reached(via, seconds=LOOKS) as (api, _dummy):
-            nodes = sum(1 for dummy in api.items("/api/v1/nodes", accept=LIST))
+            size = CACHED.search(levels.metrics(COMPONENT, SIZE))
+        with reached(via, seconds=LOOKS) as (api, _way):
+            nodes = len(list(api.items("/api/v1/nodes", accept=LIST)))
     except (ApiError, level.LevelError) as error:
         raise ChangeError(
             "nothing was sent: how many nodes its cache has beside those of the API cannot be told"
             f" ({files.one_line(error)})"
-        )
-    if told is None:
+        ) from error
+    if size is None:
         raise ChangeError(
             "nothing was sent: its metrics do not tell how many nodes its cache has, and it may end"
             " when it dumps one that is gone"
         )
-    if float(told.group(1)) > nodes:
+    cached = float(size.group(1))
+    if cached > nodes:
         raise ChangeError(
-            "nothing was sent: its cache has %d nodes and the API has %d, and a scheduler may end"
-            " when it dumps a node that is gone" % (float(told.group(1)), nodes)
+            f"nothing was sent: its cache has {int(cached)} nodes and the API has {nodes:d}, and a"
+            " scheduler may end when it dumps a node that is gone"
         )
 
 
 def same(known):
-    """The process that the evidence names ({pid, started_at, argv}) as it runs now, or
-    ChangeError.
-    """
-    one = next((item for item in prove.instances(COMPONENT) if item.pid == known["pid"]), None)
-    if one is None:
+    """Return the process {pid, started_at, argv} of the evidence as it runs now, or ChangeError."""
+    pid = known["pid"]
+    processes = [item for item in component_process.instances(COMPONENT) if item.pid == pid]
+    if not processes:
         raise ChangeError(
-            "nothing was sent: the kube-scheduler that led (pid %d) does not run any more, or not"
-            " as a static pod" % known["pid"]
+            f"nothing was sent: the kube-scheduler that led (pid {pid:d}) does not run any more, or"
+            " not as a static pod"
         )
-    started = one.started_at
-    if (
-        started is None
-        or abs(started - known["started_at"]) > NEAR
-        or files.masked_argv(one.argv) != list(known["argv"])
-    ):
+    scheduler = processes[0]
+    if not _is_same(scheduler, known):
         raise ChangeError(
-            "nothing was sent: pid %d is another process than the kube-scheduler that led" % one.pid
+            f"nothing was sent: pid {pid:d} is another process than the kube-scheduler that led"
         )
-    if os.path.basename(one.argv[0]) not in WORDS:
+    if os.path.basename(scheduler.argv[0]) not in WORDS:
         raise ChangeError(
-            "nothing was sent: the command line of pid %d begins with %s, which is no"
-            " kube-scheduler" % (one.pid, files.one_line(one.argv[0], 80))
+            f"nothing was sent: the command line of pid {pid:d} begins with"
+            f" {files.one_line(scheduler.argv[0], 80)}, which is no kube-scheduler"
         )
-    if not catches(files.text("/proc/%d/status" % one.pid) or "", signal.SIGUSR2):
+    if not catches(files.text(f"/proc/{pid:d}/status") or "", signal.SIGUSR2):
         raise ChangeError(
-            "nothing was sent: kube-scheduler (pid %d) does not catch SIGUSR2, which may end a"
-            " program that does not" % one.pid
+            f"nothing was sent: kube-scheduler (pid {pid:d}) does not catch SIGUSR2, which may end"
+            " a program that does not"
         )
-    return one
+    return scheduler
+
+
+def _is_same(process, known):
+    started = process.started_at
+    if started is None or abs(started - known["started_at"]) > NEAR:
+        return False
+    return files.masked_argv(process.argv) == list(known["argv"])
 
 
 def catches(status, number):
-    """Whether a process has a handler for a signal, by its /proc/PID/status.
-
-    False where that does not say.
-    """
+    """Return whether a process handles a signal by its /proc/PID/status, False if unknown."""
     words = procfs.status(status, "SigCgt")
     try:
         return bool(words) and bool(int(words[0], 16) >> (int(number) - 1) & 1)

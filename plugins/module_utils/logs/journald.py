@@ -8,8 +8,7 @@ import re
 import select
 import time
 
-from ..collectors.node import kubelet
-from ..system import command
+from ..system import command, kubelet_process
 from . import lines as log_lines
 from .sources import SLACK, Late
 
@@ -59,7 +58,7 @@ def journalctl(*arguments):
 
 def read(sink, processes):
     """The kubelet's lines of the window."""
-    process, block, trouble = kubelet.here(processes)
+    process, block, trouble = kubelet_process.here(processes)
     name = (
         (block.get("Id") or [None])[0]
         if block.get("LoadState", ["not-found"])[0] != "not-found"

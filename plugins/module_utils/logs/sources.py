@@ -10,9 +10,9 @@ import stat
 import time
 import zlib
 
-from ..collectors.node import kubelet
 from ..system import (
     files,
+    kubelet_process,
     procfs,
 )
 from ..system import (
@@ -160,12 +160,12 @@ def logs_folder(processes):
 
     PodLogsDir of its configuration (since 1.29), else the usual place.
     """
-    process, block, _dummy = kubelet.here(processes)
+    process, block, _dummy = kubelet_process.here(processes)
     argv = process["raw"] if process else unit.command_line(block)
     base = (procfs.link(process["pid"], "cwd") if process else None) or "/"
     config, folder = procfs.flag(argv, "config"), procfs.flag(argv, "config-dir")
     paths = [os.path.join(base, config)] if config else []
-    paths += kubelet.dropin_paths(os.path.join(base, folder)) if folder else []
+    paths += kubelet_process.dropin_paths(os.path.join(base, folder)) if folder else []
     named = [kubeconfig.top(files.text(path) or "", "podLogsDir") for path in paths]
     return ([PODS] + [path for path in named if path and path.startswith("/")])[-1]
 

@@ -9,50 +9,57 @@ from .storage import ROOT, ChangeError
 
 
 def run(params):
-    """{held, changed, lock, message}: `lock` is whoever's lies there now, or None.
+    """Return {held, changed, lock, message}: `lock` is the one that lies there now, or None.
 
-    Message says why it is not held.
+    Message is the reason why it is not held.
     """
-    root, run_id = params.get("root") or ROOT, params["run_id"]
+    root = params.get("root") or ROOT
     if params.get("check"):
         return _answer(False, False, lock.read(root), "check mode: nothing is locked")
     try:
-        if params["state"] == "released":
-            # it still needs the lock, for its way back; the lock's time ends it
-            if _at_work(root, lambda run: run == run_id):
-                return _answer(True, False, lock.read(root), "")
-            return _answer(False, lock.release(run_id, root), None, "")
-        if params["state"] == "renewed":
-            return _answer(True, True, lock.renew(run_id, params["seconds"], root), "")
-        before, working = lock.read(root), _at_work(root, lambda run: run != run_id)
-        if working:
-            return dict(
-                _answer(
-                    False,
-                    False,
-                    before,
-                    "step {} of run {} is still at work here".format(
-                        working["step"], working["run_id"]
-                    ),
-                ),
-                working=working["run_id"],
-            )
-        held = lock.acquire(
-            run_id, params.get("controller") or {}, params["seconds"], params.get("take"), root
-        )
-        return _answer(True, before is None or before["run_id"] != run_id, held, "")
+        return STATES.get(params["state"], _acquired)(params, root)
     except lock.LockHeld as error:
         return _answer(False, False, error.lock, str(error))
     except ChangeError as error:
         return _answer(False, False, None, str(error))
 
 
-def _at_work(root, chosen):
-    """The record of a step of such a run whose program is alive on this node, whatever became of
-    its controller; or None.
-    """
+def _released(params, root):
+    run_id = params["run_id"]
+    # a step that runs still needs the lock, for its rollback; the lock's time ends it
+    if _running_step(root, lambda run: run == run_id):
+        return _answer(True, False, lock.read(root), "")
+    return _answer(False, lock.release(run_id, root), None, "")
+
+
+def _renewed(params, root):
+    return _answer(True, True, lock.renew(params["run_id"], params["seconds"], root), "")
+
+
+def _acquired(params, root):
+    run_id = params["run_id"]
+    before = lock.read(root)
+    running = _running_step(root, lambda run: run != run_id)
+    if running:
+        message = "step {step} of run {run_id} is still at work here".format(**running)
+        return dict(_answer(False, False, before, message), working=running["run_id"])
+    held = lock.acquire(
+        run_id, params.get("controller") or {}, params["seconds"], params.get("take"), root
+    )
+    return _answer(True, before is None or before["run_id"] != run_id, held, "")
+
+
+STATES = {"released": _released, "renewed": _renewed}
+
+
+def _running_step(root, is_chosen):
+    """Return the record of a step of such a run whose program lives on this node, or None."""
     return next(
-        (one for one in proof.unproven(root) if one.get("running") and chosen(one.get("run_id"))),
+        (
+            record
+            for record in proof.unproven(root)
+            if record.get("running") and is_chosen(record.get("run_id"))
+        ),
         None,
     )
 

@@ -17,16 +17,10 @@ SELINUX = "security.selinux"
 
 
 class Place:
-    """Where a path leads: a link in its last component is followed once, here, and never again."""
+    """Where a path leads: a link in its last part is followed once, here, and never again."""
 
     def __init__(self, path, root):
-        if (
-            not isinstance(path, str)
-            or not os.path.isabs(path)
-            or "\0" in path
-            or os.path.normpath(path) != path
-            or path == "/"
-        ):
+        if not _is_plain(path):
             raise ChangeError(f"{path} was not changed: only a plain absolute path is")
         self.path = path
         here = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
@@ -37,7 +31,7 @@ class Place:
             raise ChangeError(f"{path} was not changed: it belongs to kubemend itself")
 
     def opened(self):
-        """A descriptor of its folder."""
+        """Return a descriptor of its directory."""
         return os.open(self.folder, durable.FOLDER_FLAGS)
 
 
@@ -54,12 +48,19 @@ class Found:
         self.xattrs = xattrs
 
     def same(self, other):
-        """Whether this is still that very file, touched by nobody."""
+        """Return whether this is still that very file, unchanged."""
         return (
             other is not None
             and _identity(self.status) == _identity(other.status)
             and self.sha256 == other.sha256
         )
+
+
+def _is_plain(path):
+    """Return whether a path is absolute, normal, and not the root."""
+    if not isinstance(path, str) or not os.path.isabs(path) or "\0" in path:
+        return False
+    return os.path.normpath(path) == path and path != "/"
 
 
 def _identity(status):
@@ -77,7 +78,7 @@ def _identity(status):
 
 
 def look(place, folder):
-    """The file at a place, None when there is none.
+    """Return the file at a place, None when there is none.
 
     No link is followed, no FIFO or device opened.
     """
@@ -99,8 +100,8 @@ def look(place, folder):
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_SIZE:
             raise ChangeError(
-                "%s was not changed: it is larger than %d bytes or no regular file"
-                % (place.path, MAX_SIZE)
+                f"{place.path} was not changed: it is larger than {MAX_SIZE:d} bytes or no"
+                " regular file"
             )
         return Found(durable.read_all(fd, MAX_SIZE), status, xattrs_of(fd))
 
@@ -116,7 +117,7 @@ def _kind(mode):
 
 
 def xattrs_of(fd):
-    """Its extended attributes: SELinux label, access lists, capabilities and users' own."""
+    """Return the extended attributes: SELinux label, access lists, capabilities, users' own."""
     try:
         return {name: os.getxattr(fd, name) for name in os.listxattr(fd) if name not in NOT_COPIED}
     except OSError as error:
@@ -126,9 +127,9 @@ def xattrs_of(fd):
 
 
 def write_temporary(name, data, folder, keep):
-    """The new bytes beside the old, on the disk, with the owner, mode and attributes of `keep`.
+    """Write the new bytes next to the old, with the owner, mode and attributes of `keep`.
 
-    Its xattrs may be None.
+    They are on the disk then. Its xattrs may be None.
     """
     with durable.descriptor(os.open(name, durable.NEW_FLAGS, 0o600, dir_fd=folder)) as fd:
         durable.write_all(fd, data)
@@ -139,11 +140,11 @@ def write_temporary(name, data, folder, keep):
         os.fsync(fd)
 
 
-def _set_xattrs(fd, wanted):
+def _set_xattrs(fd, expected):
     present = xattrs_of(fd)
     for name in present:
-        if name not in wanted and name != SELINUX:  # what the folder's defaults gave it
+        if name not in expected and name != SELINUX:  # what the folder's defaults gave it
             os.removexattr(fd, name)
-    for name, value in sorted(wanted.items()):
+    for name, value in sorted(expected.items()):
         if present.get(name) != value:
             os.setxattr(fd, name, value)

@@ -14,38 +14,34 @@ import contextlib
 import os
 import re
 
+from ..shared.journal_names import (  # noqa: F401 - packages above take the prefixes from here
+    CONFIG_MAP,
+    FOLDER,
+    LEVEL,
+    RUN_ID,
+    UNIT,
+    WORKLOAD,
+)
 from . import lock
 from . import storage as durable
 from .storage import ROOT, ChangeError
 
-FOLDER = "journal"
 SCHEMA = "kubemend.journal/1"
 INTENT, END, BEFORE = ".json", ".end.json", ".before"
 ENTRY = re.compile(r"[0-9]{3,}-[A-Za-z0-9_%-]+\Z")
 COMMITTED, NOT_DONE, SUPERSEDED = "committed", "not_done", "superseded"
-# what `real` of an entry begins with that is about a text of the API:
-# configmap:<namespace>/<name>#<key>
-CONFIG_MAP = "configmap:"
-# and that is about the resources of a workload's containers: workload:<its path in the API>
-WORKLOAD = "workload:"
-# and that is about whether a unit of systemd is enabled: unit:<its name>; its bytes are what
-# is-enabled says; masked: unit:<the link>
-UNIT = "unit:"
-# and that is about a log level of a running process: level:<component>, level:kubelet/<node>
-LEVEL = "level:"
+PENDING, UNREADABLE = "pending", "unreadable"
 
 
 class Step:
-    """On whose behalf something is changed: the run, the plan's step, what it does and why.
+    """The context of a change: the run, the plan's step, what it does and why.
 
-    `check` changes nothing.
-
-    must_hold: refuse unless the run holds this node's lock; without it no lock at all is enough,
-    another's never. keep: why a revert leaves the file as it is, for files that must not be put
-    back; reverts: `<run id>/<entry>`.
+    `check` changes nothing. must_hold: refuse unless the run holds this node's lock; without it no
+    lock at all is enough, another run's never. keep: why a revert leaves the file as it is, for
+    files that must not be restored; reverts: `<run id>/<entry>`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the fields of a record
         self,
         run_id,
         step,
@@ -57,7 +53,7 @@ class Step:
         keep=None,
         reverts=None,
     ):
-        if not isinstance(run_id, str) or not lock.RUN_ID.match(run_id):
+        if not isinstance(run_id, str) or not RUN_ID.match(run_id):
             raise ChangeError(
                 f"nothing was changed: {run_id!r} is no run id (YYYYMMDDTHHMMSSZ-<6 hex digits>)"
             )
@@ -72,7 +68,7 @@ class Step:
         self.reverts = reverts
 
     def also(self, **changes):
-        """The same with other values."""
+        """Return a copy with other values."""
         values = dict(vars(self), **changes)
         return Step(
             values.pop("run_id"),
@@ -84,7 +80,7 @@ class Step:
 
     @contextlib.contextmanager
     def exclusive(self):
-        """Our folder's descriptor, while nobody else of us changes the node and the run may.
+        """Yield a descriptor of kubemend's directory while only this run may change the node.
 
         None in check mode.
         """
@@ -112,43 +108,22 @@ class Entry:
         os.close(self.fd)
 
     def commit(self):
-        """It is done, for good."""
+        """Record for good that the change is done."""
         durable.publish(self.name + END, self.fd)
 
     def end(self, result, by, reason=None, sha256=None):
-        """It came to another end, or somebody else ends it."""
+        """Record another end, or an end that another run finds."""
         durable.put(self.name + END, end_record(self.name, result, by, reason, sha256), self.fd)
 
     def abandon(self, reason):
-        """Nothing was changed. If even that cannot be written, the next run's recovery finds
-        out.
-        """
+        """Record that nothing was changed; where that fails, the next recovery finds out."""
         with contextlib.suppress(OSError):
             durable.unlink(durable.temporary(self.name + END), self.fd)
             self.end(NOT_DONE, self.run_id, reason)
 
 
-def in_api(intent):
-    """Whether an entry is about a text of the API instead of a file of this node."""
-    return intent["real"].startswith((CONFIG_MAP, WORKLOAD))
-
-
-def is_unit(intent):
-    """Whether an entry is about a unit of systemd that was enabled, disabled or unmasked, which
-    lies in links of systemd's own making.
-    """
-    return intent["real"].startswith(UNIT)
-
-
-def is_level(intent):
-    """Whether an entry is about the log level of a running process, which lies in no file and
-    cannot be read.
-    """
-    return intent["real"].startswith(LEVEL)
-
-
 def end_record(name, result, by, reason=None, sha256=None):
-    """What became of an entry."""
+    """Return the record of how an entry ended."""
     return {
         "schema": SCHEMA,
         "entry": name,
@@ -161,7 +136,7 @@ def end_record(name, result, by, reason=None, sha256=None):
 
 
 def label(step):
-    """A step's id as part of a file name."""
+    """Return a step's id as part of a file name."""
     quoted = "".join(
         (
             char
@@ -181,7 +156,7 @@ def begin(step, root_fd, facts, former, after):
     with durable.descriptor(durable.private_folder(FOLDER, root_fd)) as runs:
         fd = durable.private_folder(step.run_id, runs)
     try:
-        name = "%03d-%s" % (_next_number(fd), label(step.step))
+        name = f"{_next_number(fd):03d}-{label(step.step)}"
         record = dict(
             facts,
             schema=SCHEMA,
@@ -193,9 +168,13 @@ def begin(step, root_fd, facts, former, after):
             at=durable.now(),
             keep=step.keep,
             reverts=step.reverts,
-            before=None if former is None else name + BEFORE,
-            temp=None if after is None else f".kubemend-{step.run_id}-{name[:60]}.tmp",
+            before=name + BEFORE,
+            temp=f".kubemend-{step.run_id}-{name[:60]}.tmp",
         )
+        if former is None:
+            record["before"] = None
+        if after is None:
+            record["temp"] = None
         _write_intent(fd, name, record, former)
         return Entry(fd, name, step.run_id), record
     except BaseException:
@@ -209,7 +188,7 @@ def _next_number(fd):
 
 
 def _write_intent(fd, name, record, former):
-    """The intent last, and with it everything that belongs to it; on failure none of it."""
+    """Write the intent last, after everything that belongs to it; on failure none of it."""
     try:
         if former is not None:
             durable.write_new(name + BEFORE, former, fd)
@@ -229,7 +208,7 @@ def _write_intent(fd, name, record, former):
 
 @contextlib.contextmanager
 def opened(root, run_id=None):
-    """A descriptor of the journal, or of a run's part of it; None when there is none.
+    """Yield a descriptor of the journal, or of a run's part of it; None when there is none.
 
     Makes nothing.
     """
@@ -243,48 +222,59 @@ def opened(root, run_id=None):
 
 
 def run_ids(root=ROOT):
-    """Every run with a folder, oldest first."""
+    """Return every run with a directory, oldest first."""
     with opened(root) as fd:
-        return (
-            [] if fd is None else sorted(name for name in os.listdir(fd) if lock.RUN_ID.match(name))
-        )
+        names = [] if fd is None else os.listdir(fd)
+    return sorted(name for name in names if RUN_ID.match(name))
+
+
+def items(root=ROOT, first_run=""):
+    """Yield the entries of all runs, oldest first, as read_run returns them; from one run on."""
+    for run_id in run_ids(root):
+        if run_id >= first_run:
+            yield from read_run(run_id, root)
 
 
 def read_run(run_id, root=ROOT, only_open=False):
-    """The entries of a run in their order: {run_id, entry, intent, end, error}; only_open.
+    """Return the entries of a run in their order: {run_id, entry, intent, end, error}.
 
-    Those without an end.
+    only_open: those without an end.
     """
     found = []
     with opened(root, run_id) as fd:
         names = set() if fd is None else set(os.listdir(fd))
-        for name in sorted(
-            name[: -len(INTENT)]
-            for name in names
-            if name.endswith(INTENT) and ENTRY.match(name[: -len(INTENT)])
-        ):
-            ended = name + END in names
-            if only_open and ended:
-                continue
-            item = {"run_id": run_id, "entry": name, "intent": None, "end": None, "error": None}
-            try:
-                item["intent"] = durable.load(name + INTENT, fd)
-                item["end"] = durable.load(name + END, fd) if ended else None
-            except (OSError, ValueError) as error:
-                item["error"] = durable.one_line(error)
-            found.append(item)
+        for entry in sorted(_entries(names)):
+            has_end = entry + END in names
+            if not (only_open and has_end):
+                found.append(_read_entry(run_id, entry, has_end, fd))
     return sorted(found, key=lambda item: int(item["entry"].partition("-")[0]))
 
 
+def _entries(names):
+    entries = [name[: -len(INTENT)] for name in names if name.endswith(INTENT)]
+    return [entry for entry in entries if ENTRY.match(entry)]
+
+
+def _read_entry(run_id, entry, has_end, fd):
+    item = {"run_id": run_id, "entry": entry, "intent": None, "end": None, "error": None}
+    try:
+        item["intent"] = durable.load(entry + INTENT, fd)
+        if has_end:
+            item["end"] = durable.load(entry + END, fd)
+    except (OSError, ValueError) as error:
+        item["error"] = durable.one_line(error)
+    return item
+
+
 def open_entries(root=ROOT):
-    """Every intent without an end."""
+    """Return every intent without an end."""
     return [item for run_id in run_ids(root) for item in read_run(run_id, root, only_open=True)]
 
 
 def list_runs(root=ROOT, last=None):
-    """The newest `last` runs (default.
+    """Return the newest `last` runs (default: all) that tried to change anything, oldest first.
 
-    All) that changed or tried to change anything, oldest first, with what became of it.
+    With how many of their changes came to which end.
     """
     runs = []
     for run_id in reversed(run_ids(root)):
@@ -298,56 +288,53 @@ def list_runs(root=ROOT, last=None):
 
 def _summary(run_id, entries):
     intents = [item["intent"] for item in entries if item["intent"]]
-    results = [
-        item["end"]["result"] if item["end"] else "unreadable" if item["error"] else "pending"
-        for item in entries
-    ]
+    results = [_result(item) for item in entries]
+    times = sorted(intent["at"] for intent in intents) or [None]
     counted = {
         result: results.count(result)
-        for result in (COMMITTED, NOT_DONE, SUPERSEDED, "pending", "unreadable")
+        for result in (COMMITTED, NOT_DONE, SUPERSEDED, PENDING, UNREADABLE)
     }
     return dict(
         counted,
         run_id=run_id,
         entries=len(entries),
         paths=sorted({intent["path"] for intent in intents}),
-        first=min([intent["at"] for intent in intents] or [None]),
-        last=max([intent["at"] for intent in intents] or [None]),
+        first=times[0],
+        last=times[-1],
         reverts=sorted(
             {intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]}
         ),
     )
 
 
+def _result(item):
+    if item["end"]:
+        return item["end"]["result"]
+    return UNREADABLE if item["error"] else PENDING
+
+
 def former_bytes(item, root=ROOT):
-    """The bytes that an entry kept; ChangeError when they are not there or not what they were."""
+    """Return the bytes that an entry kept; ChangeError when they are gone or not what they were."""
     intent = item["intent"]
+    directory = os.path.join(root, FOLDER, item["run_id"])
+    lead = "{} was not changed: its former bytes, {} of run {} in the journal,".format(
+        intent["path"], intent["before"], item["run_id"]
+    )
     try:
-        with durable.descriptor(
-            os.open(
-                os.path.join(root, FOLDER, item["run_id"]), durable.FOLDER_FLAGS | os.O_NOFOLLOW
-            )
-        ) as fd:
+        with durable.descriptor(os.open(directory, durable.FOLDER_FLAGS | os.O_NOFOLLOW)) as fd:
             data = durable.read_bytes(intent["before"], fd, intent["size_before"])
     except (OSError, ValueError) as error:
-        raise ChangeError(
-            "{} was not changed: its former bytes, {} of run {} in the journal, cannot be read ({})".format(
-                intent["path"], intent["before"], item["run_id"], error
-            )
-        )
+        raise ChangeError(f"{lead} cannot be read ({error})") from error
     if durable.digest(data) != intent["sha256_before"]:
-        raise ChangeError(
-            "{} was not changed: its former bytes, {} of run {} in the journal, are no longer what"
-            " they were".format(intent["path"], intent["before"], item["run_id"])
-        )
+        raise ChangeError(f"{lead} are no longer what they were")
     return data
 
 
 def packed(xattrs):
-    """Extended attributes as JSON can hold them."""
+    """Return extended attributes as JSON can hold them."""
     return {name: base64.b64encode(value).decode("ascii") for name, value in xattrs.items()}
 
 
 def unpacked(xattrs):
-    """And back."""
+    """Return extended attributes as they were before `packed`."""
     return {name: base64.b64decode(value) for name, value in xattrs.items()}

@@ -3,21 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lock of a cluster, as one node holds it: which run may change this node, and until when.
 
-Its age is told by the node alone, by boot id and uptime, so no clock needs to agree with another. A
+Its age is measured by the node alone, by boot id and uptime, so no clocks need to agree. A
 reboot loses the uptime at which it was granted, but not how long for: after a reboot it counts as
 held until the node has been up for that many seconds, by when it has certainly run out. So it may
 be held too long after a reboot, never too short.
 """
 
 import os
-import re
 
+from ..shared.journal_names import RUN_ID
 from . import storage as durable
 from .storage import ROOT, ChangeError
 
 NAME = "lock"
 SCHEMA = "kubemend.lock/1"
-RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}\Z")
 MAX_SECONDS = 7 * 24 * 3600
 CONTROLLER = ("machine_id", "host", "boot_id", "pid", "started")
 
@@ -42,11 +41,13 @@ def acquire(run_id, controller, seconds, take=None, root=ROOT):
     _check(run_id, seconds)
     with durable.exclusive(root) as folder:
         held = _load(folder, root)
-        if held and held["run_id"] != run_id and held["held"] and held["run_id"] != take:
-            raise LockHeld(_whose(held), held)
-        taken = held["run_id"] if held and held["run_id"] != run_id else None
+        former = None
+        if held and held["run_id"] != run_id:
+            former = held["run_id"]
+        if former and held["held"] and former != take:
+            raise LockHeld(_refusal(held), held)
         lock = _put(run_id, {key: controller.get(key) for key in CONTROLLER}, seconds, folder, root)
-    lock["taken_from"] = taken
+    lock["taken_from"] = former
     return lock
 
 
@@ -60,16 +61,16 @@ def renew(run_id, seconds, root=ROOT):
         held = _load(folder, root)
         if held is None:
             raise ChangeError(
-                f"the lock of run {run_id} is no longer on this node: somebody released it; stop,"
+                f"the lock of run {run_id} is no longer on this node: it was released; stop,"
                 " and run again"
             )
         if held["run_id"] != run_id:
-            raise LockHeld(_whose(held), held)
+            raise LockHeld(_refusal(held), held)
         return _put(run_id, held["controller"], seconds, folder, root)
 
 
 def release(run_id, root=ROOT):
-    """Give it back; whether it was this run's. Another's stays."""
+    """Release the lock, and return whether it was this run's. Another run's stays."""
     if not os.path.lexists(os.path.join(root, NAME)):
         return False
     with durable.exclusive(root) as folder:
@@ -83,9 +84,9 @@ def release(run_id, root=ROOT):
 
 
 def read(root=ROOT):
-    """The lock with `held` (bool) and `remaining` (seconds, at most), or None.
+    """Return the lock with `held` (bool) and `remaining` (seconds, at most), or None.
 
-    Makes no file, waits for nobody.
+    Makes no file, and does not wait.
     """
     try:
         folder = os.open(root, durable.FOLDER_FLAGS)
@@ -108,7 +109,7 @@ def demand(run_id, folder, root, required=False):
                 " run again"
             )
     elif held["run_id"] != run_id:
-        raise LockHeld(_whose(held), held)
+        raise LockHeld(_refusal(held), held)
     elif not held["held"]:
         raise ChangeError(
             f"nothing was changed: the lock of run {run_id} on this node has run out; renew it or"
@@ -123,8 +124,8 @@ def _check(run_id, seconds):
         )
     if not 0 < seconds <= MAX_SECONDS:
         raise ChangeError(
-            "nothing was changed: a lock lasts between 0 and %d seconds, not %r"
-            % (MAX_SECONDS, seconds)
+            f"nothing was changed: a lock lasts between 0 and {MAX_SECONDS:d} seconds, not"
+            f" {seconds!r}"
         )
 
 
@@ -134,20 +135,18 @@ def _load(folder, root):
         lock = durable.load(NAME, folder)
         if not (RUN_ID.match(lock["run_id"]) and isinstance(lock["controller"], dict)):
             raise ValueError("it names no run")
-        end = (
-            lock["seconds"]
-            if lock["boot_id"] != boot_id
-            else lock["granted_uptime"] + lock["seconds"]
-        )
-        left = min(end - uptime, lock["seconds"])
+        end = lock["seconds"]
+        if lock["boot_id"] == boot_id:
+            end += lock["granted_uptime"]
+        remaining = min(end - uptime, lock["seconds"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ChangeError(
             f"the lock {os.path.join(root, NAME)} cannot be read ({error}); see that no run is at"
             " work, remove it and run again"
-        )
-    lock.update(held=left > 0, remaining=max(0.0, round(left, 1)))
+        ) from error
+    lock.update(held=remaining > 0, remaining=max(0.0, round(remaining, 1)))
     return lock
 
 
@@ -167,9 +166,11 @@ def _put(run_id, controller, seconds, folder, root):
     return dict(lock, held=True, remaining=float(seconds))
 
 
-def _whose(held):
+def _refusal(held):
     owner = held["controller"]
-    state = "for %d s more" % held["remaining"] if held["held"] else "although its time is over"
+    state = "although its time is over"
+    if held["held"]:
+        state = f"for {int(held['remaining'])} s more"
     return (
         "nothing was changed: run {} holds this node {} (controller {}, process {}); let it end, or"
         " take its lock with kubemend_take_lock={}".format(

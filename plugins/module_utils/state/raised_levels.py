@@ -1,168 +1,177 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which log levels of this node are raised by a restart still, by what the journal, the files and
-the processes say.
+"""Log levels of this node that a restart raised and that are raised still.
 
-An audit asks this too: nothing here changes anything, and nothing that does is imported.
+By what the journal, the files and the processes show. An audit reads this too: nothing here changes
+anything, and nothing that does is imported.
 """
 
 import os
 import re
 
-from ..capture import klog_level as level
-from ..capture import kubelet_level
-from ..steps import health_probe as prove
-from ..steps import kubelet_restart
-from ..steps import preconditions as guard
-from ..steps.revert import files as revert
-from . import journal
+from ..shared.klog_verbosity import given, of_argv
+from ..shared.paths import ROOT
+from ..system import component_process, kubelet_process, procfs
+from . import journal, revert_plan
 from . import step_record as proof
-from .storage import ROOT
 
 ARGUMENT = r"""(?m)^(?![ \t]*[#;]).*--v(?:=|["',\s-]+)%s(?![0-9])"""
+KUBELET = "kubelet"
+MAX_FILE = 1024 * 1024  # bytes
+CAN_COME_BACK = {revert_plan.RESTORE, revert_plan.OPEN}
 PREFIX = proof.PREFIX + "raise-"  # records of these steps, and of no others
 
 
 def records(run_id, root=ROOT):
-    """What the run raised here by a restart: the records of those steps."""
+    """Return the records of the steps by which the run raised levels with a restart."""
     return [record for record in _read(run_id, root) if record.get("component")]
 
 
 def unread(run_id, root=ROOT):
-    """Why it is not known what the run raised here by a restart; None where it is."""
-    return next(
-        (str(record["error"]) for record in _read(run_id, root) if record.get("error")), None
-    )
+    """Return why it is unknown what the run raised here by a restart; None where it is known."""
+    errors = [str(record["error"]) for record in _read(run_id, root) if record.get("error")]
+    return errors[0] if errors else None
 
 
 def _read(run_id, root):
     with journal.opened(root, run_id) as fd:
-        names = (
-            []
-            if fd is None
-            else sorted(
-                name
-                for name in os.listdir(fd)
-                if name.startswith(PREFIX) and name.endswith(proof.SUFFIX)
-            )
-        )
-    found = [
-        proof.read(run_id, name[len(proof.PREFIX) : -len(proof.SUFFIX)], root) for name in names
+        names = [] if fd is None else sorted(os.listdir(fd))
+    steps = [
+        name[len(proof.PREFIX) : -len(proof.SUFFIX)]
+        for name in names
+        if name.startswith(PREFIX) and name.endswith(proof.SUFFIX)
     ]
+    found = [proof.read(run_id, step, root) for step in steps]
     return [record for record in found if record]
 
 
 def left(run_id, root=ROOT):
-    """The records of those that are raised still, or may be, and whose former bytes can come
-    back.
-    """
-    return _sorted_out(run_id, root)[0]
+    """Return the records of levels that may be raised still, and whose files can be restored."""
+    return _by_owner(run_id, root)[0]
 
 
 def edited(run_id, root=ROOT):
-    """[(record, (whether the level is up still, what is to be done by hand))] where somebody
-    else changed the file meanwhile: it is his.
+    """Return [(record, (whether the level is still raised, what is to be done by hand))].
+
+    Of those whose file was edited since: that edit is not undone.
     """
-    return [(record, _by_hand(record)) for record in _sorted_out(run_id, root)[1]]
+    return [(record, _by_hand(record)) for record in _by_owner(run_id, root)[1]]
 
 
-def _sorted_out(run_id, root):
-    found, ours, theirs = records(run_id, root), [], []
+def _by_owner(run_id, root):
+    """Return the records of levels that a revert takes back, and of those with a foreign edit."""
+    managed, foreign = [], []
+    found = records(run_id, root)
     if not found:
-        return ours, theirs
-    unproven = [
+        return managed, foreign
+    unverified = [
         record.get("component") for record in proof.unproven(root) if record["run_id"] == run_id
     ]
-    plan = revert.plan_revert(run_id, root)
+    plan = revert_plan.plan_revert(run_id, root)
     for record in found:
-        states = {one["state"] for one in plan if one["path"] in paths_of(record)}
-        if states.intersection((revert.RESTORE, revert.OPEN)) or record["component"] in unproven:
-            ours.append(record)
-        elif revert.CONFLICT in states:
-            theirs += [] if _raised_since(run_id, record["component"], root) else [record]
-        elif record["component"] == kubelet_level.COMPONENT and kubelet_level.unfinished(record):
-            ours.append(record)
-    return ours, theirs
+        states = {change["state"] for change in plan if change["path"] in paths_of(record)}
+        is_interrupted = record["component"] in unverified
+        if not is_interrupted and _has_foreign_edit(states):
+            if not _is_raised_since(run_id, record["component"], root):
+                foreign.append(record)
+        elif is_interrupted or states & CAN_COME_BACK or _kubelet_is_left(record):
+            managed.append(record)
+    return managed, foreign
 
 
-def _raised_since(run_id, component, root):
-    """Whether a later run raised it too: it was down again then, whoever took it down."""
+def _has_foreign_edit(states):
+    return revert_plan.CONFLICT in states and not states & CAN_COME_BACK
+
+
+def _kubelet_is_left(record):
+    return record["component"] == KUBELET and raised_kubelet_runs(record)
+
+
+def _is_raised_since(run_id, component, root):
+    """Return whether a later run raised it too: something had taken it down before that."""
+    later = [other for other in journal.run_ids(root) if other > run_id]
+    return any(_raised(component, other, root) for other in later)
+
+
+def _raised(component, run_id, root):
     return any(
         record["component"] == component and record.get("state") != proof.NOT_DONE
-        for other in journal.run_ids(root)
-        if other > run_id
-        for record in records(other, root)
+        for record in records(run_id, root)
     )
 
 
 def raised_to(record):
-    """The level that the step raised it to, as text."""
+    """Return the level that the step raised it to, as text."""
     expect = record.get("expect") or {}
     return str(expect.get("level") or (expect.get("flags") or {}).get("v"))
 
 
 def _by_hand(record):
-    """(whether the level is up still, one sentence).
+    """Return (whether the level is still raised, one sentence).
 
     By the file as it is now, and by the process that runs.
     """
-    wanted, former = raised_to(record), level.given((record.get("former") or {}).get("argv") or [])
-    paths = paths_of(record)
-    holding = (
-        [path for path in paths if _holds(path, wanted)]
-        if all(os.path.exists(path) for path in paths)
-        else []
-    )
-    if holding:
-        return True, "{} was edited meanwhile: take --v={} out by hand (before it was: {})".format(
-            holding[0],
-            wanted,
-            "no --v" if former is None else "--v=%d" % former,
+    level, component, paths = raised_to(record), record["component"], paths_of(record)
+    path = _path_with(level, paths)
+    if path:
+        return True, (
+            f"{path} was edited meanwhile: take --v={level} out by hand (before it was:"
+            f" {_former(record)})"
         )
-    running = _levels(record["component"])
-    if wanted in running:
-        return (
-            True,
-            "{} was edited meanwhile and does not give --v={} any more, but {} still runs with it:"
-            " restart it by hand".format(paths[0], wanted, record["component"]),
+    running = _levels(component)
+    if level in running:
+        return True, (
+            f"{paths[0]} was edited meanwhile and does not give --v={level} any more, but"
+            f" {component} still runs with it: restart it by hand"
         )
-    return False, "{} was edited meanwhile: {}".format(
-        paths[0],
-        (
-            "{} runs at level {} now".format(record["component"], running[0])
-            if running
-            else "{} does not run".format(record["component"])
-        ),
-    )
+    state = f"runs at level {running[0]} now" if running else "does not run"
+    return False, f"{paths[0]} was edited meanwhile: {component} {state}"
 
 
-def _holds(path, wanted):
-    """Whether the file gives that level, wherever in it: what is commented out does not count."""
+def _path_with(level, paths):
+    """Return the first of the files that gives the level, where all of them exist; or None."""
+    if not all(os.path.exists(path) for path in paths):
+        return None
+    return next((path for path in paths if _gives(path, level)), None)
+
+
+def _former(record):
+    former = given((record.get("former") or {}).get("argv") or [])
+    return "no --v" if former is None else f"--v={former:d}"
+
+
+def _gives(path, level):
+    """Return whether the file gives that level, anywhere in it; comments do not count."""
     try:
         with open(path, "rb") as handle:
-            return (
-                re.search(
-                    ARGUMENT % re.escape(wanted),
-                    handle.read(1024 * 1024).decode("utf-8", "replace"),
-                )
-                is not None
-            )
+            text = handle.read(MAX_FILE).decode("utf-8", "replace")
     except OSError:
         return False
+    return re.search(ARGUMENT % re.escape(level), text) is not None
 
 
 def _levels(component):
-    """The levels that the command lines of its processes give, the youngest first."""
-    if component != kubelet_level.COMPONENT:
-        return [str(level.of_argv(one.argv)) for one in prove.instances(component)]
+    """Return the levels that the command lines of its processes give, the youngest first."""
+    if component != KUBELET:
+        processes = component_process.instances(component)
+        return [str(of_argv(process.argv)) for process in processes]
     try:
-        running = kubelet_restart.look("this host")
-    except guard.Refused:
-        return []
-    return [str(level.of_argv(running.argv))] if running.identity else []
+        kubelet = kubelet_process.here(procfs.of_interest())[0]
+    except Exception:  # pylint: disable=broad-except
+        return []  # nothing is known of it
+    return [str(of_argv(kubelet["raw"]))] if kubelet else []
+
+
+def raised_kubelet_runs(record):
+    """Return whether the very process that started with the raised level still runs.
+
+    Its files may be back.
+    """
+    seen = record.get("seen") or {}
+    return bool(seen.get("pid")) and proof.ticks(seen["pid"]) == seen.get("ticks")
 
 
 def paths_of(record):
-    """The files that the step wrote."""
+    """Return the files that the step wrote."""
     return record.get("paths") or [record.get("path")]

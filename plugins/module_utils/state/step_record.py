@@ -1,13 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a step's proof, in the journal beside what it changed.
+"""The record of a step, in the journal next to what it changed.
 
-It says `awaited` before anything is written, and how it ended afterwards. One that still says
-`awaited` while its program is gone is a step that was interrupted between write and proof:
-evidence, and the next run's to prove or undo.
+Its state is `awaited` before anything is written, and how the step ended afterwards. A record that
+is still `awaited` while its program is gone is a step that was interrupted between write and
+verification: evidence, and the next run verifies or undoes it.
 """
 
+import contextlib
 import os
 
 from ..system import files, procfs
@@ -27,19 +28,16 @@ AWAITED, PROVEN, ROLLED_BACK, FAILED, NOT_DONE = (
 
 
 class Looked(Exception):
-    """A step in check mode has come to where it would begin.
-
-    Everything that it looks at before that was well.
-    """
+    """A step in check mode has come to where it would begin: every precondition holds."""
 
 
 def name_of(step):
-    """The record's name: never that of an entry, which begins with a digit."""
+    """Return the record's name: never that of an entry, which begins with a digit."""
     return PREFIX + journal.label(step) + SUFFIX
 
 
 def ticks(pid):
-    """When a process started, in the kernel's own count since the boot; None when it is gone."""
+    """Return when a process started, in the kernel's ticks since the boot; None when it is gone."""
     return procfs.ticks(pid)
 
 
@@ -48,50 +46,60 @@ def _boot():
 
 
 def claim(step, facts):
-    """Say that this step is begun. None, or the record of whoever began it before.
+    """Record that this step begins, and return None, or the record of an earlier attempt at it.
 
-    It is not begun a second time. Looked in check mode.
+    It does not begin a second time: Ansible may open a connection twice. Looked in check mode.
     """
     if step.check:
         raise Looked()
     name = name_of(step.step)
-    with step.exclusive() as root_fd:
-        with durable.descriptor(durable.private_folder(journal.FOLDER, root_fd)) as runs:
-            with durable.descriptor(durable.private_folder(step.run_id, runs)) as fd:
-                try:
-                    return durable.load(name, fd)
-                except FileNotFoundError:
-                    pass
-                except (OSError, ValueError) as error:
-                    raise ChangeError(
-                        f"nothing was changed: the proof of step {step.step} cannot be read"
-                        f" ({durable.one_line(error)})"
-                    )
-                with durable.told(
-                    f"nothing was changed, because the journal in {step.root} cannot be written"
-                ):
-                    durable.put(
-                        name,
-                        dict(
-                            facts,
-                            schema=SCHEMA,
-                            run_id=step.run_id,
-                            step=step.step,
-                            state=AWAITED,
-                            at=durable.now(),
-                            by={
-                                "boot_id": _boot(),
-                                "pid": os.getpid(),
-                                "ticks": ticks(os.getpid()),
-                            },
-                        ),
-                        fd,
-                    )
+    with step.exclusive() as root_fd, _run_directory(step, root_fd) as fd:
+        earlier = _earlier(name, step, fd)
+        if earlier is not None:
+            return earlier
+        with durable.told(
+            f"nothing was changed, because the journal in {step.root} cannot be written"
+        ):
+            durable.put(name, _begun(step, facts), fd)
     return None
 
 
+@contextlib.contextmanager
+def _run_directory(step, root_fd):
+    runs = durable.private_folder(journal.FOLDER, root_fd)
+    with durable.descriptor(runs), durable.descriptor(
+        durable.private_folder(step.run_id, runs)
+    ) as fd:
+        yield fd
+
+
+def _earlier(name, step, fd):
+    try:
+        return durable.load(name, fd)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ChangeError(
+            f"nothing was changed: the proof of step {step.step} cannot be read"
+            f" ({durable.one_line(error)})"
+        ) from error
+
+
+def _begun(step, facts):
+    program = {"boot_id": _boot(), "pid": os.getpid(), "ticks": ticks(os.getpid())}
+    return dict(
+        facts,
+        schema=SCHEMA,
+        run_id=step.run_id,
+        step=step.step,
+        state=AWAITED,
+        at=durable.now(),
+        by=program,
+    )
+
+
 def read(run_id, step, root=ROOT):
-    """The record of a step, or None."""
+    """Return the record of a step, or None."""
     with journal.opened(root, run_id) as fd:
         try:
             return None if fd is None else durable.load(name_of(step), fd)
@@ -108,8 +116,7 @@ def read(run_id, step, root=ROOT):
 
 
 def end(run_id, step, state, reason=None, root=ROOT, **more):
-    """How it ended. No lock is asked for: a record changes nothing."""
-    # said of a step that may have changed much
+    """Record how a step ended. No lock is needed: a record changes nothing on the node."""
     unrecorded = f"how step {step} ended was not recorded"
     with durable.exclusive(root, lead=unrecorded), journal.opened(root, run_id) as fd:
         if fd is None:
@@ -124,25 +131,22 @@ def end(run_id, step, state, reason=None, root=ROOT, **more):
 
 
 def ended(step, state, reason, seen=None):
-    """The same of a step whose own run ends it: (state, reason, seen), as a remedy answers.
+    """Record how a step ended that its own run ends, and return (state, reason, seen).
 
-    What was done is told, whether it can be recorded or not.
+    That what was done could not be recorded becomes a part of the reason.
     """
     try:
         end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
     except (OSError, ValueError, ChangeError) as error:
-        reason = "; ".join(
-            part
-            for part in (reason, f"{durable.one_line(error)}; the next run does that (KM902)")
-            if part
-        )
+        unrecorded = f"{durable.one_line(error)}; the next run does that (KM902)"
+        reason = f"{reason}; {unrecorded}" if reason else unrecorded
     return state, reason, seen or {}
 
 
 def tell(run_id, step, text, root=ROOT, name="progress"):
-    """How far the step is, for whoever waits for it, or as `ended_so` why it stays open.
+    """Record how far a step is, for a run that waits for it, or as `ended_so` why it stays open.
 
-    What cannot be written is not told.
+    What cannot be written is left out.
     """
     try:
         with durable.exclusive(root), journal.opened(root, run_id) as fd:
@@ -153,59 +157,50 @@ def tell(run_id, step, text, root=ROOT, name="progress"):
 
 
 def alive(record):
-    """Whether the program that began the step is still at work. We are not.
+    """Return whether another process than this one still runs the step.
 
-    Who asks has come back from its own step, whose end was not recorded.
+    A process that reads its own record has come back from a step whose end was not recorded.
     """
-    by = record.get("by") or {}
-    return (
-        by.get("pid") not in (None, os.getpid())
-        and by.get("boot_id") == _boot()
-        and by.get("ticks") is not None
-        and ticks(by["pid"]) == by["ticks"]
-    )
+    program = record.get("by") or {}
+    if program.get("pid") in (None, os.getpid()) or program.get("ticks") is None:
+        return False
+    if program.get("boot_id") != _boot():
+        return False
+    return ticks(program["pid"]) == program["ticks"]
 
 
 def _records(root):
-    """[(run id, its records)], the oldest run first."""
-    found = []
-    for run_id in journal.run_ids(root):
-        with journal.opened(root, run_id) as fd:
-            names = (
-                []
-                if fd is None
-                else sorted(
-                    name
-                    for name in os.listdir(fd)
-                    if name.startswith(PREFIX) and name.endswith(SUFFIX)
-                )
-            )
-            found.append((run_id, [_loaded(name, fd, run_id) for name in names]))
-    return found
+    """Return [(run id, its records)], the oldest run first."""
+    return [(run_id, of_run(run_id, root)) for run_id in journal.run_ids(root)]
 
 
 def of_run(run_id, root=ROOT):
-    """The records of one run, in the order of its steps."""
-    return [record for found, records in _records(root) if found == run_id for record in records]
+    """Return the records of one run, in the order of its steps."""
+    with journal.opened(root, run_id) as fd:
+        names = [] if fd is None else os.listdir(fd)
+        return [_loaded(name, fd, run_id) for name in sorted(names) if _is_record(name)]
+
+
+def _is_record(name):
+    return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 
 def failures(root=ROOT):
-    """{component: the record of its newest step}, of those whose newest step failed."""
-    newest = {
-        record["component"]: record
-        for dummy, records in _records(root)
-        for record in records
-        if record.get("component")
-    }
+    """Return {component: the record of its newest step}, of those whose newest step failed."""
+    newest = {}
+    for _run_id, records in _records(root):
+        newest.update(
+            {record["component"]: record for record in records if record.get("component")}
+        )
     return {
         component: record for component, record in newest.items() if record.get("state") == FAILED
     }
 
 
 def unproven(root=ROOT):
-    """Every step that was begun and has no end.
+    """Return the record of every step that began and has no end.
 
-    Its record, with `running` and `entry`, the last item of the journal (or None) of it.
+    With `running` and `entry`, the last item of the journal (or None) of it.
     """
     found = []
     for run_id, records in _records(root):
@@ -232,11 +227,9 @@ def _loaded(name, fd, run_id):
 
 
 def _entry(record, items):
-    mine = [
-        item
-        for item in items
-        if item["intent"]
-        and item["intent"]["step"] == record.get("step")
-        and not item["intent"]["reverts"]
-    ]
-    return mine[-1] if mine else None
+    entries = [item for item in items if item["intent"] and _is_of_step(item["intent"], record)]
+    return entries[-1] if entries else None
+
+
+def _is_of_step(intent, record):
+    return intent["step"] == record.get("step") and not intent["reverts"]

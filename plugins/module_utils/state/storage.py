@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Our own folder on a node, whose files appear whole or not at all, also after a power cut.
+"""kubemend's own directory on a node: files appear whole or not at all, also after a power cut.
 
-`/var/lib/kubemend` is 0700, its files 0600. Whoever changes anything on the node, in it or
-elsewhere, holds its flock: nothing of ours runs beside it, so what lies there under the flock
-without an owner was left by one that was killed.
+`/var/lib/kubemend` is 0700, its files 0600. A process of kubemend that changes anything on the
+node, in it or elsewhere, holds its flock. What lies there under the flock without an owner is
+therefore a leftover of a process that was killed.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ import os
 import stat
 import time
 
+from ..shared.paths import ROOT  # noqa: F401 - the packages above take it from here
 from ..system.files import one_line, sha256
 
-ROOT = "/var/lib/kubemend"
 FLOCK = "flock"
 WAIT_SECONDS = 15
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -45,14 +45,14 @@ WAYS_OUT = {
     ),
     errno.EIO: "the disk failed (input/output error); see dmesg",
     errno.EEXIST: "something of that name was made meanwhile; collect evidence again",
-    errno.ELOOP: "its symbolic links go round in a circle; mend the links",
+    errno.ELOOP: "its symbolic links go round in a circle; fix the links",
     errno.ENOENT: "it or its folder does not exist; collect evidence again",
     errno.ENOTDIR: "a part of its path is no folder; collect evidence again",
 }
 
 
 class ChangeError(Exception):
-    """One sentence: what was not done, why, the way out.
+    """One sentence: what was not done, the reason, the way out.
 
     `changed` is whether the file holds the new bytes nevertheless.
     """
@@ -63,24 +63,24 @@ class ChangeError(Exception):
 
 
 def why(error):
-    """What an OSError means, and the way out."""
-    return WAYS_OUT.get(error.errno) or "{}; mend that and run again".format(
-        one_line(error.strerror or error)
+    """Return what an OSError means, and the way out."""
+    return WAYS_OUT.get(error.errno) or (
+        f"{one_line(error.strerror or error)}; fix that and run again"
     )
 
 
 @contextlib.contextmanager
 def told(sentence):
-    """An OSError inside becomes a ChangeError that begins with the sentence."""
+    """Turn an OSError inside into a ChangeError that begins with the sentence."""
     try:
         yield
     except OSError as error:
-        raise ChangeError(f"{sentence}: {why(error)}")
+        raise ChangeError(f"{sentence}: {why(error)}") from error
 
 
 @contextlib.contextmanager
 def descriptor(fd):
-    """The descriptor, closed at the end."""
+    """Yield a descriptor, and close it at the end."""
     try:
         yield fd
     finally:
@@ -88,19 +88,19 @@ def descriptor(fd):
 
 
 def digest(data):
-    """The bytes' sha256, in hex."""
+    """Return the bytes' sha256, in hex."""
     return sha256(data).hexdigest()
 
 
 def now():
-    """The time as records have it."""
+    """Return the time as records have it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def clock():
-    """[this node's boot id, the seconds since that boot, suspended time included].
+    """Return [this node's boot id, the seconds since that boot, suspended time included].
 
-    An age that no clock needs to agree on.
+    Ages by it need no clocks that agree.
     """
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot, open(
         "/proc/uptime", encoding="ascii"
@@ -109,25 +109,23 @@ def clock():
 
 
 def private_folder(path, parent=None):
-    """A descriptor of a folder that is ours alone, made if it is missing, and its name on the
-    disk in any case.
-    """
-    made = True
+    """Return a descriptor of a private directory, made if missing; its name is on the disk then."""
+    is_new = True
     try:
         os.mkdir(path, 0o700, dir_fd=parent)
     except FileExistsError:
-        made = False  # perhaps a moment ago, by one that was killed before it could sync
-    no_link = os.O_NOFOLLOW if made or parent is not None else 0
+        is_new = False  # perhaps a moment ago, by one that was killed before it could sync
+    no_link = os.O_NOFOLLOW if is_new or parent is not None else 0
     fd = os.open(path, FOLDER_FLAGS | no_link, dir_fd=parent)
     try:
         sync_folder(os.path.dirname(path) if parent is None else parent)
-        found = os.fstat(fd)
-        if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        status = os.fstat(fd)
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise ChangeError(
-                f"nothing was changed: the folder {path} belongs to somebody else or others may"
+                f"nothing was changed: the folder {path} belongs to another user or others may"
                 " write to it; find out who put it there, remove it and run again"
             )
-        if found.st_mode & 0o777 != 0o700:
+        if status.st_mode & 0o777 != 0o700:
             os.fchmod(fd, 0o700)
     except BaseException:
         os.close(fd)
@@ -136,7 +134,7 @@ def private_folder(path, parent=None):
 
 
 def sync_folder(folder):
-    """Make the names in a folder (path or descriptor) last."""
+    """Put the names in a directory (path or descriptor) on the disk."""
     if isinstance(folder, int):
         os.fsync(folder)
         return
@@ -146,9 +144,9 @@ def sync_folder(folder):
 
 @contextlib.contextmanager
 def exclusive(root, wait=WAIT_SECONDS, lead="nothing was changed"):
-    """A descriptor of our folder while nobody else of us changes anything on this node. lead.
+    """Yield a descriptor of kubemend's directory while no other process of it changes this node.
 
-    How a refusal begins.
+    lead: how a refusal begins.
     """
     unusable = f"{lead}, because {root} cannot be used"
     with told(unusable):
@@ -165,8 +163,8 @@ def exclusive(root, wait=WAIT_SECONDS, lead="nothing was changed"):
         while not _locked(lock_fd):
             if time.monotonic() >= end:
                 raise ChangeError(
-                    "%s: another process changes this node (it has held %s for %d s); "
-                    "let it end and run again" % (lead, os.path.join(root, FLOCK), wait)
+                    f"{lead}: another process changes this node (it has held"
+                    f" {os.path.join(root, FLOCK)} for {int(wait)} s); let it end and run again"
                 )
             time.sleep(0.05)
         with told(unusable):
@@ -182,7 +180,7 @@ def _locked(fd):
 
 
 def busy(root):
-    """Whether somebody of us is changing this node at this moment. Makes no file."""
+    """Return whether a process of kubemend changes this node at this moment. Makes no file."""
     try:
         fd = os.open(os.path.join(root, FLOCK), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -196,7 +194,7 @@ def busy(root):
 
 
 def unlink(name, folder):
-    """Remove a name if it is there; whether it was."""
+    """Remove a name if it is there, and return whether it was."""
     try:
         os.unlink(name, dir_fd=folder)
     except OSError:
@@ -209,26 +207,26 @@ def unlink(name, folder):
 
 
 def write_new(name, data, folder):
-    """A new file of ours with these bytes, on the disk."""
+    """Write a new private file with these bytes to the disk."""
     with descriptor(os.open(name, NEW_FLAGS, 0o600, dir_fd=folder)) as fd:
         write_all(fd, data)
         os.fsync(fd)
 
 
 def write_all(fd, data):
-    """os.write until nothing is left."""
+    """Write all of the bytes, however many os.write takes at once."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
 def temporary(name):
-    """Under which name a file of ours is written before it gets its own."""
+    """Return the name under which a private file is written before it gets its own."""
     return f".{name}.tmp"
 
 
 def prepare(name, record, folder):
-    """Write a record under its temporary name: later, `publish` needs no space any more."""
+    """Write a record under its temporary name: `publish` needs no space any more."""
     unlink(temporary(name), folder)
     try:
         write_new(
@@ -255,7 +253,7 @@ def put(name, record, folder):
 
 
 def read_bytes(name, folder, limit):
-    """The bytes of a regular file; ValueError when it is something else or larger."""
+    """Return the bytes of a regular file; ValueError when it is something else or larger."""
     with descriptor(
         os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     ) as fd:
@@ -263,12 +261,12 @@ def read_bytes(name, folder, limit):
             raise ValueError("it is no regular file")
         data = read_all(fd, limit)
     if len(data) > limit:
-        raise ValueError("it has more than %d bytes" % limit)
+        raise ValueError(f"it has more than {limit:d} bytes")
     return data
 
 
 def read_all(fd, limit):
-    """From its beginning, at most one byte more than the limit."""
+    """Read from the beginning, at most one byte more than the limit."""
     os.lseek(fd, 0, os.SEEK_SET)
     parts, size = [], 0
     while size <= limit:
@@ -281,7 +279,7 @@ def read_all(fd, limit):
 
 
 def load(name, folder):
-    """A record as dict; ValueError when it is none."""
+    """Return a record as a dict; ValueError when it is none."""
     record = json.loads(read_bytes(name, folder, MAX_RECORD).decode("ascii"))
     if not isinstance(record, dict):
         raise ValueError("it is no record")

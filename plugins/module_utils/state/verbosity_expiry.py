@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Until when the levels that a run raised from this node stay, as its service has it on the
-disk.
-"""
+"""The time at which the levels that a run raised from this node go back, by its service's file."""
 
 import os
 import time
@@ -15,7 +13,7 @@ FOLDER = "levels"
 
 
 def boot():
-    """(what names this start of the node, the seconds since the kernel's).
+    """Return (what names this start of the node, the seconds since the kernel's).
 
     A container that is a node has its kernel's boot id, and an init of its own.
     """
@@ -24,17 +22,17 @@ def boot():
 
 
 def overdue(run_id, root, patience):
-    """Whether the time of what the run raised from here is over for so many seconds, or nobody
-    is there who puts it back.
-    """
+    """Return whether the run's levels should be back for so many seconds, or no service is left."""
     if not os.path.exists(os.path.join(root, FOLDER, run_id + ".json")):
         return True
-    left = remaining(run_id, root)[0]
-    return boot()[1] > patience if left == 0 else left < -patience
+    seconds = remaining(run_id, root)[0]
+    if seconds == 0:
+        return boot()[1] > patience
+    return seconds < -patience
 
 
 def until(run_id, root):
-    """When the service of this run puts back what it raised from here, by this node's clock in UTC.
+    """Return when the service of this run restores its levels, by this node's clock in UTC.
 
     None where no service is left.
     """
@@ -46,16 +44,17 @@ def until(run_id, root):
 
 
 def remaining(run_id, root):
-    """(seconds until the time is over, whether all is raised that will be).
+    """Return (seconds until the time is over, whether all is raised that will be).
 
-    None after another start, or where nobody can tell.
+    No seconds after another start of the node, or where the file cannot be read.
     """
     now, uptime = boot()
     try:
         with durable.descriptor(
             os.open(os.path.join(root, FOLDER), durable.FOLDER_FLAGS)
         ) as folder:
-            until = durable.load(run_id + ".json", folder)
-        return until["uptime"] - uptime if until["boot"] == now else 0, until["complete"]
+            expiry = durable.load(run_id + ".json", folder)
+        seconds = expiry["uptime"] - uptime
+        return (seconds if expiry["boot"] == now else 0), expiry["complete"]
     except (OSError, ValueError, KeyError, TypeError):
         return 0, True

@@ -12,93 +12,14 @@ since.
 """
 
 import base64
-import contextlib
-import os
-import re
-import time
 
-from ..kubeapi import kubeconfig
-from ..kubeapi import proxy as api_proxy
-from ..kubeapi.client import ApiError, Deadline
-from ..kubeapi.proxy import Door
+from ..kubeapi.client import ApiError
 from ..shared import workload_resources as workload
 from ..state import journal
 from ..state import storage as durable
+from ..state.api_target import parts, present, reached, read, url_of  # noqa: F401 - `present` is a target's part
 from ..state.storage import ChangeError
 from . import file_change as change
-
-REAL = re.compile(
-    re.escape(journal.CONFIG_MAP) + r"([a-z0-9.-]+)/([a-z0-9.-]+)#([A-Za-z0-9._-]+)\Z"
-)
-SECONDS = 20
-AWAY_SECONDS = 60  # an API that did not answer is not asked for each of many entries again
-_away = {}
-
-
-@contextlib.contextmanager
-def reached(via, read_only=True, seconds=SECONDS):
-    """(a door, how it was reached) to the first API that lets us read kube-system, of the
-    cluster `via` names; ApiError when none does.
-    """
-    kubectl = kubeconfig.find_kubectl(via.get("kubectl"))
-    asked = via.get("kubeconfig")
-    tried, local = [], kubeconfig.local_server()
-    if not kubectl:
-        raise ApiError(
-            "error",
-            (
-                "kubectl was not found"
-                if not via.get("kubectl")
-                else "{} cannot be executed".format(via["kubectl"])
-            ),
-        )
-    deadline = Deadline(seconds)
-    with api_proxy.folder() as where:
-        for config in (
-            [asked]
-            if asked
-            else [path for path in kubeconfig.KUBECONFIGS if os.access(path, os.R_OK)]
-        ):
-            # the kubeconfig's own is often a load balancer
-            for server in [None, local] if local else [None]:
-                with Door(
-                    where, str(len(tried)), kubectl, config, deadline, server, read_only=read_only
-                ) as api:
-                    try:
-                        uid = api.get(
-                            "/api/v1/namespaces/kube-system", seconds=api_proxy.PROBE_SECONDS
-                        )["metadata"]["uid"]
-                    except (ApiError, KeyError) as error:
-                        tried.append(f"{server or config}: {error}")
-                        continue
-                    if via.get("cluster_uid") not in (None, uid):
-                        raise ApiError("error", f"{config} leads to another cluster")
-                    yield api, {"kubectl": kubectl, "kubeconfig": config, "cluster_uid": uid}
-                    return
-    raise ApiError("error", "; ".join(tried) or "no kubeconfig that can be read was found")
-
-
-def present(intent):
-    """The sha256 of the text that an entry is about, as the API holds it now.
-
-    None when it is gone.
-    """
-    via = intent.get("via") or {}
-    key = (via.get("kubectl"), via.get("kubeconfig"))
-    reason, until = _away.get(key, (None, 0))
-    if time.monotonic() < until:
-        raise ChangeError(reason)
-    try:
-        with reached(via) as (api, _dummy):
-            text = _read(api, intent["real"])[1]
-    except ApiError as error:
-        reason = (
-            "what {} holds cannot be told, because the API does not answer ({}); run again when it"
-            " does".format(intent["path"], error)
-        )
-        _away[key] = (reason, time.monotonic() + AWAY_SECONDS)
-        raise ChangeError(reason)
-    return None if text is None else durable.digest(text)
 
 
 def compare_and_swap(wanted, step, via):
@@ -155,7 +76,7 @@ def _swap(path, real, expected, edit, step, via):
     change.demand_digest(path, expected)
     try:
         with reached(via, step.check) as (api, way), step.exclusive() as root_fd:
-            item, former = _read(api, real)
+            item, former = read(api, real)
             change.compare(path, None if former is None else durable.digest(former), expected)
             after = edit(former)
             answer = {
@@ -197,7 +118,7 @@ def _write(api, item, former, facts, step, root_fd):
             " finds out"
         )
         try:
-            api.send("PUT", _url(real), item)
+            api.send("PUT", url_of(real), item)
         except ApiError as error:
             if error.code is not None and error.code < 500:
                 entry.abandon(str(error))
@@ -207,7 +128,7 @@ def _write(api, item, former, facts, step, root_fd):
                 changed=True,
             )
         try:
-            left = _read(api, real)[1]
+            left = read(api, real)[1]
             entry.commit()
         except (ApiError, OSError) as error:
             raise ChangeError(
@@ -227,20 +148,10 @@ def _refused(error):
     return f"the API refused it ({error}); mend that and run again"
 
 
-def _read(api, real):
-    """The object, and the true bytes of the text; (None, None) when either is gone."""
-    item = api.find(_url(real))
-    if item is not None and real.startswith(journal.WORKLOAD):
-        return item, workload.text_of(item).encode("utf-8")
-    data = (item or {}).get("data")
-    text = data.get(_parts(real)[2]) if isinstance(data, dict) else None
-    return (item, text.encode("utf-8")) if isinstance(text, str) else (None, None)
-
-
 def _hold(item, real, path, data):
     """The object with the new text."""
     if not real.startswith(journal.WORKLOAD):
-        item["data"][_parts(real)[2]] = _text(path, data)
+        item["data"][parts(real)[2]] = _text(path, data)
         return
     try:
         workload.put(item, _text(path, data))
@@ -253,18 +164,3 @@ def _text(path, data):
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise ChangeError(f"{path} was not changed: what it should hold is no UTF-8 text")
-
-
-def _parts(real):
-    match = REAL.match(real)
-    if not match:
-        raise ChangeError(
-            f"nothing was changed: {durable.one_line(real)} names no text of a ConfigMap"
-        )
-    return match.groups()
-
-
-def _url(real):
-    if real.startswith(journal.WORKLOAD):
-        return real[len(journal.WORKLOAD) :]
-    return "/api/v1/namespaces/{}/configmaps/{}".format(*_parts(real)[:2])

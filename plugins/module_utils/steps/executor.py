@@ -494,8 +494,8 @@ class _Executor:
 
         Their own service failed, or is gone.
         """
-        from ..capture import klog_level as level
         from ..capture import level_window as log_level
+        from ..state import level_target as level
         from ..state import raised_levels as level_raised
 
         if self.as_step.check:

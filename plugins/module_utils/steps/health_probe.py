@@ -7,157 +7,28 @@ Polled ten times a second: /proc first, HTTP only once there is the right proces
 says counts; that the file is right proves nothing.
 """
 
-import glob
-import os
-import signal
 import time
 
-from ..collectors.node import component_http
-from ..state import step_record as proof
-from ..system import files, procfs, tls
-from ..system import http_client as web
+from ..system import files, procfs
+from ..system.component_process import (  # noqa: F401 - other steps take them from here
+    Instance,
+    ask,
+    gone,
+    healthz,
+    instances,
+    send,
+    starts,
+    terminate,
+)
 
 PAUSE = 0.1
 STABLE = 2.0  # seconds from the first healthy answer: one that crashes at once is not proven
 AGAIN = 0.9  # seconds after which one that has shown everything is asked again, until it is stable
-ASK = 2  # seconds that one question may take
 YOUNG = 25  # seconds after its start in which a component may still refuse a good certificate (403)
 # seconds in which a right process says the contrary, after which more patience is of no use
 WRONG = 5
 DEATHS = 3  # right processes that ended again
-PODS = "/var/log/pods"  # one file for each start of a container, whatever the runtime
 TRUE = ("", "1", "t", "T", "TRUE", "true", "True")
-
-
-class Instance:
-    """A process of a component in a static pod of this node."""
-
-    def __init__(self, pid, ticks, argv, group):
-        self.pid = pid
-        self.ticks = ticks
-        self.argv = argv  # as it is
-        self.pod_uid = group["pod_uid"]
-        self.identity = (pid, ticks)
-
-    @property
-    def started_at(self):
-        return procfs.started_at(self.pid)
-
-
-def instances(component):
-    """The component's processes in static pods, the youngest first.
-
-    Those of other clusters' pods are nobody's here.
-    """
-    found = []
-    for pid, comm in procfs.of_interest():
-        if procfs.NAMES[comm] not in (component, None):
-            continue
-        try:
-            argv = procfs.argv(pid)
-        except OSError:
-            continue
-        if not argv or procfs.component(comm, argv) != component:
-            continue
-        group, ticks = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or ""), proof.ticks(pid)
-        if group["static"] and ticks is not None:
-            found.append(Instance(pid, ticks, argv, group))
-    return sorted(found, key=lambda one: one.ticks, reverse=True)
-
-
-def starts(component):
-    """The logs of the component's container, one a start.
-
-    What ends at once is seen by nothing else.
-
-    Those of hosted control planes, of sidecars and of pods whose name only begins alike are
-    nobody's here, as in log_sources.
-    """
-    return set(glob.glob(os.path.join(PODS, f"kube-system_{component}-*_*", component, "*.log")))
-
-
-def gone(instance):
-    """Whether that very process has ended."""
-    return proof.ticks(instance.pid) != instance.ticks
-
-
-def ask(component, instance, credentials, seconds=ASK):
-    """{pid, address, port, healthz, check, elect, configz}: what it says of itself.
-
-    None where it does not say.
-    """
-    told = {
-        "pid": instance.pid,
-        "address": None,
-        "port": None,
-        "healthz": None,
-        "check": None,
-        "elect": None,
-        "configz": None,
-        "error": "it serves on no port",
-    }
-    secure = False
-    for address, port, secure in component_http.doors(component, instance.argv):
-        answer = healthz(
-            address,
-            port,
-            credentials if component == component_http.API_SERVER else (),
-            seconds,
-            secure,
-        )
-        told.update(address=address, port=port, healthz=answer["status"], error=answer["error"])
-        if answer["error"] is None:
-            if answer["status"] in (200, 500):
-                told["check"] = component_http.has_check(answer["body"])
-            break
-    if told["healthz"] != 200:
-        return told
-    for dummy, certificate, key in credentials if secure else [(None, None, None)]:
-        try:
-            connection = web.Connection(
-                told["address"],
-                told["port"],
-                seconds,
-                tls.context(certificate, key) if secure else None,
-            )
-            try:
-                answer = component_http.configz(*connection.request("/configz"))
-            finally:
-                connection.close()
-        except web.HttpError as error:
-            told["error"] = str(error)
-            continue
-        told["configz"] = answer["status"]
-        if answer["leader_election"] is not None:
-            told["elect"] = next(
-                (
-                    bool(value)
-                    for key, value in answer["leader_election"].items()
-                    if key.lower() == "leaderelect"
-                ),
-                None,
-            )
-        if answer["status"] not in (401, 403):
-            break
-    return told
-
-
-def healthz(address, port, credentials, seconds=ASK, secure=True):
-    """{status, body, error} of /healthz?verbose.
-
-    As nobody, and where an API server lets nobody ask, by these credentials.
-    """
-    found = web.get(address, port, "/healthz?verbose", seconds, tls.context() if secure else None)
-    for dummy, certificate, key in credentials if secure else ():
-        if found["status"] not in (401, 403):
-            break
-        try:
-            found = web.get(
-                address, port, "/healthz?verbose", seconds, tls.context(certificate, key)
-            )
-        except web.HttpError as error:  # a certificate that cannot be used
-            found = dict(found, error=str(error))
-    return found
 
 
 class Want:
@@ -373,33 +244,3 @@ def _look(want, credentials, found, state):
     state.wrong_at = (state.wrong_at or now) if contrary else None
     found.reason = want.lacking(told, now - state.since)
     found.shown_at = (found.shown_at or now) if found.reason is None else None
-
-
-def terminate(instance):
-    """SIGTERM to exactly this process."""
-    send(instance, signal.SIGTERM)
-
-
-def send(instance, number):
-    """Whether a signal went to exactly this process.
-
-    By a descriptor of it where there are such, so that no other can take its number.
-    """
-    opened = getattr(os, "pidfd_open", None)
-    by_descriptor = getattr(signal, "pidfd_send_signal", None)
-    try:
-        if not (opened and by_descriptor):
-            raise OSError
-        fd = opened(instance.pid)
-    except OSError:
-        if gone(instance):
-            return False
-        os.kill(instance.pid, number)
-        return True
-    try:
-        if gone(instance):
-            return False
-        by_descriptor(fd, number)
-        return True
-    finally:
-        os.close(fd)

@@ -11,78 +11,14 @@ journal).
 import contextlib
 import os
 
-from ..state import file_target as target
 from ..state import journal
 from ..state import storage as durable
-from ..state.storage import ROOT, ChangeError
+from ..state.pending_changes import AFTER, BEFORE, NEITHER, present, state_of
+from ..state.storage import ChangeError
+from ..state.targets import target_of
+from .revert.registry import writer_of
 
-STATES = {"after": journal.COMMITTED, "before": journal.NOT_DONE, "neither": journal.SUPERSEDED}
-
-
-def pending(root=ROOT):
-    """Every change without an end: {run_id, entry, intent, error, state, sha256, temp}.
-
-    Makes nothing.
-
-    state: before, after or neither, by the present bytes; unknown when they or the intent cannot be
-    read (`error` says why). temp: the path of a dotfile that was left beside the file, or None.
-    """
-    return [_told(item, root) for item in journal.open_entries(root)]
-
-
-def _told(item, root):
-    item = dict(item, state="unknown", sha256=None, temp=None)
-    item.pop("end")
-    intent = item["intent"]
-    if intent is None:
-        return item
-    try:
-        item["sha256"] = present(intent, root, item["run_id"], item["entry"])
-        item["state"] = _state(intent, item["sha256"])
-    except (OSError, ChangeError) as error:
-        item["error"] = durable.one_line(error)
-    if intent["temp"]:
-        temp = os.path.join(os.path.dirname(intent["real"]), intent["temp"])
-        item["temp"] = temp if os.path.lexists(temp) else None
-    return item
-
-
-def present(intent, root, run_id=None, entry=None):
-    """The sha256 of what is there now, None when nothing is.
-
-    ChangeError when it cannot be told, as by an API that is away.
-    """
-    if journal.in_api(intent):
-        # few nodes have such an entry, and the door to the API costs each the time to compile it
-        from . import api_object_change as config_map
-
-        return config_map.present(intent)
-    if journal.is_unit(intent):
-        from .handlers import service_start as kubelet_service
-
-        return kubelet_service.present(intent)
-    if journal.is_level(intent):
-        from ..capture import klog_level as level
-
-        return level.present(run_id, entry, intent, root)
-    place = target.Place(intent["real"], root)
-    try:
-        folder = place.opened()
-    except FileNotFoundError:
-        return None
-    with durable.descriptor(folder):
-        found = target.look(place, folder)
-    return found.sha256 if found else None
-
-
-def _state(intent, sha256):
-    return (
-        "after"
-        if sha256 == intent["sha256_after"]
-        else "before"
-        if sha256 == intent["sha256_before"]
-        else "neither"
-    )
+STATES = {AFTER: journal.COMMITTED, BEFORE: journal.NOT_DONE, NEITHER: journal.SUPERSEDED}
 
 
 def recover(item, step):
@@ -119,9 +55,7 @@ def _recover_or_tell(item, step):
         return _recover(item["run_id"], item["entry"], step)
     except ChangeError as error:
         intent = item["intent"]
-        if intent is None or not (
-            journal.in_api(intent) or journal.is_level(intent) or journal.is_unit(intent)
-        ):
+        if intent is None or target_of(intent).is_file:
             raise
         return {
             "run_id": item["run_id"],
@@ -151,13 +85,14 @@ def _recover(run_id, name, step):
             intent["path"], name, run_id
         )
     ):
-        if journal.is_level(intent):
-            sha256, result = _level_back(intent, step)
+        target = target_of(intent)
+        if not target.readable:
+            sha256, result = _unread_back(intent, step)
         else:
-            if not step.check and not journal.in_api(intent) and not journal.is_unit(intent):
+            if not step.check and target.is_file:
                 _remove_temporary(intent)
             sha256 = present(intent, step.root)
-            result = STATES[_state(intent, sha256)]
+            result = STATES[state_of(intent, sha256)]
         if not step.check:
             with journal.opened(step.root, run_id) as fd:
                 entry = journal.Entry(os.dup(fd), name, run_id)
@@ -166,15 +101,10 @@ def _recover(run_id, name, step):
     return dict(answer, result=result, sha256=sha256)
 
 
-def _level_back(intent, step):
-    """A level cannot be read back.
-
-    It is set to what it was, which harms nobody, and so it was not done.
-    """
-    from ..capture import klog_level as level
-
+def _unread_back(intent, step):
+    """Undo what cannot be read back, such as a log verbosity, so that it was not done."""
     if not step.check:
-        level.undo_open(intent)
+        writer_of(intent).undo_open(intent)
     return intent["sha256_before"], journal.NOT_DONE
 
 

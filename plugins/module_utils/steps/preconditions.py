@@ -11,9 +11,10 @@ import os
 import re
 
 from ..collectors import registry as spec
-from ..collectors.node import component_http, instances, kubelet
+from ..collectors.node import instances, kubelet
 from ..shared import restart_impact as pending
 from ..system import client_certificates as credentials
+from ..system import component_endpoints as component_http
 from ..system import files, procfs, tls
 from ..system import http_client as web
 from ..system import runtime_tool as runtime

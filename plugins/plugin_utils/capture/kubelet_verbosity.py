@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...module_utils.capture import klog_level as levels
 from ...module_utils.shared import restart_impact as pending
-from ...module_utils.shared import units
+from ...module_utils.shared.klog_verbosity import given
+from ...module_utils.shared.units import KUBELET as KUBELET_UNIT
 from ..editing import draft as edit_source
 from ..models import control_plane
 from ..models.kubelet import dropin as kubelet_dropin
@@ -52,7 +52,7 @@ def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
     return remedies.new_step(
         scene,
         REMEDY,
-        change["path"] if change else units.KUBELET,
+        change["path"] if change else KUBELET_UNIT,
         why,
         component="kubelet",
         diff=diff,
@@ -68,9 +68,9 @@ def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
     The node looks again at the last moment.
     """
     host, unit, allow = scene.finding.host or "", data.get("unit") or {}, scene.consent.allow
-    if unit.get("name") != units.KUBELET or not data.get("process"):
+    if unit.get("name") != KUBELET_UNIT or not data.get("process"):
         return (
-            f"the kubelet of {host} does not run as {units.KUBELET}: raise its level where it is"
+            f"the kubelet of {host} does not run as {KUBELET_UNIT}: raise its level where it is"
             " started"
         )
     if (data.get("healthz") or {}).get("status") != 200:
@@ -103,7 +103,7 @@ def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], s
     None where another way is needed.
     """
     names = [name for name, _value in unit.get("split_variables") or ()]
-    if VARIABLE not in names or levels.given(kubelet_dropin.behind(unit, VARIABLE)) is not None:
+    if VARIABLE not in names or given(kubelet_dropin.behind(unit, VARIABLE)) is not None:
         return None  # what stands behind it counts
     for record in reversed(unit.get("environment_files") or ()):
         lines = list(ASSIGNMENT.finditer(record.get("text") or ""))
@@ -138,9 +138,9 @@ def _spliced(
 def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[str, Any], str]:
     """A drop-in that sorts behind the others, and the file with the variable that it reads."""
     name = (unit.get("split_variables") or [[""]])[-1][0]
-    if levels.given(kubelet_dropin.behind(unit, name)) is not None:
+    if given(kubelet_dropin.behind(unit, name)) is not None:
         raise edit_source.EditRefused(
-            units.KUBELET,
+            KUBELET_UNIT,
             None,
             f"its ExecStart sets the level behind the variable {name}",
             "raise it there",

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ...module_utils.capture.klog_level import given, of_argv
-from ...module_utils.state.journal import LEVEL
+from ...module_utils.shared.journal_names import LEVEL
+from ...module_utils.shared.klog_verbosity import given, of_argv
 from ..evidence import document as evidence
 from ..faults import engine as judge
 from ..models import cluster as clusters

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...module_utils.capture.klog_level import of_argv
+from ...module_utils.shared.klog_verbosity import of_argv
 from ..evidence.document import one_line
 from ..faults.control_plane import leader_election as election
 from ..faults.control_plane import leader_lease as leading

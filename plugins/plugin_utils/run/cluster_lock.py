@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...module_utils.state.lock import RUN_ID
+from ...module_utils.shared.journal_names import RUN_ID
 from ..evidence import document as evidence
 from ..safe_io import atomic_file as private_files
 

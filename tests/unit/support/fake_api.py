@@ -26,8 +26,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi impor
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import (
     kubeconfig,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    api_object_change as config_map,
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    api_target,
 )
 
 UID = "11111111-2222-3333-4444-555555555555"
@@ -208,8 +208,8 @@ def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
             self.connection.close()
 
     (path / "admin.conf").touch()
-    monkeypatch.setattr(config_map, "Door", Door)
-    monkeypatch.setattr(config_map, "AWAY_SECONDS", 0)
+    monkeypatch.setattr(api_target, "Door", Door)
+    monkeypatch.setattr(api_target, "AWAY_SECONDS", 0)
     monkeypatch.setattr(kubeconfig, "find_kubectl", lambda asked=None: asked or "/usr/bin/kubectl")
     monkeypatch.setattr(kubeconfig, "KUBECONFIGS", (str(path / "admin.conf"),))
     try:

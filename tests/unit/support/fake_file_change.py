@@ -26,15 +26,13 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
+    pending_changes,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     storage as durable,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     file_change as change,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    interrupted_changes as recover,
 )
 
 RUN = "20261121T090000Z-1a2b3c"
@@ -105,7 +103,7 @@ class Node:
         return [name for name in os.listdir(self.folder) if name.startswith(".")]
 
     def pending(self) -> list[dict[str, Any]]:
-        return recover.pending(str(self.root))
+        return pending_changes.pending(str(self.root))
 
     def runs(self) -> list[dict[str, Any]]:
         return journal.list_runs(str(self.root))

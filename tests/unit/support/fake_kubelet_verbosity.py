@@ -38,7 +38,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+    kubelet_process,
+)
 from tests.unit.support.waiting import Clock
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -69,6 +72,7 @@ class Node:
             lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None,
         )
         monkeypatch.setattr(kubelet_restart, "Kubelet", self._look)
+        monkeypatch.setattr(kubelet_process, "here", lambda processes: (self._process(), {}, None))
         monkeypatch.setattr(kubelet_restart, "_systemctl", self._systemctl)
         monkeypatch.setattr(kubelet_restart, "time", Clock())
         monkeypatch.setattr(kubelet_restart, "STABLE", 0.05)
@@ -100,6 +104,10 @@ class Node:
             healthy=self.healthy,
             identity=(self.pid, self.pid * 10) if self.pid else None,
         )
+
+    def _process(self) -> Any:
+        running = self._look()
+        return {"raw": running.argv} if running.identity else None
 
     def _systemctl(self, *words: str) -> None:
         self.commands.append(words[0])

@@ -40,6 +40,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
     preconditions as guard,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    component_process,
     files,
     procfs,
 )
@@ -374,13 +375,13 @@ def made(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
         runtime, "_program", lambda name: str(path / "bin" / "ctr") if name == "ctr" else None
     )
-    monkeypatch.setattr(prove, "PODS", str(path / "state"))
+    monkeypatch.setattr(component_process, "PODS", str(path / "state"))
     monkeypatch.setattr(prove, "STABLE", 0.5)
     monkeypatch.setattr(prove, "WRONG", 0.8)
     monkeypatch.setattr(apply_step, "BACK_OFF", 60)
     monkeypatch.setattr(apply_step, "WATCHED", 0.8)
     monkeypatch.setattr(guard, "API_SECONDS", 60)
-    monkeypatch.setattr(prove, "ASK", 60)
+    monkeypatch.setattr(component_process, "ASK", 60)
     node = Node(path)
     try:
         yield node

@@ -18,12 +18,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.capture impor
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
+    level_target,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     storage as durable,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe as prove,
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    component_process,
 )
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -51,7 +52,7 @@ class Levels:
         self.at_put = lambda real: None
         monkeypatch.setattr(level.Levels, "_ask", lambda dummy, *what: self.ask(*what))
         monkeypatch.setattr(
-            prove,
+            component_process,
             "instances",
             lambda component: (
                 [SimpleNamespace(argv=self.argv, pid=1, started_at=None)] if self.argv else []
@@ -96,7 +97,7 @@ class Levels:
 
     def down(self, run_id: str = RUN) -> str:
         step = self.step(run_id, "restore")
-        (item,) = level.raised(self.root)
+        (item,) = level_target.raised(self.root)
         with step.exclusive() as root_fd, level.Levels() as levels:
             return level.put_back(levels, item, step, root_fd)
 
@@ -107,7 +108,7 @@ class Levels:
         ]
 
     def raised(self) -> list[str]:
-        return [item["intent"]["real"] for item in level.raised(self.root)]
+        return [item["intent"]["real"] for item in level_target.raised(self.root)]
 
     def puts(self) -> Iterator[tuple[str, "int | None"]]:
         return ((real, value) for method, real, value in self.asked if method == "PUT")

@@ -38,10 +38,10 @@ def collect(context):
     from ...state import journal
     from ...state import step_record as proof
     from ...state import storage as durable
-    from ...steps import interrupted_changes as recover
+    from ...state.pending_changes import pending as pending_changes
 
     busy = durable.busy(ROOT)
-    pending = [_pending(item) for item in recover.pending(ROOT)]
+    pending = [_pending(item) for item in pending_changes(ROOT)]
     runs = journal.list_runs(ROOT, MAX_RUNS + 1)
     context.source = ROOT
     context.truncated = len(runs) > MAX_RUNS
@@ -89,7 +89,7 @@ def _ever_raised(runs):
 
 def _levels(clock):
     """overdue: its time was over a minute ago, or the node was started again since."""
-    from ...capture import klog_level as level
+    from ...state import level_target as level
     from ...state import verbosity_expiry as level_time
 
     found = []
@@ -126,7 +126,7 @@ def _by_restart():
     )
     if not run_ids:
         return []
-    from ...capture import klog_level as level
+    from ...shared.klog_verbosity import of_argv
     from ...state import raised_levels as level_raised
     from ...state import verbosity_expiry as level_time
 
@@ -142,7 +142,7 @@ def _by_restart():
                     "real": "level:{}".format(one.get("component")),
                     "run_id": run_id,
                     "level": level_raised.raised_to(one),
-                    "former": str(level.of_argv(former)),
+                    "former": str(of_argv(former)),
                     "at": one.get("at"),
                     "entry": "proof-{}".format(one.get("step")),
                     "restart": True,

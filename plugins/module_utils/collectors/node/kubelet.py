@@ -12,16 +12,16 @@ from ...system import files, procfs, unit_mask
 from ...system import systemd as unit
 from ...system import yaml_scalars as kubeconfig
 from ...system.command import CommandError
+from ...system.kubelet_process import (  # noqa: F401 - `question` is a collector's part, others take names from here
+    MAX_DROPINS,
+    OTHERS,
+    dropin_paths,
+    here,
+    question,
+)
 from ..base import Absent, Failed
 
-# The units whose kubelet has no unit of its own, and what shows that they are there.
-OTHERS = (
-    ("/var/lib/rancher/rke2", ("rke2-server.service", "rke2-agent.service")),
-    ("/etc/rancher/k3s", ("k3s.service",)),
-    ("/var/lib/rancher/k3s/agent", ("k3s-agent.service",)),
-    ("/var/snap/microk8s", ("snap.microk8s.daemon-kubelite.service",)),
-)
-MAX_DROPINS, MAX_NETWORKS = 64, 20
+MAX_NETWORKS = 20
 NETWORKS = "/etc/cni/net.d"
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
@@ -108,93 +108,6 @@ def _without_others(record, used):
     return record
 
 
-def here(processes):
-    """Return (process, systemd's properties of its unit, why systemd did not answer).
-
-    None, {} and None where there is none.
-    """
-    units, trouble = _units()
-    process = _process(processes, units)
-    return process, units.get(_unit_of(process, units), {}), trouble
-
-
-def question():
-    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
-    names = [UNIT]
-    for path, others in OTHERS:
-        if os.path.isdir(path):
-            names += others
-    return names, unit.PROPERTIES, True
-
-
-def _units():
-    try:
-        return unit.show(question()[0]), None
-    except CommandError as error:
-        return {}, str(error)
-
-
-def _process(processes, units):
-    """Return the kubelet of this machine.
-
-    The one of a unit, else one that is in no pod (a pod may hold a cluster of its own).
-    """
-    main = [
-        int(block["MainPID"][0])
-        for block in units.values()
-        if block.get("MainPID", ["0"])[0] not in ("0", "")
-    ]
-    candidates = []
-    for pid, comm in processes:
-        try:
-            argv = procfs.argv(pid)
-        except OSError:
-            continue
-        if argv and procfs.component(comm, argv) == "kubelet":
-            group = procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or "")
-            candidates.append(
-                (
-                    pid not in main,
-                    group["pod_uid"] is not None,
-                    group["container_id"] is not None,
-                    pid,
-                    argv,
-                )
-            )
-    if not candidates:
-        return None
-    _dummy, in_pod, _dummy, pid, argv = min(candidates)
-    if in_pod:
-        return None
-    exe = procfs.link(pid, "exe")
-    deleted = None
-    if exe:
-        deleted = exe.endswith(" (deleted)")
-    return {
-        "pid": pid,
-        "started_at": procfs.started_at(pid),
-        "argv": files.masked_argv(argv),
-        "raw": argv,
-        "exe": exe[: -len(" (deleted)")] if deleted else exe,
-        "exe_deleted": deleted,
-    }
-
-
-def _unit_of(process, units):
-    """Return the unit to report.
-
-    That of the process, else kubelet.service, else another that is there.
-    """
-    if process:
-        name = procfs.cgroup(files.text(f"/proc/{process['pid']}/cgroup") or "")["unit"]
-        if name in units:
-            return name
-    present = [name for name, block in units.items() if unit.unit(block)]
-    if UNIT in present or not present:
-        return UNIT
-    return present[0]
-
-
 def _configuration(argv, folder):
     """Everything that the argv leads to."""
 
@@ -232,15 +145,6 @@ def _configuration(argv, folder):
         "healthz": _healthz(argv, texts),
         "cni": networks(path_of("cni-conf-dir") or NETWORKS),
     }
-
-
-def dropin_paths(folder):
-    """Return the *.conf files below the folder in the order in which the kubelet reads them."""
-    found = []
-    for where, folders, names in os.walk(folder):
-        folders.sort()
-        found += [os.path.join(where, name) for name in names if name.endswith(".conf")]
-    return sorted(found)[:MAX_DROPINS]
 
 
 def static_pods(flag, folder, config_path, texts):

@@ -14,6 +14,8 @@ import contextlib
 import os
 import stat
 
+from ...shared.units import RUNTIME_UNITS as UNITS
+from ...shared.units import RUNTIMES as OWN
 from ...system import command, cri, files, procfs
 from ...system import systemd as unit
 from ...system.command import CommandError
@@ -42,17 +44,9 @@ PATHS = (
     ("/containerd/containerd.sock", CONTAINERD),
 )
 WITHIN = ("/run/k3s/", "/var/run/k3s/", "/run/k0s/", "/var/run/k0s/", "/var/snap/", "/run/snap")
-# In the order in which they start.
-UNITS = {
-    CONTAINERD: ("containerd.service",),
-    CRIO: ("crio.service",),
-    DOCKER: ("docker.service",),
-    CRI_DOCKER: ("docker.service", "cri-docker.service", "cri-dockerd.service"),
-}
 # its own packages', and kubespray's: a node has one of them
 EITHER = ("cri-docker.service", "cri-dockerd.service")
 SOCKETS = ("docker.socket", "cri-docker.socket", "cri-dockerd.socket")
-OWN = tuple(sorted({name for names in UNITS.values() for name in names}))
 PROPERTIES = (*unit.PROPERTIES, "WantedBy", "RequiredBy", "UpheldBy")
 BOOTS = (
     "multi-user.target",

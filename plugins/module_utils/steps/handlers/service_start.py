@@ -19,12 +19,16 @@ import time
 from ...collectors import registry as spec
 from ...collectors.node import kubelet, runtime, unit_start
 from ...shared import start_refusal as unit_refusal
+from ...shared.units import KUBELET_UNITS as UNITS
+from ...shared.units import RUNTIMES
 from ...state import journal
 from ...state import step_record as proof
 from ...state import storage as durable
 from ...state.storage import ChangeError
+from ...state.unit_target import ASKING, is_enabled, name_of, state
+from ...state.unit_target import digest as _digest
+from ...state.unit_target import encoded as _bytes
 from ...system import command, cri, files, procfs
-from ...system import systemd as unit
 from .. import file_change as change
 from .. import kubelet_restart
 from .. import preconditions as guard
@@ -38,15 +42,6 @@ SECONDS = {ENABLE: 60, START: 150, ENABLE_RUNTIME: 60, START_RUNTIME: 150}
 STABLE = 10.0  # seconds of one main process that answers
 DEATHS = 3  # main processes that ended again
 PAUSE = 0.5
-ASKING = 60
-# Of snaps there are none: snapd disables and enables its services itself.
-UNITS = (
-    kubelet.UNIT,
-    *tuple(
-        name for _path, names in kubelet.OTHERS for name in names if not name.startswith("snap.")
-    ),
-)
-RUNTIMES = runtime.OWN
 # What a step of this kind may touch.
 OF = {ENABLE: UNITS, START: UNITS, ENABLE_RUNTIME: RUNTIMES, START_RUNTIME: RUNTIMES}
 ENABLED = "enabled"
@@ -104,42 +99,6 @@ def _spoken(name, host):
 def path_of(name):
     """What the journal calls it."""
     return f"enablement of {name}"
-
-
-def state(name):
-    """{load, active, sub, result, pid, enabled} of a unit.
-
-    ChangeError where systemd does not say.
-    """
-    if name not in UNITS + RUNTIMES:
-        raise ChangeError(
-            f"nothing was changed: {files.one_line(name, 80)} is no unit of a kubelet or a runtime"
-            " that is known here"
-        )
-    try:
-        block = unit.show([name]).get(name)
-        enabled = is_enabled(name)
-    except command.CommandError as error:
-        raise ChangeError(
-            f"nothing was changed: systemd does not say what {name} is doing"
-            f" ({files.one_line(error)})"
-        )
-    found = unit.unit(block) if block else None
-    if found is None:
-        raise ChangeError(f"nothing was changed: there is no unit {name}")
-    return {
-        "load": found["load_state"],
-        "active": found["active_state"],
-        "sub": found["sub_state"],
-        "result": found["result"],
-        "pid": found["main_pid"] or None,
-        "enabled": enabled,
-    }
-
-
-def is_enabled(name):
-    """Systemd's own word; CommandError."""
-    return unit.enabled(name, ASKING)
 
 
 def _demand(name, host, remedy):
@@ -221,14 +180,6 @@ def _enable(step, name, host, now):
     return proof.ended(
         step, proof.PROVEN, None, {"enabled": [now["enabled"], ENABLED], "journal": done["entry"]}
     )
-
-
-def _digest(word):
-    return durable.digest(_bytes(word))
-
-
-def _bytes(word):
-    return (f"{word}\n").encode()
 
 
 def switch(name, expected, after, step):
@@ -313,21 +264,10 @@ def _said(name):
         return files.one_line(error)
 
 
-def _of(intent):
-    return intent["real"][len(journal.UNIT) :]
-
-
 def _masks():
     from . import service_unmask as unit_unmask  # few nodes ever have such an entry
 
     return unit_unmask
-
-
-def present(intent):
-    """The digest of what is-enabled says of an entry's unit now, or of its mask; ChangeError."""
-    if _of(intent).startswith("/"):
-        return _masks().present(_of(intent))
-    return _digest(state(_of(intent))["enabled"])
 
 
 def put_back(one, intent, former, step):
@@ -335,9 +275,11 @@ def put_back(one, intent, former, step):
 
     The bytes of before.
     """
-    if _of(intent).startswith("/"):
-        return _masks().put_back(_of(intent), one["sha256_left"], former, step)
-    return switch(_of(intent), one["sha256_left"], former.decode("utf-8", "replace").strip(), step)
+    if name_of(intent).startswith("/"):
+        return _masks().put_back(name_of(intent), one["sha256_left"], former, step)
+    return switch(
+        name_of(intent), one["sha256_left"], former.decode("utf-8", "replace").strip(), step
+    )
 
 
 def _start(step, name, host, now):

@@ -16,6 +16,8 @@ from ...state import journal
 from ...state import step_record as proof
 from ...state import storage as durable
 from ...state.storage import ChangeError
+from ...state.unit_target import mask_digest as _digest
+from ...state.unit_target import mask_of as _there
 from ...system import command, files, unit_mask
 from .. import file_change as change
 from .. import kubelet_restart
@@ -121,31 +123,6 @@ def _proven(step, name, host, path, to, entry, told):
             seen,
         )
     return proof.ended(step, proof.ROLLED_BACK, f"{why}; its mask is back", seen)
-
-
-def _digest(to):
-    return None if to is None else durable.digest(to.encode("utf-8", "surrogateescape"))
-
-
-def _there(path):
-    """What the mask says, None where there is no such file.
-
-    ChangeError where something else lies there.
-    """
-    there, to = unit_mask.mask(path)
-    if there and to is not None:
-        return to
-    if os.path.lexists(path):
-        raise ChangeError(
-            f"{path} was not changed: it is no link to {unit_mask.NOWHERE}; see what it is"
-            " (systemctl cat)"
-        )
-    return None
-
-
-def present(path):
-    """The digest of what the mask says now; ChangeError."""
-    return _digest(_there(path))
 
 
 def put_back(path, expected, former, step):

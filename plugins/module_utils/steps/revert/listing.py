@@ -3,11 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What runs left on this node that can be taken back, and what would become of each file."""
 
-from ...state import journal
+from ...state import journal, revert_plan
 from ...state import step_record as proof
 from ...state.storage import ROOT, ChangeError
 from ...system import files
-from . import files as revert
 
 MAX_RUNS = 50  # the newest that a node lists
 SHOWN = (
@@ -70,8 +69,8 @@ def listed(root=ROOT):
 
 
 def _one(run_id, root):
-    planned = revert.plan_revert(run_id, root)
-    items = {item["entry"]: item for item in revert.intact(run_id, root)}
+    planned = revert_plan.plan_revert(run_id, root)
+    items = {item["entry"]: item for item in revert_plan.intact(run_id, root)}
     intents = [items[entry]["intent"] for one in planned for entry in one["entries"]]
     undone = [intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]]
     return {

@@ -12,18 +12,20 @@ left it. Nothing is rolled forward again by itself.
 import os
 import time
 
-from ...state import journal, lock
+from ...state import journal, lock, revert_plan
 from ...state import step_record as proof
 from ...state import storage as durable
+from ...state.raised_levels import raised_kubelet_runs
 from ...state.storage import ROOT, ChangeError
 from ...system import detached as outlive
 from ...system import files
 from .. import executor as apply_step
 from .. import health_probe as prove
 from .. import preconditions as guard
-from . import files as revert
 from . import running_limits
+from .files import revert
 from .listing import Stretch, listed, shown
+from .registry import RAISE_KUBELET, kubelet_reverter_of
 
 RESTORED, ALREADY, REFUSED, KEPT = "restored", "already", "refused", "kept"
 
@@ -62,7 +64,7 @@ def _meant(params, runs):
     able = (
         one["run_id"]
         for one in runs
-        if not one["reverts"] and any(path["state"] == revert.RESTORE for path in one["paths"])
+        if not one["reverts"] and any(path["state"] == revert_plan.RESTORE for path in one["paths"])
     )
     return next(able, "") if params["reverts"] == "last" else params["reverts"]
 
@@ -179,15 +181,15 @@ class _Revert:
             return found
         for group in _groups(self._stretches()):
             wanted = [
-                one for one in group if one.state == revert.RESTORE and one.record is not None
+                one for one in group if one.state == revert_plan.RESTORE and one.record is not None
             ]
             if not wanted or group[0].component is None:
                 continue
             try:
                 if group[0].component == "kubelet":
-                    from ...capture import kubelet_level
-
-                    kubelet_level.may_restart(group[0].record, self.params.get("allow") or [])
+                    kubelet_reverter_of(RAISE_KUBELET).may_restart(
+                        group[0].record, self.params.get("allow") or []
+                    )
                 else:
                     self._scene(group[0].component, wanted)
                 why = None
@@ -197,10 +199,10 @@ class _Revert:
         return found
 
     def _stretches(self):
-        items = {item["entry"]: item for item in revert.intact(self.run_id, self.root)}
+        items = {item["entry"]: item for item in revert_plan.intact(self.run_id, self.root)}
         return [
             Stretch(one, items, self.run_id, self.root)
-            for one in revert.plan_revert(self.run_id, self.root)
+            for one in revert_plan.plan_revert(self.run_id, self.root)
         ]
 
     def _ended(self):
@@ -221,7 +223,7 @@ class _Revert:
 
     def _group(self, group, step):
         """The files of one component."""
-        wanted = [one for one in group if one.state == revert.RESTORE]
+        wanted = [one for one in group if one.state == revert_plan.RESTORE]
         unknown = [one for one in wanted if one.record is None and not one.alone]
         if wanted and self.stopped:
             self._refuse(wanted, self.stopped)
@@ -247,10 +249,12 @@ class _Revert:
                     step.also(step=f"revert-{group[0].component}{self.attempt}"),
                 )
         for one in group:
-            if one.state != revert.RESTORE:
-                result = {revert.ALREADY: ALREADY, revert.UNDONE: ALREADY, revert.KEPT: KEPT}.get(
-                    one.state, REFUSED
-                )
+            if one.state != revert_plan.RESTORE:
+                result = {
+                    revert_plan.ALREADY: ALREADY,
+                    revert_plan.UNDONE: ALREADY,
+                    revert_plan.KEPT: KEPT,
+                }.get(one.state, REFUSED)
                 self.paths.append(dict(shown(one), result=result, changed=False))
 
     def _scene(self, component, pending):
@@ -375,18 +379,17 @@ class _Revert:
         )
 
     def _with_kubelet(self, group, wanted, step):
-        from ...capture import kubelet_level
-
         record = group[0].record
+        reverter = record and kubelet_reverter_of(record.get("remedy"))
         # a reset: what it moved stays where it is
-        if record is None or record.get("remedy") != kubelet_level.REMEDY:
+        if not reverter:
             self._refuse(
                 wanted, "it belongs to a reset of the kubelet's state, which no revert takes back"
             )
             return
         if not wanted and (
-            any(one.state == revert.CONFLICT for one in group)
-            or not kubelet_level.unfinished(record)
+            any(one.state == revert_plan.CONFLICT for one in group)
+            or not raised_kubelet_runs(record)
         ):
             return
 
@@ -399,7 +402,7 @@ class _Revert:
             )
 
         try:
-            proven, reason = kubelet_level.take_back(
+            proven, reason = reverter.take_back(
                 record, restore, step, self.params.get("allow") or []
             )
         except (guard.Refused, ChangeError) as error:
@@ -410,11 +413,7 @@ class _Revert:
     def _restore(self, stretches, step):
         """The former bytes of these files, each for itself; what became of each."""
         known = {tuple(one.told["entries"]): one for one in stretches}
-        done = (
-            revert.revert(self.run_id, step, only=[one.path for one in stretches])
-            if stretches
-            else []
-        )
+        done = revert(self.run_id, step, only=[one.path for one in stretches]) if stretches else []
         mine = [
             dict(
                 shown(known[tuple(one["entries"])]),
@@ -447,7 +446,7 @@ def _unfinished(group):
     """
     found = []
     for one in group:
-        if one.state == revert.ALREADY and one.restart == "signal":
+        if one.state == revert_plan.ALREADY and one.restart == "signal":
             running = prove.instances(one.component)
             started, written = running[0].started_at if running else None, _mtime(one.path)
             if started and written and written > started + guard.TOLERANCE:

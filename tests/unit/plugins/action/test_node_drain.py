@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.action import apply_step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import console as terminal
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import patience
 
 # Plays ssh: each question gets the next answer, and is kept.
 PLAYBOOK_FIXTURES = {"ran"}
@@ -194,18 +194,18 @@ def test_it_is_asked_again_while_it_is_at_work_and_progress_is_told_once(
 def test_a_connection_that_breaks_while_it_works_is_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apply_step, "PATIENCE", 0)
+    monkeypatch.setattr(patience, "PATIENCE", 0)
     at_work, lost = ("ok", "", {"state": "at_work", "reason": ""}), ("unreachable", "closed", {})
     script = [at_work, lost, lost, at_work, lost, ("ok", "", DONE)]
-    assert apply_step.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == (
+    assert patience.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == (
         "ok",
         "",
         DONE,
     )
     assert not script
     script = [at_work, *[lost] * 9]
-    assert apply_step.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == lost
-    assert len(script) == 9 - apply_step.BROKEN
+    assert patience.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == lost
+    assert len(script) == 9 - patience.BROKEN
 
 
 def test_progress_goes_where_the_operator_wants_it(
@@ -213,7 +213,7 @@ def test_progress_goes_where_the_operator_wants_it(
 ) -> None:
     script, told = [("ok", "", {"state": "at_work", "reason": "3 left"}), ("ok", "", DONE)], []
     assert (
-        apply_step.patiently(
+        patience.patiently(
             lambda asked: script.pop(0), {"patience": 1, "timeout": 60}, told.append
         )[2]
         == DONE

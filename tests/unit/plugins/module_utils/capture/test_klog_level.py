@@ -20,23 +20,27 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.capture impor
     klog_level as level,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    klog_verbosity,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
+    level_target,
+    pending_changes,
+    revert_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     storage as durable,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    api_object_change as config_map,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe as prove,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     interrupted_changes as recover,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     files as revert,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    component_endpoints,
+    component_process,
 )
 from tests.unit.support.fake_verbosity import KUBELET, NEXT, RUN, SCHEDULER, Killed, Levels, digest
 from tests.unit.support.waiting import Clock
@@ -50,12 +54,12 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Levels:
     return Levels(tmp_path / "kubemend", monkeypatch)
 
 
-levels_of, REAL_ASK = level.given, level.Levels._ask
+levels_of, REAL_ASK = klog_verbosity.given, level.Levels._ask
 
 
 def present(node: Levels, number: int = 0, run_id: str = RUN) -> "str | None":
     item = journal.read_run(run_id, node.root)[number]
-    return level.present(run_id, item["entry"], item["intent"], node.root)
+    return level_target.present(run_id, item["entry"], item["intent"], node.root)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +81,8 @@ def present(node: Levels, number: int = 0, run_id: str = RUN) -> "str | None":
     ],
 )
 def test_whose_level_it_is(real: str, parts: tuple[str, "str | None"], named: str) -> None:
-    assert level.parts(real) == parts
-    assert level.named(real) == named
+    assert level_target.parts(real) == parts
+    assert level_target.named(real) == named
 
 
 @pytest.mark.parametrize(
@@ -153,7 +157,7 @@ def test_levels_of_others_are_told_apart(node: Levels) -> None:
     node.up(KUBELET, 0, run_id=NEXT)
     assert node.raised() == [SCHEDULER, KUBELET]
     assert present(node, run_id=NEXT) == digest(4)
-    item = level.raised(node.root)[0]
+    item = level_target.raised(node.root)[0]
     with node.step().exclusive() as root_fd, level.Levels() as levels:
         level.put_back(levels, item, node.step(THIRD), root_fd)
     assert node.raised() == [KUBELET]
@@ -208,7 +212,7 @@ def test_a_no_changed_nothing(node: Levels, code: int) -> None:
     assert "did not take" in item["end"]["reason"]
     assert node.raised() == []
     assert present(node) == digest(0)
-    assert revert.plan_revert(RUN, node.root) == []
+    assert revert_plan.plan_revert(RUN, node.root) == []
 
 
 @pytest.mark.parametrize(
@@ -229,7 +233,7 @@ def test_an_answer_that_tells_nothing_leaves_it_open(node: Levels, answer: Any) 
     assert node.raised() == []
     with pytest.raises(durable.ChangeError, match="KM902"):
         present(node)
-    (pending,) = recover.pending(node.root)
+    (pending,) = pending_changes.pending(node.root)
     assert pending["state"] == "unknown"
     assert "cannot be read back" in pending["error"]
     assert pending["temp"] is None
@@ -242,7 +246,7 @@ def test_an_answer_that_tells_nothing_leaves_it_open(node: Levels, answer: Any) 
     assert node.levels[SCHEDULER] == 2
     assert node.results() == ["not_done"]
     assert present(node) == digest(2)
-    assert recover.pending(node.root) == []
+    assert pending_changes.pending(node.root) == []
 
 
 @pytest.mark.parametrize(("real", "former"), [(SCHEDULER, 2), (KUBELET, 0)])
@@ -315,7 +319,7 @@ def test_a_process_that_was_started_again_has_the_level_of_its_own_command_line(
     node.up()
     node.argv = argv
     node.down()
-    assert node.levels[SCHEDULER] == wanted == level.of_argv(argv)
+    assert node.levels[SCHEDULER] == wanted == klog_verbosity.of_argv(argv)
 
 
 def test_a_process_that_is_gone_took_its_level_with_it(node: Levels) -> None:
@@ -347,7 +351,7 @@ def test_what_cannot_be_put_back_stays_raised(node: Levels) -> None:
 
 def test_taken_back_by_revert(node: Levels) -> None:
     node.up()
-    (one,) = revert.plan_revert(RUN, node.root)
+    (one,) = revert_plan.plan_revert(RUN, node.root)
     assert (one["state"], one["path"], one["real"]) == (
         "restore",
         "log level of kube-scheduler",
@@ -383,7 +387,7 @@ def test_taken_back_by_revert(node: Levels) -> None:
 def test_what_the_run_put_back_itself_is_already_there(node: Levels) -> None:
     node.up()
     node.down()
-    (one,) = revert.plan_revert(RUN, node.root)
+    (one,) = revert_plan.plan_revert(RUN, node.root)
     assert one["state"] == "already"
     assert len(one["entries"]) == 2
     assert one["sha256_present"] == one["sha256_former"] == digest(2)
@@ -451,12 +455,12 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         one = Serving(*answers)
         made.append(one)
         monkeypatch.setattr(
-            prove,
+            component_process,
             "instances",
             lambda dummy: [SimpleNamespace(argv=["kube-scheduler"], started_at=started)],
         )
         monkeypatch.setattr(
-            level.component_http, "doors", lambda *dummy: [("127.0.0.1", one.port, False)]
+            component_endpoints, "doors", lambda *dummy: [("127.0.0.1", one.port, False)]
         )
         return one
 
@@ -519,7 +523,7 @@ def test_certificates_are_tried_one_after_the_other(
 ) -> None:
     one, used = serve((403, "Forbidden"), second), []
     monkeypatch.setattr(
-        level.component_http, "doors", lambda *dummy: [("127.0.0.1", one.port, True)]
+        component_endpoints, "doors", lambda *dummy: [("127.0.0.1", one.port, True)]
     )
     monkeypatch.setattr(level.tls, "context", lambda *pair: used.append(pair))
     with level.Levels() as levels:
@@ -534,7 +538,7 @@ def test_certificates_are_tried_one_after_the_other(
 
 
 def test_of_two_processes_the_youngest_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prove, "instances", lambda dummy: ["young", "old"])
+    monkeypatch.setattr(component_process, "instances", lambda dummy: ["young", "old"])
     assert level.process("kube-scheduler") == "young"
 
 
@@ -569,7 +573,7 @@ def test_no_escape_sequence_of_an_answer_is_passed_on(serve: Any) -> None:
 
 
 def test_without_a_process_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prove, "instances", lambda dummy: [])
+    monkeypatch.setattr(component_process, "instances", lambda dummy: [])
     with (
         level.Levels() as levels,
         pytest.raises(level.LevelError, match="no static pod of kube-scheduler runs on this host"),
@@ -587,7 +591,7 @@ def test_without_a_process_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_where_an_api_server_is_asked(argv: list[str], doors: list[tuple[str, int, bool]]) -> None:
-    assert level.component_http.doors("kube-apiserver", argv) == doors
+    assert component_endpoints.doors("kube-apiserver", argv) == doors
 
 
 def test_a_kubelet_is_asked_through_one_door_to_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -608,7 +612,7 @@ def test_a_kubelet_is_asked_through_one_door_to_the_api(monkeypatch: pytest.Monk
         yield SimpleNamespace(text=text), {}
         opened.append("closed")
 
-    monkeypatch.setattr(config_map, "reached", reached)
+    monkeypatch.setattr(level, "reached", reached)
     with level.Levels({"kubectl": "/x"}) as levels:
         levels.put(KUBELET, 4)
         levels.put("level:kubelet/w2", 5)

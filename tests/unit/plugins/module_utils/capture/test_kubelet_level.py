@@ -31,6 +31,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
+    pending_changes,
+    revert_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     raised_levels as level_raised,
@@ -46,16 +48,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
     executor as apply_step,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    interrupted_changes as recover,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     kubelet_restart,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     recovery as resume,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
-    files as revert,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -415,7 +411,7 @@ def test_files_that_are_back_while_the_process_is_not(node: Node) -> None:
     node.raise_level()
     node.env.write_text('KUBE_LOG_LEVEL="--v=2"\nOTHER=1\n')
     assert node.left() == ["kubelet"]
-    assert kubelet_level.unfinished(node.record())
+    assert level_raised.raised_kubelet_runs(node.record())
     assert node.revert()["components"][0]["proven"] is True
     assert node.argv[-1] == "--v=2"
     assert node.left() == []
@@ -483,7 +479,7 @@ def test_a_revert_that_was_interrupted_is_finished(node: Node) -> None:
     node.revert()
     node.forget_proof("revert-kubelet", NEXT)
     node.argv[-1] = "--v=4"
-    assert recover.pending(node.root) == []
+    assert pending_changes.pending(node.root) == []
     done = apply_step.work(
         {
             "run_id": "20261121T110000Z-777777",
@@ -523,12 +519,12 @@ def edit(node: Node, old: str, new: str, restarts: bool) -> None:
 @pytest.mark.parametrize(
     ("states", "unproven", "ours"),
     [
-        ((revert.RESTORE,), False, True),
-        ((revert.OPEN,), False, True),
-        ((revert.ALREADY,), True, True),
-        ((revert.ALREADY, revert.OPEN), False, True),
-        ((revert.ALREADY,), False, False),
-        ((revert.UNDONE,), False, False),
+        ((revert_plan.RESTORE,), False, True),
+        ((revert_plan.OPEN,), False, True),
+        ((revert_plan.ALREADY,), True, True),
+        ((revert_plan.ALREADY, revert_plan.OPEN), False, True),
+        ((revert_plan.ALREADY,), False, False),
+        ((revert_plan.UNDONE,), False, False),
         ((), True, True),
         ((), False, False),
     ],
@@ -543,7 +539,7 @@ def test_what_keeps_a_level_up(
     node.raise_level()
     node.pid += 1  # the process that was raised is gone: it would keep it up by itself
     monkeypatch.setattr(
-        revert,
+        revert_plan,
         "plan_revert",
         lambda run_id, root: [{"path": str(node.env), "state": state} for state in states],
     )
@@ -648,8 +644,8 @@ def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(
 )
 def test_whether_a_file_gives_a_level(tmp_path: Path, text: str, held: bool) -> None:
     (tmp_path / "file").write_text(text)
-    assert level_raised._holds(str(tmp_path / "file"), "4") is held
-    assert not level_raised._holds(str(tmp_path / "none"), "4")
+    assert level_raised._gives(str(tmp_path / "file"), "4") is held
+    assert not level_raised._gives(str(tmp_path / "none"), "4")
 
 
 def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:

@@ -33,6 +33,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
+    level_target,
     lock,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
@@ -488,9 +489,9 @@ def test_nothing_is_restarted_without_the_service_or_after_another_hosts(
             dict(params, halt="nothing more, because of what was restarted on m1")
         )["targets"][0]["reason"]
     )
-    monkeypatch.setattr(log_level, "_armed", lambda step: False)
+    monkeypatch.setattr(log_level, "_is_armed", lambda step: False)
     assert (
-        "somebody put everything back meanwhile"
+        "everything was put back meanwhile"
         in log_level.raise_levels(params)["targets"][0]["reason"]
     )
 
@@ -647,7 +648,7 @@ def test_evidence_names_what_is_raised_and_what_is_overdue(
 ) -> None:
     log_level.raise_levels(host.params((SCHEDULER, 2)))
     monkeypatch.setattr(collector, "ROOT", host.root)
-    monkeypatch.setattr(level.raised, "__defaults__", (host.root,))
+    monkeypatch.setattr(level_target.raised, "__defaults__", (host.root,))
     host.boot, host.uptime = boot, 5000.0 + later
     begin = time.time()
     (one,) = collector.collect(spec.Context({}, [], {}))["levels"]
@@ -764,22 +765,22 @@ def test_a_record_that_cannot_be_read_may_be_a_level_that_is_up(tmp_path, monkey
     run_id = "20261121T080000Z-bbbbbb"
     folder = tmp_path / log_level.journal.FOLDER / run_id
     folder.mkdir(parents=True, mode=0o700)
-    record = folder / (log_level.level_raised.PREFIX + "kubelet.json")
+    record = folder / (log_level.raised_levels.PREFIX + "kubelet.json")
     record.write_text("{")
     service = tmp_path / "levels" / (run_id + ".py")
     service.parent.mkdir()
     service.write_text("")
     monkeypatch.setattr(log_level, "UNITS", str(tmp_path / "units"))
     monkeypatch.setattr(command, "run", lambda argv, *dummy: "")
-    assert log_level.level_raised.unread(run_id, str(tmp_path))
-    assert log_level.level_raised.records(run_id, str(tmp_path)) == []
+    assert log_level.raised_levels.unread(run_id, str(tmp_path))
+    assert log_level.raised_levels.records(run_id, str(tmp_path)) == []
     answer = log_level.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})
     assert answer["targets"] == []
     assert "is not known" in answer["error"]
     assert f"kubemend-levels-{run_id}.service" in answer["error"]
     assert service.exists()
     record.unlink()
-    assert log_level.level_raised.unread(run_id, str(tmp_path)) is None
+    assert log_level.raised_levels.unread(run_id, str(tmp_path)) is None
     assert (
         log_level.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})["error"]
         is None

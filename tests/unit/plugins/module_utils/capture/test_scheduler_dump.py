@@ -32,10 +32,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     step_record as proof,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    health_probe as prove,
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    component_process,
+    procfs,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import procfs
 from tests.unit.support.waiting import until
 
 RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -71,10 +71,10 @@ class Scheduler:
         up.unlink()  # the next one says it too
         argv = procfs.argv(child.pid)
         self.monkeypatch.setattr(
-            prove,
+            component_process,
             "instances",
             lambda component: [
-                prove.Instance(
+                component_process.Instance(
                     one.pid, proof.ticks(one.pid), procfs.argv(one.pid), {"pod_uid": "u"}
                 )
                 for one in self.children
@@ -117,7 +117,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     def reached(via: Any, seconds: float) -> Any:
         yield made, {}
 
-    monkeypatch.setattr(cache_dump.config_map, "reached", reached)
+    monkeypatch.setattr(cache_dump, "reached", reached)
     monkeypatch.setattr(level.Levels, "metrics", lambda self, component, names: made.metrics)
     return made
 
@@ -262,10 +262,12 @@ def test_the_level_of_a_younger_one_beside_it_is_not_its(scheduler: Scheduler) -
     known = scheduler.start(HEARS)
     scheduler.start(HEARS)
     monkey = [
-        prove.Instance(one.pid, proof.ticks(one.pid), procfs.argv(one.pid), {"pod_uid": "u"})
+        component_process.Instance(
+            one.pid, proof.ticks(one.pid), procfs.argv(one.pid), {"pod_uid": "u"}
+        )
         for one in reversed(scheduler.children)
     ]
-    scheduler.monkeypatch.setattr(prove, "instances", lambda component: monkey)
+    scheduler.monkeypatch.setattr(component_process, "instances", lambda component: monkey)
     assert (ready(known)["process"], ready(known)["level"]) == ("ok", "refused")
 
 

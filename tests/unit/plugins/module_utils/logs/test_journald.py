@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
-    journald as log_journal,
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    kubelet_process,
 )
 from tests.unit.support.fake_logs import Node, a_node, cri, texts
 
@@ -70,10 +70,10 @@ def test_all_of_it_was_suppressed(node: Node) -> None:
 def test_journald_begins_after_the_kubelet(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.journal("window", (node.now - 9, "one"))
     node.journal("oldest", (node.now - 50, "x"))
-    here = log_journal.kubelet.here
+    here = kubelet_process.here
     for started, count in ((node.now - 70, 1), (node.now - 50, 0)):
         monkeypatch.setattr(
-            log_journal.kubelet,
+            kubelet_process,
             "here",
             lambda processes, started=started: ({"started_at": started}, *here(processes)[1:]),
         )

@@ -22,6 +22,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
+    revert_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     step_record as proof,
@@ -141,7 +142,7 @@ def test_given_and_proven_by_the_rollout(tmp_path: Path, fake: Api) -> None:
 def test_a_revert_takes_it_back(tmp_path: Path, fake: Api) -> None:
     run(tmp_path)
     root = str(tmp_path / "kubemend")
-    assert [one["state"] for one in revert.plan_revert(RUN, root)] == ["restore"]
+    assert [one["state"] for one in revert_plan.plan_revert(RUN, root)] == ["restore"]
     assert [
         one["result"]
         for one in revert.revert(RUN, journal.Step(NEXT, "revert", "revert", "asked for", root))

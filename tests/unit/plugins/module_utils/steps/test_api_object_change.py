@@ -16,6 +16,8 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
+    pending_changes,
+    revert_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     step_record as proof,
@@ -26,9 +28,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     executor as apply_step,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    interrupted_changes as recover,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     files as revert,
@@ -131,7 +130,7 @@ def test_done_once(node: Node, fake: Api) -> None:
     assert node.ends() == ["committed"]
     assert "planted" not in str(first)
     assert proof.unproven(node.root) == []
-    assert recover.pending(node.root) == []
+    assert pending_changes.pending(node.root) == []
 
 
 def test_a_second_run_finds_another_text(node: Node, fake: Api) -> None:
@@ -214,7 +213,7 @@ def test_an_answer_that_does_not_come_leaves_it_open(
     assert answer["state"] == "failed"
     assert "stays open" in answer["reason"]
     assert node.ends() == [None]
-    assert [item["state"] for item in recover.pending(node.root)] == [
+    assert [item["state"] for item in pending_changes.pending(node.root)] == [
         "after" if held == AFTER else "before"
     ]
     fake.wrong.clear()
@@ -228,7 +227,7 @@ def test_an_answer_that_does_not_come_leaves_it_open(
     assert node.ends() == [state]
     assert node.text() == held
     assert proof.unproven(node.root) == []
-    assert recover.pending(node.root) == []
+    assert pending_changes.pending(node.root) == []
     assert node.recover()["state"] == "done"
 
 
@@ -236,7 +235,7 @@ def test_interrupted_while_the_api_is_away_stays_open(node: Node, fake: Api) -> 
     fake.wrong["PUT"] = "drop"
     node.work()
     fake.up = False
-    (item,) = recover.pending(node.root)
+    (item,) = pending_changes.pending(node.root)
     assert item["state"] == "unknown"
     assert "run again when it does" in item["error"]
     answer = node.recover()
@@ -252,7 +251,7 @@ def test_interrupted_while_the_api_is_away_stays_open(node: Node, fake: Api) -> 
 
 def test_reverted(node: Node, fake: Api) -> None:
     node.work()
-    (one,) = revert.plan_revert(RUN, node.root)
+    (one,) = revert_plan.plan_revert(RUN, node.root)
     assert (one["state"], one["path"], one["sha256_former"], one["sha256_present"]) == (
         "restore",
         NAME,

@@ -15,6 +15,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     health_probe as prove,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    component_endpoints,
+    component_process,
+)
 
 NAME = "kube-scheduler"
 WELL = {"healthz": 200, "check": True, "elect": True, "configz": 200, "error": None}
@@ -345,7 +349,7 @@ def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
         8: ["kube-apiserver"],
     }
     monkeypatch.setattr(
-        prove.procfs,
+        component_process.procfs,
         "of_interest",
         lambda: [(pid, NAME) for pid in (1, 2, 3, 5, 6, 7, 8)] + [(4, "kube-apiserver")],
     )
@@ -355,23 +359,27 @@ def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
             raise OSError
         return argvs[pid]
 
-    monkeypatch.setattr(prove.procfs, "argv", argv)
-    monkeypatch.setattr(prove.procfs, "component", lambda comm, words: words[0])
+    monkeypatch.setattr(component_process.procfs, "argv", argv)
+    monkeypatch.setattr(component_process.procfs, "component", lambda comm, words: words[0])
     monkeypatch.setattr(
-        prove.procfs, "cgroup", lambda text: {"static": text != "/proc/3/cgroup", "pod_uid": "u"}
+        component_process.procfs,
+        "cgroup",
+        lambda text: {"static": text != "/proc/3/cgroup", "pod_uid": "u"},
     )
-    monkeypatch.setattr(prove.files, "text", lambda path: path)
+    monkeypatch.setattr(component_process.files, "text", lambda path: path)
     monkeypatch.setattr(
-        proof, "ticks", lambda pid: {1: 50, 2: 90}.get(pid, None if pid == 7 else 10)
+        component_process.procfs,
+        "ticks",
+        lambda pid: {1: 50, 2: 90}.get(pid, None if pid == 7 else 10),
     )
     assert [(found.pid, found.ticks) for found in prove.instances(NAME)] == [(2, 90), (1, 50)]
 
 
 def test_when_it_was_started_and_which_starts_left_a_log(monkeypatch, tmp_path):
     mine = prove.Instance(os.getpid(), proof.ticks(os.getpid()), [], {"pod_uid": None})
-    assert abs(mine.started_at - prove.procfs.started_at(os.getpid())) < 1
+    assert abs(mine.started_at - component_process.procfs.started_at(os.getpid())) < 1
     assert mine.started_at > 0
-    monkeypatch.setattr(prove, "PODS", str(tmp_path))
+    monkeypatch.setattr(component_process, "PODS", str(tmp_path))
     for name in (
         "kube-system_kube-scheduler-m2_u/kube-scheduler/0.log",
         "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log",
@@ -394,17 +402,19 @@ class Served:
 
     def __init__(self, monkeypatch, doors, healthz, configz):
         self.asked, self.configz, self.closed = [], configz, 0
-        monkeypatch.setattr(prove.component_http, "doors", lambda component, argv: doors)
+        monkeypatch.setattr(component_endpoints, "doors", lambda component, argv: doors)
         monkeypatch.setattr(
-            prove,
+            component_process,
             "healthz",
             lambda address, port, pairs, seconds, secure: (
                 self.asked.append(("healthz", port, list(pairs), secure)) or healthz[port]
             ),
         )
-        monkeypatch.setattr(prove.tls, "context", lambda certificate, key: (certificate, key))
-        monkeypatch.setattr(prove.web, "Connection", self.connect)
-        monkeypatch.setattr(prove.component_http, "configz", lambda answer: answer)
+        monkeypatch.setattr(
+            component_process.tls, "context", lambda certificate, key: (certificate, key)
+        )
+        monkeypatch.setattr(component_process.web, "Connection", self.connect)
+        monkeypatch.setattr(component_endpoints, "configz", lambda answer: answer)
 
     def connect(self, address, port, seconds, context):
         answer = self.configz[context and context[0]]
@@ -412,7 +422,7 @@ class Served:
 
         def request(path):
             if isinstance(answer, str):
-                raise prove.web.HttpError(answer)
+                raise component_process.web.HttpError(answer)
             return [dict({"leader_election": None}, **answer)]
 
         def close():
@@ -519,12 +529,12 @@ def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
 
     def context(*pair):
         if pair == ("cert-a", "key-a"):
-            raise prove.web.HttpError("no such file")
+            raise component_process.web.HttpError("no such file")
         return pair
 
-    monkeypatch.setattr(prove.tls, "context", context)
+    monkeypatch.setattr(component_process.tls, "context", context)
     monkeypatch.setattr(
-        prove.web,
+        component_process.web,
         "get",
         lambda address, port, path, seconds, pair: {
             "status": 400 if pair is None else 200 if pair == ("cert-b", "key-b") else 401,
@@ -534,7 +544,9 @@ def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
     assert prove.healthz("10.0.0.1", 6443, PAIRS)["status"] == 200
     assert prove.healthz("10.0.0.1", 6443, PAIRS[:1]) == {"status": 401, "error": "no such file"}
     monkeypatch.setattr(
-        prove.web, "get", lambda address, port, path, seconds, pair: {"status": 401, "error": pair}
+        component_process.web,
+        "get",
+        lambda address, port, path, seconds, pair: {"status": 401, "error": pair},
     )
     assert prove.healthz("127.0.0.1", 10251, PAIRS, secure=False) == {"status": 401, "error": None}
 

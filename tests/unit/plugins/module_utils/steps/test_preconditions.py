@@ -16,6 +16,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     preconditions as guard,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    component_process,
+)
 
 MINE = [
     {
@@ -81,9 +84,11 @@ def test_its_own_answer_does_not_count(monkeypatch, servers, answers, word):
 def test_who_may_ask_a_server_that_lets_nobody_ask(monkeypatch, first, second, wanted):
     given = iter([first, second])
     monkeypatch.setattr(
-        prove.web, "get", lambda *dummy: {"status": next(given), "body": "", "error": None}
+        component_process.web,
+        "get",
+        lambda *dummy: {"status": next(given), "body": "", "error": None},
     )
-    monkeypatch.setattr(prove.tls, "context", lambda *pair: pair)
+    monkeypatch.setattr(component_process.tls, "context", lambda *pair: pair)
     assert prove.healthz("10.0.0.1", 6443, [("path", "certificate", "key")])["status"] == wanted
 
 

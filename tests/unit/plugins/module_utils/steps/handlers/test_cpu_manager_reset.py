@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
+    revert_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     step_record as proof,
@@ -38,9 +39,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     cpu_manager_reset as manager_reset,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
-    files as revert,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -244,7 +242,7 @@ def test_no_revert_puts_a_state_back(node: Node) -> None:
     node.do(node.lend())
     node.do(node.reset())
     now = [path.read_bytes() for path in (node.state, node.memory)]
-    assert {one["state"] for one in revert.plan_revert(RUN, node.root)} == {"kept"}
+    assert {one["state"] for one in revert_plan.plan_revert(RUN, node.root)} == {"kept"}
     done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
     assert {one["result"] for one in done["paths"]} == {"kept"}
     assert done["error"] is None
@@ -350,7 +348,7 @@ def test_with_another_policy_in_its_own_file(node: Node, monkeypatch: pytest.Mon
     assert node.do(wanted) == ("proven", "")
     assert config.read_text() == "cpuManagerPolicy: none\n"
     assert node.policies() == ["none", "None"]
-    (kept,) = [one for one in revert.plan_revert(RUN, node.root) if one["path"] == str(config)]
+    (kept,) = [one for one in revert_plan.plan_revert(RUN, node.root) if one["path"] == str(config)]
     assert kept["state"] == "kept"
     assert "with a reset of their own" in kept["reason"]
 

@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
+    revert_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     step_record as proof,
@@ -32,9 +33,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     service_start as kubelet_service,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
-    files as revert,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -419,7 +417,7 @@ def test_healthz_that_is_switched_off_proves_nothing_either_way(node):
 def test_a_revert_disables_it_and_stops_nothing(node):
     node.enable()
     node.start()
-    (planned,) = revert.plan_revert(RUN, node.root)
+    (planned,) = revert_plan.plan_revert(RUN, node.root)
     assert (planned["path"], planned["state"]) == ("enablement of kubelet.service", "restore")
     done = node.take_back()
     assert done["error"] is None

@@ -23,6 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
+    revert_plan,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     step_record as proof,
@@ -151,7 +152,7 @@ def _revert(node: Node, run_id: str = RUN, by: str = NEXT, **more: Any) -> list[
 
 def test_a_run_is_taken_back_and_that_too(node: Node) -> None:
     node.swap()
-    (plan,) = revert.plan_revert(RUN, str(node.root))
+    (plan,) = revert_plan.plan_revert(RUN, str(node.root))
     assert (plan["state"], plan["sha256_left"], plan["sha256_former"], plan["sha256_present"]) == (
         "restore",
         sha(AFTER),
@@ -167,7 +168,7 @@ def test_a_run_is_taken_back_and_that_too(node: Node) -> None:
     assert _revert(node, NEXT, THIRD) == ["restored"]
     assert node.bytes() == AFTER
     # its bytes are there again, and nobody changed them since
-    assert revert.plan_revert(RUN, str(node.root))[0]["state"] == "restore"
+    assert revert_plan.plan_revert(RUN, str(node.root))[0]["state"] == "restore"
     assert _revert(node, by="20261121T120000Z-bbbbbb") == ["restored"]
     assert node.bytes() == BEFORE
 
@@ -178,7 +179,7 @@ def test_what_was_never_written_is_not_taken_back(node: Node) -> None:
     node.file.write_bytes(BEFORE)
     assert [one["result"] for one in recover.recover_all(node.step(NEXT))] == ["not_done"]
     node.file.write_bytes(AFTER)
-    assert revert.plan_revert(RUN, str(node.root)) == []
+    assert revert_plan.plan_revert(RUN, str(node.root)) == []
     assert _revert(node, by=THIRD) == []
     assert node.bytes() == AFTER
 
@@ -226,14 +227,14 @@ def test_what_was_put_back_and_changed_again_by_a_later_run_is_no_conflict(
     node.swap()
     _revert(node, by=by)
     change.replace(str(node.file), sha(BEFORE), AFTER if same else b"later", node.step(THIRD))
-    (one,) = revert.plan_revert(RUN, str(node.root))
+    (one,) = revert_plan.plan_revert(RUN, str(node.root))
     assert (one["state"], one["reason"]) == (
         "undone",
         f"was put back; run {THIRD} changed it since",
     )
     assert _revert(node, by="20261121T120000Z-bbbbbb") == ["already"]
     assert node.bytes() == (AFTER if same else b"later")
-    assert revert.plan_revert(THIRD, str(node.root))[0]["state"] == "restore"
+    assert revert_plan.plan_revert(THIRD, str(node.root))[0]["state"] == "restore"
 
 
 def test_what_was_put_back_and_changed_by_somebody_since(node: Node) -> None:
@@ -241,8 +242,8 @@ def test_what_was_put_back_and_changed_by_somebody_since(node: Node) -> None:
     _revert(node, by=RUN)
     node.file.write_bytes(b"theirs")
     assert (
-        revert.plan_revert(RUN, str(node.root))[0]["reason"]
-        == "was put back; somebody changed it since"
+        revert_plan.plan_revert(RUN, str(node.root))[0]["reason"]
+        == "was put back; it was changed since"
     )
 
 
@@ -259,7 +260,7 @@ def test_changes_with_somebody_elses_between_are_stretches(node: Node) -> None:
     node.file.write_bytes(b"theirs")
     change.replace(str(node.file), sha(b"theirs"), b"last", node.step())
     states = [
-        (one["state"], one["sha256_former"]) for one in revert.plan_revert(RUN, str(node.root))
+        (one["state"], one["sha256_former"]) for one in revert_plan.plan_revert(RUN, str(node.root))
     ]
     assert states == [("restore", sha(b"theirs")), ("conflict", sha(BEFORE))]
     assert _revert(node) == ["restored", "refused"]
@@ -286,7 +287,7 @@ def test_created_and_removed_files(node: Node) -> None:
         "already",
     ]
     assert created.read_bytes() == b"theirs"
-    assert "somebody changed it since" in again[1]["reason"]
+    assert "it was changed since" in again[1]["reason"]
 
 
 def test_what_is_never_put_back_and_what_was_not_asked_for(node: Node) -> None:
@@ -327,7 +328,7 @@ def test_damaged_former_bytes_are_never_written(node: Node) -> None:
 
 def test_an_unknown_run(node: Node) -> None:
     with pytest.raises(durable.ChangeError, match="knows no run " + RUN):
-        revert.plan_revert(RUN, str(node.root))
+        revert_plan.plan_revert(RUN, str(node.root))
 
 
 def _collect(node: Node, monkeypatch: pytest.MonkeyPatch) -> Any:

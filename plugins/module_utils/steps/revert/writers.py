@@ -1,0 +1,47 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What puts back the files, units and texts of the API that entries of the journal are about."""
+
+from ...state import journal
+from .. import file_change as change
+
+
+class FileWriter:
+    """Puts back a file of this node."""
+
+    def restore(self, history, former, step):
+        """Put the former bytes back where the run's are still there; None: no file."""
+        left, real = history["sha256_left"], history["real"]
+        if former is None:
+            return change.move_out(real, left, step)
+        if left is not None:
+            return change.replace(real, left, former, step)
+        intent = history["items"][0]["intent"]
+        attributes = change.Attributes(
+            int(intent["mode"], 8),
+            intent["uid"],
+            intent["gid"],
+            journal.unpacked(intent["xattrs"]),
+        )
+        return change.create_file(real, former, step, attributes)
+
+
+class UnitWriter:
+    """Enables, disables, masks or unmasks a unit as it was."""
+
+    def restore(self, history, former, step):
+        """Put the unit's former state back."""
+        from ..handlers import service_start
+
+        return service_start.put_back(history, history["items"][0]["intent"], former, step)
+
+
+class ApiObjectWriter:
+    """Puts back a text of an API object."""
+
+    def restore(self, history, former, step):
+        """Put the former text back."""
+        from .. import api_object_change
+
+        return api_object_change.replace(history["items"][-1]["intent"], former, step)

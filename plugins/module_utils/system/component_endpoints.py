@@ -1,0 +1,92 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a control-plane component answers, and what its healthz and its configz say."""
+
+from . import http_client as web
+from . import json_line as jsonline
+from . import procfs
+
+# secure port; insecure port and its flags, gone since 1.24
+PORTS = {"kube-scheduler": (10259, 10251), "kube-controller-manager": (10257, 10252)}
+API_SERVER = "kube-apiserver"
+CHECK = "leaderElection"
+
+
+def doors(component, argv):
+    """Where it may answer: [(address, port, TLS)], as its argv says.
+
+    The first that answers counts.
+    """
+    if component == API_SERVER:
+        return _of_server(argv)
+    secure, insecure = PORTS[component]
+    found = []
+    port = procfs.flag(argv, "secure-port") or str(secure)
+    if port.isdigit() and port != "0":
+        address = web.reachable(procfs.flag(argv, "bind-address"))
+        found.append((address, int(port), True))
+        if address == "::1":
+            found.append(("127.0.0.1", int(port), True))
+    port = procfs.flag(argv, "port")
+    if port != "0" and (port or procfs.flag(argv, "address")):
+        found.append(
+            (
+                web.reachable(procfs.flag(argv, "address")),
+                int(port) if (port or "").isdigit() else insecure,
+                False,
+            )
+        )
+    elif port is None:
+        found.append(("127.0.0.1", insecure, False))
+    return found
+
+
+def _of_server(argv):
+    port = procfs.flag(argv, "secure-port") or "6443"
+    addresses = [web.reachable(procfs.flag(argv, "bind-address"))]
+    addresses += [
+        one
+        for one in (procfs.flag(argv, "advertise-address"), "127.0.0.1")
+        if one and one not in addresses
+    ]
+    return [(address, int(port), True) for address in addresses if port.isdigit()]
+
+
+def has_check(body):
+    """Is leader election among the checks of healthz?verbose? None when that lists no checks."""
+    lines = (body or "").splitlines()
+    checks = [line for line in lines if line.startswith(("[+]", "[-]"))]
+    return any(line[3:].startswith(CHECK) for line in checks) if checks else None
+
+
+def configz(status, body):
+    """The leader election of /configz, in the names that the version gives it."""
+    if status != 200:
+        return {"status": status, "leader_election": None, "error": "HTTP %d" % status}
+    try:
+        whole = jsonline.loads(body.decode("utf-8", "replace"))
+    except ValueError:
+        return {"status": status, "leader_election": None, "error": "the answer is no JSON"}
+    part = _member(whole, "componentconfig") or _member(
+        _member(whole, "kubecontrollermanager.config.k8s.io"), "generic"
+    )
+    part = _member(part, "leaderelection")
+    error = None if isinstance(part, dict) else "no leader election in it"
+    return {
+        "status": status,
+        "leader_election": part if isinstance(part, dict) else None,
+        "error": error,
+    }
+
+
+def _member(value, name):
+    """A member of an object by its name without regard to case.
+
+    1.18 capitalises what 1.36 does not.
+    """
+    if isinstance(value, dict):
+        for key in value:
+            if key.lower() == name:
+                return value[key]
+    return None

@@ -1,0 +1,103 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kubelet of this node: its process, its unit and the files of its configuration."""
+
+import os
+
+from ..shared.units import KUBELET as UNIT
+from ..shared.units import KUBELET_OF_DISTRIBUTIONS as OTHERS
+from . import files, procfs
+from . import systemd as unit
+from .command import CommandError
+
+MAX_DROPINS = 64
+
+
+def here(processes):
+    """(process, systemd's properties of its unit, why systemd did not answer).
+
+    None, {} and None where there is none.
+    """
+    units, trouble = _units()
+    process = _process(processes, units)
+    return process, units.get(_unit_of(process, units), {}), trouble
+
+
+def question():
+    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    names = [UNIT]
+    for path, others in OTHERS:
+        if os.path.isdir(path):
+            names += others
+    return names, unit.PROPERTIES, True
+
+
+def _units():
+    try:
+        return unit.show(question()[0]), None
+    except CommandError as error:
+        return {}, str(error)
+
+
+def _process(processes, units):
+    """The kubelet of this machine.
+
+    The one of a unit, else one that is in no pod (a pod may hold a cluster of its own).
+    """
+    main = [
+        int(block["MainPID"][0])
+        for block in units.values()
+        if block.get("MainPID", ["0"])[0] not in ("0", "")
+    ]
+    candidates = []
+    for pid, comm in processes:
+        try:
+            argv = procfs.argv(pid)
+        except OSError:
+            continue
+        if argv and procfs.component(comm, argv) == "kubelet":
+            group = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")
+            candidates.append(
+                (
+                    pid not in main,
+                    group["pod_uid"] is not None,
+                    group["container_id"] is not None,
+                    pid,
+                    argv,
+                )
+            )
+    if not candidates:
+        return None
+    dummy, in_pod, _dummy, pid, argv = min(candidates)
+    if in_pod:
+        return None
+    exe = procfs.link(pid, "exe")
+    deleted = bool(exe) and exe.endswith(" (deleted)")
+    return {
+        "pid": pid,
+        "started_at": procfs.started_at(pid),
+        "argv": files.masked_argv(argv),
+        "raw": argv,
+        "exe": exe[: -len(" (deleted)")] if deleted else exe,
+        "exe_deleted": deleted if exe else None,
+    }
+
+
+def _unit_of(process, units):
+    """The unit to report: that of the process, else kubelet.service, else another that is there."""
+    if process:
+        name = procfs.cgroup(files.text("/proc/%d/cgroup" % process["pid"]) or "")["unit"]
+        if name in units:
+            return name
+    present = [name for name, block in units.items() if unit.unit(block)]
+    return UNIT if UNIT in present or not present else present[0]
+
+
+def dropin_paths(folder):
+    """The *.conf files below the folder in the order in which the kubelet reads them."""
+    found = []
+    for where, folders, names in os.walk(folder):
+        folders.sort()
+        found += [os.path.join(where, name) for name in names if name.endswith(".conf")]
+    return sorted(found)[:MAX_DROPINS]
