@@ -446,9 +446,9 @@ def _as_of_now(fault: Fault, cluster: Cluster, outcome: Outcome) -> Outcome:
 
     Clocks that differ are named as the reason.
     """
-    if fault.present and outcome.verdict == "unknown" and not outcome.note:
+    if fault.current_only and outcome.verdict == "unknown" and not outcome.note:
         return outcome._replace(note=ages.clocks(cluster).doubt)
-    if not fault.present or outcome.verdict != "clear" or not writes.refused(cluster):
+    if not fault.current_only or outcome.verdict != "clear" or not writes.refused(cluster):
         return outcome
     where = cluster.api_host or "cluster API"
     return outcome._replace(

@@ -12,7 +12,7 @@ from ...models.cluster import Cluster, Host
 from ...models.control_plane import ELECTED, ConfigFile, ControlPlane, FileUse, Process
 from ...models.result import Missing, Proof
 from ...parsers import pflag as flags
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, cluster_check, not_applicable
 
 FLAG_ON = "- --leader-elect=true"
 NOBODY = Missing("control plane", "inventory", "absent")
@@ -29,27 +29,22 @@ class _Assessment:
         self.hits.setdefault(code, []).append(hit)
 
 
-def election(code: str, components: tuple[str, ...] = ELECTED):
-    """The predicate of one election fault (KM101 to KM105)."""
-
-    def predicate(cluster: Cluster) -> Iterator[Outcome]:
-        for component in components:
-            if cluster.key is None:
-                yield Outcome(
-                    applies=False, component=component, note="no Kubernetes found on these hosts"
-                )
-                continue
-            found = _assess(cluster, component)
-            alone = code in ("KM101", "KM102", "KM103", "KM104") and _only_one(cluster, component)
-            yield Outcome(
-                () if alone else tuple(found.hits.get(code, ())),
-                tuple(found.missing),
-                not alone,
-                component,
-                note="a single instance in the whole cluster needs no election" if alone else "",
-            )
-
-    return predicate
+def election(
+    cluster: Cluster, code: str, components: tuple[str, ...] = ELECTED
+) -> Iterator[Outcome]:
+    """Return the results of one fault of leader election (KM101 to KM105)."""
+    for component in components:
+        if cluster.key is None:
+            yield not_applicable("no Kubernetes found on these hosts", component=component)
+            continue
+        if code != "KM105" and _only_one(cluster, component):
+            note = "a single instance in the whole cluster needs no election"
+            yield not_applicable(note, component=component)
+            continue
+        assessment = _assess(cluster, component)
+        yield Outcome(
+            tuple(assessment.hits.get(code, ())), tuple(assessment.missing), component=component
+        )
 
 
 def silent_members(cluster: Cluster, *collectors: str) -> list[Missing]:
@@ -326,6 +321,17 @@ def _flags_of(words: Iterable[str]) -> list[str]:
     return [word for word in words if word.startswith("--")]
 
 
+@cluster_check(
+    "KM106",
+    "Instances elect on locks that do not overlap",
+    severity="critical",
+    applies=(
+        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
+        " of them"
+    ),
+    risk=2,
+    needs=("instances", "component_http"),
+)
 def locks_overlap(cluster: Cluster) -> Iterator[Outcome]:
     """KM106: two instances that serve the same duty and elect, but on locks that cannot collide."""
     for component in ELECTED:
@@ -461,3 +467,77 @@ def _default_kind(version: tuple[int, int] | None) -> str | None:
 
 def _spell(locks: frozenset[str]) -> str:
     return " and ".join(sorted(locks))
+
+
+@cluster_check(
+    "KM101",
+    "Leader election disabled",
+    severity="critical",
+    applies=(
+        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
+        " of them"
+    ),
+    risk=2,
+    needs=("kubelet", "manifests", "instances", "component_http"),
+)
+def disabled(cluster: Cluster) -> Iterator[Outcome]:
+    """Report an instance that runs without leader election, as its manifest says."""
+    return election(cluster, "KM101")
+
+
+@cluster_check(
+    "KM102",
+    "Leader election disabled in the running process only",
+    severity="critical",
+    applies=(
+        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
+        " of them"
+    ),
+    risk=2,
+    needs=("kubelet", "manifests", "instances", "component_http"),
+)
+def disabled_in_process(cluster: Cluster) -> Iterator[Outcome]:
+    """Report a process without leader election whose manifest enables it."""
+    return election(cluster, "KM102")
+
+
+@cluster_check(
+    "KM103",
+    "Leader election disabled in the manifest only",
+    severity="critical",
+    applies=(
+        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
+        " of them"
+    ),
+    risk=2,
+    needs=("kubelet", "manifests", "instances", "component_http"),
+)
+def disabled_in_manifest(cluster: Cluster) -> Iterator[Outcome]:
+    """Report a manifest that disables leader election for the next start."""
+    return election(cluster, "KM103")
+
+
+@cluster_check(
+    "KM104",
+    "Leader election disabled in the scheduler's configuration file",
+    severity="critical",
+    applies="kube-scheduler with --config where the cluster has more than one instance",
+    risk=2,
+    needs=("kubelet", "manifests", "instances", "component_http"),
+)
+def disabled_in_configuration(cluster: Cluster) -> Iterator[Outcome]:
+    """Report a scheduler configuration file that disables leader election."""
+    return election(cluster, "KM104", ("kube-scheduler",))
+
+
+@cluster_check(
+    "KM105",
+    "Leader election flag does not parse",
+    severity="critical",
+    applies="manifests of kube-scheduler and kube-controller-manager",
+    risk=2,
+    needs=("kubelet", "manifests"),
+)
+def unparsable_flag(cluster: Cluster) -> Iterator[Outcome]:
+    """Report a leader election flag that does not parse."""
+    return election(cluster, "KM105")

@@ -15,7 +15,7 @@ from ...models.cluster import Cluster, Host
 from ...models.control_plane import FileUse, Process
 from ...models.result import Missing, Proof
 from ...parsers import pflag as flags
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, node_check
 
 # The kubelet looks every 20 s and then needs a graceful stop and a start: a younger change is no
 # fault yet.
@@ -35,6 +35,14 @@ def _unread(host: Host) -> tuple[Missing, ...]:
     )
 
 
+@node_check(
+    "KM107",
+    "Manifest does not parse",
+    severity="critical",
+    applies="every file in the static pod folder whose name begins with no dot",
+    risk=2,
+    needs=("kubelet", "manifests"),
+)
 def broken(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM107: the kubelet drops a manifest that it cannot read and stops the component that ran
     from it.
@@ -69,6 +77,14 @@ def broken(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     yield Outcome(tuple(hits), _unread(host), _applies(host), host=host.host)
 
 
+@node_check(
+    "KM108",
+    "Manifest newer than its process",
+    severity="critical",
+    applies="components that run as static pods",
+    risk=2,
+    needs=("system", "kubelet", "manifests", "instances"),
+)
 def outdated(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM108: the manifest asks for another command line than the one that runs from it."""
     plane = host.control_plane
@@ -145,6 +161,14 @@ def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Hit:
     )
 
 
+@node_check(
+    "KM109",
+    "Second manifest or a backup of one in the static pod folder",
+    severity="critical",
+    applies="the static pod folder",
+    risk=2,
+    needs=("kubelet", "manifests"),
+)
 def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM109: two files of one pod, or of one component.
 
@@ -214,6 +238,12 @@ def _difference(uses: list[FileUse], path: str) -> str:
     )
 
 
+@node_check(
+    "KM901",
+    "Host did not answer",
+    severity="warning",
+    applies="every host that the run asked",
+)
 def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM901: the host gave no evidence."""
     if host.status in ("ok", "not_asked"):
@@ -240,6 +270,14 @@ def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     )
 
 
+@node_check(
+    "KM902",
+    "Interrupted change",
+    severity="critical",
+    applies="hosts that a repairing run has changed",
+    risk=2,
+    needs=("journal",),
+)
 def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM902: the node's journal holds a change without its end, or a step without its proof, and
     nobody is at work.

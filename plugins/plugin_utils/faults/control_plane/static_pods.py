@@ -18,7 +18,7 @@ from ...models.cluster import Host, moment
 from ...models.control_plane import ControlPlane, FileUse
 from ...models.result import Missing, Proof
 from ...parsers import pflag as flags
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, causes, node_check
 from .manifests import SETTLE_SECONDS
 
 # After its own start a kubelet brings everything up at once, and what waits for what is not up yet
@@ -44,6 +44,17 @@ _LAST = re.compile(
 _LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelection\.go.*lost")
 
 
+@node_check(
+    "KM114",
+    "Control-plane component does not stay up",
+    severity="critical",
+    applies="manifests of control-plane components in the folder of a kubelet that runs",
+    risk=2,
+    needs=("system", "kubelet", "manifests", "instances", "component_end"),
+    explained_by=causes("KM115")
+    | causes("KM114", component="etcd")
+    | causes("KM114", component="kube-apiserver"),
+)
 def down(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM114: a manifest whose component does not run, or ends again and again, while the kubelet
     is well.

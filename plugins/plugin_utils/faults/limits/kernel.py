@@ -34,7 +34,7 @@ from ...models.limits import (
 )
 from ...models.result import Missing, Proof
 from ...parsers import errno_message as errno_words
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, node_check
 
 SHOWN = 5
 MORE_PIDS = 4194304  # as many as a kernel of 64 bits counts
@@ -56,6 +56,16 @@ WHO = (
 )
 
 
+@node_check(
+    "KM401",
+    "One process holds most inotify instances",
+    severity="critical",
+    applies="nodes whose processes were looked at",
+    risk=1,
+    needs=("limits", "descriptors"),
+    tier="deep",
+    sooner=True,
+)
 def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM401: one process holds most of a user's inotify instances."""
     limits = node_limits.read(document)
@@ -73,6 +83,14 @@ def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     )
 
 
+@node_check(
+    "KM402",
+    "Inotify instances are used up",
+    severity="critical",
+    applies="nodes",
+    risk=1,
+    needs=("limits",),
+)
 def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM402: they are used up, and nobody is known to hold most of them.
 
@@ -92,6 +110,14 @@ def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     )
 
 
+@node_check(
+    "KM403",
+    "Inotify watches are used up",
+    severity="critical",
+    applies="nodes",
+    risk=1,
+    needs=("limits",),
+)
 def watches(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM403: a user's inotify watches are used up."""
     limits = node_limits.read(document)
@@ -111,6 +137,14 @@ def watches(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     )
 
 
+@node_check(
+    "KM405",
+    "The machine's file handles are used up",
+    severity="critical",
+    applies="nodes",
+    risk=1,
+    needs=("limits",),
+)
 def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM405: the machine's file handles are used up."""
     limits = node_limits.read(document)
@@ -119,6 +153,13 @@ def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     yield _outcome(host, document, limits, _of(limits, FILE_MAX), missing)
 
 
+@node_check(
+    "KM411",
+    "The machine's process ids are used up",
+    severity="critical",
+    applies="nodes",
+    needs=("limits",),
+)
 def pids(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM411: as many threads run as the machine has numbers for.
 
@@ -365,6 +406,14 @@ def _cure(short: Shortage, culprit: Holder | None) -> str:
     )
 
 
+@node_check(
+    "KM407",
+    "Kernel settings that do not last",
+    severity="warning",
+    applies="nodes",
+    risk=1,
+    needs=("limits",),
+)
 def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM407: a setting that a later file overrides, that a reboot takes back, or that was never
     loaded.

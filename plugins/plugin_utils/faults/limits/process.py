@@ -21,7 +21,7 @@ from ...models.limits import NOFILE as LOGINS
 from ...models.limits import NR_OPEN, UNLIMITED, VARIABLES, Holder, Limits
 from ...models.result import Proof
 from ...parsers.limits_conf import Entry
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, node_check
 from .kernel import uncounted, unless
 
 SHOWN = 10
@@ -40,6 +40,14 @@ FORGIVING = ("debian", "ubuntu")
 IGNORED = ("optional", "sufficient")  # PAM lets the login go on when such a line fails
 
 
+@node_check(
+    "KM404",
+    "A process is at its limit of open files",
+    severity="warning",
+    applies="kubelet, runtimes and sshd; every process where they were looked at",
+    risk=3,
+    needs=("limits",),
+)
 def full(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM404: a process has as many files open as it may."""
     limits = node_limits.read(document)
@@ -150,6 +158,14 @@ def _counted(limits: Limits) -> bool:
     } <= {one.pid for one in limits.processes()}
 
 
+@node_check(
+    "KM406",
+    "Limits that lock everybody out",
+    severity="critical",
+    applies="nodes where pam_limits is in use",
+    risk=1,
+    needs=("limits",),
+)
 def locked_out(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM406: pam_limits asks for more open files than anybody can have here, and refuses the
     login.
@@ -248,6 +264,13 @@ def _lockout(
     )
 
 
+@node_check(
+    "KM408",
+    "limits.conf does not reach services",
+    severity="info",
+    applies="nodes whose limits.conf has open files for root or everybody",
+    needs=("limits",),
+)
 def services(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM408: limits.conf says more than the services have, which it never reaches."""
     limits = node_limits.read(document)
@@ -306,6 +329,13 @@ def _rank(one: Entry) -> float:
     return float("inf") if one.number == UNLIMITED else one.number or 0
 
 
+@node_check(
+    "KM409",
+    "A unit whose limits the kernel refuses",
+    severity="critical",
+    applies="kubelet, runtimes and sshd",
+    needs=("limits",),
+)
 def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM409: units do not start because their limits are above what the kernel gives."""
     limits = node_limits.read(document)
@@ -407,6 +437,14 @@ def _set(host: Host, unit: Mapping[str, Any], what: str) -> list[Proof]:
     ]
 
 
+@node_check(
+    "KM410",
+    "A runtime without a limit of open files",
+    severity="info",
+    applies="nodes with a runtime",
+    needs=("limits",),
+    tier="deep",
+)
 def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM410: a runtime without any limit of open files, which its containers inherit."""
     limits = node_limits.read(document)

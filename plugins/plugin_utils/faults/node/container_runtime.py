@@ -34,7 +34,7 @@ from ...parsers import (
 )
 from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import Unit
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, node_check
 from . import kubelet_unit as nodes
 
 # As the collector has them: collect.runtime and collect.cri.
@@ -63,6 +63,14 @@ DOCKERD = "docker.service"
 ENDS = "dockerd without live-restore, its default, ends containers that still run"
 
 
+@node_check(
+    "KM508",
+    "Container runtime does not work",
+    severity="critical",
+    applies="nodes whose container runtime has a unit of systemd",
+    risk=2,
+    needs=("system", "kubelet", "pinning", "runtime", "unit_start"),
+)
 def not_working(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM508: the runtime that the kubelet uses does not run, does not answer, or serves no CRI
     that this kubelet speaks.
@@ -722,39 +730,3 @@ class Runtime:
                     else None
                 )
         return None
-
-
-FAULTS = (
-    Fault(
-        code="KM508",
-        title="Container runtime does not work",
-        severity="critical",
-        applies="nodes whose container runtime has a unit of systemd",
-        explanation=(
-            "The runtime behind the kubelet's endpoint (containerd, CRI-O, docker, cri-dockerd) is"
-            " stopped, failed, masked or not enabled at boot, has no socket, takes no connection,"
-            ' answers no call within two seconds (the kubelet then says "PLEG is not healthy"),'
-            " or serves no CRI that this kubelet speaks: the plugin cri disabled in containerd's"
-            ' configuration, v1alpha2 alone below a kubelet of 1.26 or newer ("unknown service'
-            ' runtime.v1.RuntimeService"), docker without cri-dockerd from 1.24 on, a database of'
-            " containerd's that a power cut damaged. Of one that ended its last words are shown,"
-            " with the cause where they name one that is known, and of one that systemd itself does"
-            " not start what it refuses (as KM502 tells it). Containers that run go on (of docker:"
-            " until it starts again, unless it has live-restore); the node becomes NotReady, and a"
-            " kubelet that starts ends again. A warning while it runs and is only not enabled, and"
-            " where one call had no answer while the kubelet's healthz and journal complain of"
-            " nothing; so is a configuration of containerd's of 0 bytes, with which it starts, and"
-            " has its defaults. Runtimes that are part of k3s, RKE2, microk8s or k0s are not"
-            " judged."
-        ),
-        remedy=(
-            "One that is down is enabled (systemctl enable --no-reload) and started; the start of"
-            " docker is risk 3, because dockerd without live-restore, its default, ends containers"
-            " that still run. One that runs is never restarted here, whatever it answers."
-        ),
-        risk=2,
-        needs=("system", "kubelet", "pinning", "runtime", "unit_start"),
-        node=not_working,
-        references=("https://kubernetes.io/docs/setup/production-environment/container-runtimes/",),
-    ),
-)

@@ -24,7 +24,7 @@ from ...models.result import Missing, Proof
 from ...parsers import firewall
 from ...parsers import pflag as flags
 from ...parsers.firewall import Wall
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, node_check
 from .boot import NO_KUBELET
 
 KUBELET, API = "10250", "6443"
@@ -80,6 +80,13 @@ AUDIT = "/var/log/audit/audit.log"
 Gap = tuple[Missing, str]  # what is missing, and which file or what else, with what to do
 
 
+@node_check(
+    "KM527",
+    "A firewall of the host keeps Kubernetes' ports shut",
+    severity="warning",
+    applies="nodes with a kubelet",
+    needs=("system", "kubelet", "instances", "etcd", "boot"),
+)
 def shut(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM527: firewalld or ufw is on, or comes with the next boot, and does not let in what
     others ask of this node.
@@ -319,6 +326,13 @@ def _word(value: bool | None) -> str:
     return {True: "yes", False: "no"}.get(value, "not known") if value is not None else "not known"
 
 
+@node_check(
+    "KM528",
+    "SELinux denies kubelet or runtime what they need",
+    severity="warning",
+    applies="nodes on which SELinux enforces",
+    needs=("system", "boot"),
+)
 def denied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM528: SELinux enforces, and has denied something to kubelet, runtime or the control plane
     since the boot.
@@ -433,68 +447,3 @@ def _denied(host: Host, found: list[str], told: Mapping[str, Any]) -> Hit:
         node=host.node,
         component="selinux",
     )
-
-
-FAULTS = (
-    Fault(
-        code="KM527",
-        title="A firewall of the host keeps Kubernetes' ports shut",
-        severity="warning",
-        applies="nodes with a kubelet",
-        explanation=(
-            "firewalld or ufw runs, or starts at the next boot because it is enabled, and none of"
-            " its files lets in a port that other machines or pods need here: the kubelet's"
-            " (10250), on a control-plane node the API server's, and that of etcd's"
-            " --listen-peer-urls where etcd itself counts other members. What listens on loopback"
-            " alone needs none. Often somebody stopped it when the node was made, without disabling"
-            " it, or opened ports without --permanent: the next boot undoes both. It is judged by"
-            " files alone, as a boot makes it, and carefully: a port counts as open where any zone"
-            " that is in use, any rule for whatever source, any service or policy (for the zone"
-            " HOST) lets it in. Where direct rules of firewalld accept something, a rule of ufw"
-            " leads to a chain of somebody's own, ufw runs a script, or a file (or a profile of"
-            " NetworkManager, which may name a zone) could not be read, it is unknown; so is it"
-            " where the kubelet is inside another program (k3s, MicroK8s), which does not tell its"
-            " ports. What rules of pods' networks firewalld may break (forwarding, overlay ports)"
-            " is not judged."
-        ),
-        remedy=(
-            "Open the ports for good, or disable the firewall where something else guards the node."
-            " Nothing here does it."
-        ),
-        risk=0,
-        needs=("system", "kubelet", "instances", "etcd", "boot"),
-        node=shut,
-        references=(
-            "https://kubernetes.io/docs/reference/networking/ports-and-protocols/",
-            "https://firewalld.org/documentation/",
-            "https://documentation.ubuntu.com/server/how-to/security/firewalls/",
-        ),
-    ),
-    Fault(
-        code="KM528",
-        title="SELinux denies kubelet or runtime what they need",
-        severity="warning",
-        applies="nodes on which SELinux enforces",
-        explanation=(
-            "SELinux enforces, and the end of the audit log has denials since the boot of the"
-            " kubelet, the container runtime, a network plugin's program or the control plane."
-            " Often a reboot brought it back: setenforce 0 had been said once, and the file still"
-            " says enforcing (KM522 finds that before). Counted are the domains of kubelet and"
-            " runtime, and their programs where systemd runs them in none of their own; pods'"
-            " denials (container_t, and spc_t of privileged ones) are not: those are what it is"
-            " there for. Where no audit log can be read, it has no entry since the boot, or what"
-            " was read of it does not reach back to the boot and has none, it is unknown."
-        ),
-        remedy=(
-            "Install container-selinux, or give folders and programs their labels back. Nothing"
-            " here does it, and nothing switches SELinux off."
-        ),
-        risk=0,
-        needs=("system", "boot"),
-        node=denied,
-        references=(
-            "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
-            "https://github.com/containers/container-selinux",
-        ),
-    ),
-)

@@ -17,8 +17,7 @@ from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster, Host
 from ...models.result import Missing, Proof
 from ...parsers import pflag as flags
-from ..base import Fault, Hit, Outcome
-from . import network as node_network
+from ..base import Hit, Outcome, cluster_check
 
 KUBELET = "kubelet"
 # What these flags name must be an address of the machine: a process that is to listen there does
@@ -31,6 +30,14 @@ ADVERTISED = {
 UNTOLD = "the machine has more addresses than were kept"
 
 
+@cluster_check(
+    "KM509",
+    "Node's name is not that of its certificate",
+    severity="critical",
+    applies="kubelets with a client certificate that names a node, and no cloud provider that does",
+    needs=("system", "kubelet"),
+    cluster_needs=("nodes",),
+)
 def renamed(cluster: Cluster) -> Iterator[Outcome]:
     """KM509: the name by which a kubelet stands for its node is not that of its client
     certificate.
@@ -38,6 +45,14 @@ def renamed(cluster: Cluster) -> Iterator[Outcome]:
     yield from _each(cluster, _named)
 
 
+@cluster_check(
+    "KM518",
+    "Node's address is none of its machine's",
+    severity="critical",
+    applies="nodes with a kubelet of its own",
+    needs=("system", "kubelet", "manifests"),
+    cluster_needs=("nodes",),
+)
 def moved(cluster: Cluster) -> Iterator[Outcome]:
     """KM518: the addresses by which a node is known are none of its machine's."""
     yield from _each(cluster, _addressed)
@@ -380,117 +395,3 @@ def _moved(
         component=listens[0][0] if listens else KUBELET,
         severity=None if listens or pinned else "warning",
     )
-
-
-FAULTS = (
-    Fault(
-        code="KM509",
-        title="Node's name is not that of its certificate",
-        severity="critical",
-        applies=(
-            "kubelets with a client certificate that names a node, and no cloud provider that does"
-        ),
-        explanation=(
-            "The kubelet stands for its node by --hostname-override, or by the machine's host name"
-            " in lower case, and reads that at its start. The API lets it do so only under the name"
-            " in its client certificate (system:node:NAME): after the host name changed it may not"
-            ' register ("nodes … is forbidden": "node … is not allowed to modify node …", in old'
-            ' releases "cannot modify", in new ones "cannot read …, only its own Node object"), it'
-            ' says "node … not found", and the Node of the former name becomes NotReady although'
-            " the kubelet runs. A warning while a kubelet that started before still posts."
-        ),
-        remedy=(
-            "Give the host its former name back (hostnamectl set-hostname), or --hostname-override"
-            " its former value, and restart the kubelet. Nothing here renames a host."
-        ),
-        risk=0,
-        needs=("system", "kubelet"),
-        cluster_needs=("nodes",),
-        cluster=renamed,
-        references=(
-            "https://kubernetes.io/docs/reference/access-authn-authz/node/",
-            "https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction",
-        ),
-    ),
-    Fault(
-        code="KM518",
-        title="Node's address is none of its machine's",
-        severity="critical",
-        applies="nodes with a kubelet of its own",
-        explanation=(
-            "On a control-plane node etcd or the API server is to listen on an address that the"
-            " machine does not have: it does not start, and with it the control plane. Or --node-ip"
-            ' pins the kubelet to such an address: it cannot post another ("failed to validate'
-            ' nodeIP"), so that the API reaches it no more for logs, exec and metrics, even where'
-            " the node reads Ready. Or, a warning, none of the Node's InternalIPs in the API is one"
-            " of the machine's: a kubelet without --node-ip puts that right itself as soon as it"
-            " posts. ExternalIP is not judged, nor the InternalIPs that a cloud provider tells."
-        ),
-        remedy=(
-            "Give the machine its address back, or put --node-ip right and restart the kubelet."
-            " Nothing here changes an address."
-        ),
-        risk=0,
-        needs=("system", "kubelet", "manifests"),
-        cluster_needs=("nodes",),
-        cluster=moved,
-        references=(
-            "https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/",
-            "https://kubernetes.io/docs/concepts/architecture/nodes/#addresses",
-        ),
-    ),
-    Fault(
-        code="KM519",
-        title="Network of pods is not set up",
-        severity="critical",
-        applies="Nodes whose kubelet posts its conditions",
-        explanation=(
-            'The kubelet posts NotReady because its runtime has no network for pods: "cni plugin'
-            ' not initialized" (containerd), "cni config uninitialized" (dockershim), "No CNI'
-            " configuration file\" (CRI-O). The network plugin's pod writes that configuration on"
-            " each node: it does not run there, or what it wrote is gone or refused. Named with"
-            " what the host's /etc/cni/net.d holds, or the folder of --cni-conf-dir; the runtime"
-            " may have been told another, which is not looked for."
-        ),
-        remedy=(
-            "See the network plugin's pod on that node, and the runtime's log. Nothing here writes"
-            " its configuration."
-        ),
-        risk=0,
-        needs=("kubelet",),
-        cluster_needs=("nodes",),
-        cluster=node_network.uninitialised,
-        references=(
-            "https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/network-plugins/",
-            "https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/troubleshooting-kubeadm/",
-        ),
-    ),
-    Fault(
-        code="KM523",
-        title="Node is short of memory, disk or PIDs",
-        severity="warning",
-        applies="Nodes whose kubelet posts its conditions",
-        explanation=(
-            "The kubelet posts MemoryPressure, DiskPressure or PIDPressure: a signal has crossed a"
-            " threshold of eviction. It evicts pods, the node lifecycle controller keeps new ones"
-            " away by a taint, and of a disk under pressure the kubelet deletes images and dead"
-            " containers. The condition stays for five minutes after the pressure has gone, by"
-            " default. Where the host gave evidence, the finding names the filesystem, what of it"
-            " is free, the kubelet's threshold and where it is set, and the largest folders and"
-            " processes: these are looked for only where something is nearly used up, within a"
-            " limit of time, and never on another filesystem. Of a runtime the usual folder is"
-            " measured. Memory is MemAvailable, which is not quite what the kubelet counts."
-        ),
-        remedy=(
-            "Free what is short, or give the node more of it; the kubelet takes the condition back"
-            " itself, and its controller the taint."
-        ),
-        risk=0,
-        needs=("kubelet", "pressure", "largest"),
-        cluster_needs=("nodes",),
-        cluster=node_network.pressed,
-        references=(
-            "https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/",
-        ),
-    ),
-)

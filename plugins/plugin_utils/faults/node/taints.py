@@ -17,7 +17,7 @@ from ...models.cluster import Cluster
 from ...models.result import Missing, Proof
 from ...models.scheduling import excluded_nodes as excluded
 from ...models.taints import Explained, Taint
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, cluster_check
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
@@ -71,6 +71,14 @@ def spelled(taint: Mapping[str, Any]) -> str:
     return one_line(found if found else "a taint that is none", 400)
 
 
+@cluster_check(
+    "KM513",
+    "Pods are kept away by a taint",
+    severity="warning",
+    applies="pods that no scheduler finds a node for",
+    cluster_needs=("pending", "nodes"),
+    current_only=True,
+)
 def kept_away(cluster: Cluster) -> Iterator[Outcome]:
     """KM513: pods that no node takes because of taints that they do not tolerate."""
     if cluster.key is None:
@@ -246,6 +254,13 @@ def _owners(kept: _Kept) -> str:
     return and_others(list(named))
 
 
+@cluster_check(
+    "KM514",
+    "Node is cordoned or fenced",
+    severity="warning",
+    applies="Nodes that the API lists",
+    cluster_needs=("nodes",),
+)
 def taken_out(cluster: Cluster) -> Iterator[Outcome]:
     """KM514: a node that somebody cordoned, or that carries a taint by which somebody took it
     out.
