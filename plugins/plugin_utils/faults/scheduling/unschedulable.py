@@ -76,7 +76,7 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
 
 @cluster_check(
     "KM204",
-    "Pods want a scheduler that nobody runs",
+    "Pods request a scheduler that is not running",
     severity="warning",
     applies="clusters whose API answers",
     needs=("instances",),
