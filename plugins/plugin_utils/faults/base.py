@@ -116,6 +116,7 @@ class Fault:
         tier: core, or deep if a collector of that tier is needed.
         sooner: a deep fault that a plain audit reports too where a limit is used up; its
             collectors run then in the same audit (`follows` in the registry of collectors).
+        component: what its results concern where the check does not name another one.
         explained_by: the faults that can cause this one; its finding names them (see causes).
         current_only: only the current state of the API clears it. It is unknown, not clear, while
             the cluster accepts no writes (KM115).
@@ -134,6 +135,7 @@ class Fault:
     sooner: bool = False
     explained_by: Causes = frozenset()
     current_only: bool = False
+    component: str | None = None
 
     @property
     def scope(self) -> str:
