@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pages generated from the catalogue's literals.
+"""Generate pages, and blocks of pages, from the catalogue of faults.
 
-`python -m tests.docs` writes them, `--check` says which are stale.
+`python -m tests.docs` writes them; `--check` names those that are stale or incomplete.
 """
 
 from __future__ import annotations
@@ -59,16 +59,18 @@ def pages() -> dict[Path, str]:
     """Every generated file with its text."""
     from tests.docs import faults, guide, readme, rights, roles, symptoms, verification
 
-    catalogue, all_symptoms, mended = load()
+    catalogue, all_symptoms, repaired = load()
     docs = ROOT / "docs"
-    found = {docs / "faults.md": faults.index(catalogue, mended)}
+    found = {docs / "faults.md": faults.index(catalogue, repaired)}
     for fault in catalogue.values():
         found[docs / "faults" / f"{fault.code}.md"] = faults.page(
-            fault, catalogue, all_symptoms, mended
+            fault, catalogue, all_symptoms, repaired
         )
     for symptom in all_symptoms.values():
-        found[docs / "symptoms" / f"{symptom.name}.md"] = symptoms.page(symptom, catalogue, mended)
-    found[ROOT / "README.md"] = readme.page(catalogue, all_symptoms, mended)
+        found[docs / "symptoms" / f"{symptom.name}.md"] = symptoms.page(
+            symptom, catalogue, repaired
+        )
+    found[ROOT / "README.md"] = readme.page(catalogue, all_symptoms, repaired)
     found.update(roles.pages())
     found[docs / "rights.md"] = rights.page()
     found[docs / "verification.md"] = verification.page()
@@ -77,26 +79,46 @@ def pages() -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
+    """Write the pages, or with --check name those that are stale; return the exit status."""
     wanted = pages()
-    stale = [
-        (path, text)
-        for path, text in wanted.items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
+    check = "--check" in arguments
+    stale = [(path, text) for path, text in wanted.items() if _present(path) != text]
     for path, text in stale:
         name = path.relative_to(ROOT)
-        if "--check" in arguments:
+        if check:
             print(f"{name} is stale: run python -m tests.docs")
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             print(f"wrote {name}")
-    left = sorted(
-        path
-        for folder in ("faults", "symptoms")
-        for path in (ROOT / "docs" / folder).glob("*.md")
+    found = [*_unknown_pages(wanted), *_problems(wanted)]
+    for problem in found:
+        print(problem)
+    return 1 if found or (stale and check) else 0
+
+
+def _present(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def _unknown_pages(wanted: dict[Path, str]) -> list[str]:
+    """Return a line for each page of a fault or a symptom that does not exist."""
+    return [
+        f"{path.relative_to(ROOT)} is of nothing in the catalogue: remove it"
+        for directory in ("faults", "symptoms")
+        for path in sorted((ROOT / "docs" / directory).glob("*.md"))
         if path not in wanted
-    )
-    for path in left:
-        print(f"{path.relative_to(ROOT)} is of nothing in the catalogue: remove it")
-    return 1 if left or (stale and "--check" in arguments) else 0
+    ]
+
+
+def _problems(wanted: dict[Path, str]) -> list[str]:
+    """Return a line for each block or hand-written part that a fault's page lacks."""
+    from tests.docs import faults
+
+    catalogue, _symptoms, repaired = load()
+    lines = []
+    for fault in catalogue.values():
+        path = faults.DIRECTORY / f"{fault.code}.md"
+        found = faults.problems(fault, wanted[path], repaired)
+        lines += [f"{path.relative_to(ROOT)} {problem}" for problem in found]
+    return lines

@@ -1,7 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/faults.md and a page for each fault. What the literals do not say is not said here."""
+"""Generate docs/faults.md and the generated blocks of docs/faults/CODE.md.
+
+A fault's page is written by hand, apart from the blocks between its marks: severity and scope,
+evidence, repair, undo and related faults come from the catalogue. A page may have the headings of
+HEADINGS, in that order, and leaves out those that it has no text for: no page has an Example yet,
+and few have text of their own under Check by hand and Undo.
+"""
 
 from __future__ import annotations
 
@@ -18,28 +24,51 @@ GROUPS = {
     "KM5": "Nodes",
     "KM9": "The run itself",
 }
-REVERT = "[What can be taken back of it, and how](../../README.md#undoing-a-repair)."
+DIRECTORY = ROOT / "docs" / "faults"
+HEADINGS = (
+    "What you see",
+    "Example",
+    "Check by hand",
+    "Fix by hand",
+    "What kubemend can do",
+    "Undo",
+    "Related faults",
+    "References",
+)
+# The headings that need text of their own, not only a generated block.
+WRITTEN = ("What you see", "Fix by hand")
+# The heading that each generated block is below; the first one begins the page.
+BLOCKS = {
+    "summary": None,
+    "evidence": "Check by hand",
+    "repair": "What kubemend can do",
+    "undo": "Undo",
+    "related": "Related faults",
+}
+BLOCK = re.compile(r"<!-- generated: begin (\w+) -->\n.*?\n<!-- generated: end -->", re.DOTALL)
+UNDO = "[What can be undone, and how](../../README.md#undoing-a-repair)."
 
 
-def index(catalogue, mended) -> str:
-    """docs/faults.md: what there is, by group."""
+def index(catalogue, repaired) -> str:
+    """Return docs/faults.md, the table of all faults by group."""
     parts = [
         "# Fault catalogue",
         "",
         GENERATED,
         "",
         (
-            "A fault is a cause that evidence can prove. Its verdict is *present*, *clear* (every"
-            " host that it is about answered), *unknown* (and then which evidence was missing) or"
-            " *not applicable*. Codes are never reused. Each has a page: what it means, what proves"
-            " it, what else it can be, what mends it at which risk."
+            "A fault is a cause that evidence can show. Each one is reported as *present*, *clear*"
+            " (every host that it concerns answered), *unknown* (and which evidence is missing) or"
+            " *not applicable*. An unknown fault is never repaired. Codes are never reused. Each"
+            " fault has a page: what you see, how to check and fix it by hand, what kubemend can do"
+            " and at which risk."
         ),
         "",
     ]
     for prefix, title in GROUPS.items():
         rows = [
             f"| [{fault.code}](faults/{fault.code}.md) | {fault.title} | {fault.severity} |"
-            f" {mend(fault, mended)} |"
+            f" {repair_cell(fault, repaired)} |"
             for fault in catalogue.values()
             if fault.code.startswith(prefix)
         ]
@@ -57,187 +86,212 @@ def index(catalogue, mended) -> str:
     return "\n".join(parts)
 
 
-def mend(fault, mended) -> str:
-    """Whether a plan can have a step for it, in a cell of a table."""
-    return str(step_risk(fault)) if fault.code in mended else "none: by hand"
+def repair_cell(fault, repaired) -> str:
+    """Return the cell of a table that states whether a plan can have a step for a fault."""
+    return str(step_risk(fault)) if fault.code in repaired else "none: by hand"
 
 
 def step_risk(fault) -> int:
-    """The highest risk of its steps.
+    """Return the highest risk of a fault's steps.
 
-    What changes anything has one of 1 or more, also where the fault as such asks for nothing
-    (KM320).
+    A step that changes anything has risk 1 or more, even if the fault itself has 0 (KM320).
     """
     return max(fault.risk, 1)
 
 
-def page(fault, catalogue, symptoms, mended) -> str:
-    """docs/faults/<code>.md."""
-    judged = "host" if fault.scope == "node" else "cluster"
-    return "\n".join(
-        [
-            f"# {fault.code} {fault.title}",
-            "",
-            GENERATED,
-            "",
-            f"{fault.severity.capitalize()}. Judged per {judged}; applies to {fault.applies}.",
-            "",
-            "## What it means",
-            "",
-            fault.explanation.strip(),
-            "",
-            "## What proves it",
-            "",
-            *_evidence(fault),
-            "",
-            "## What it is not",
-            "",
-            *_others(fault, catalogue, symptoms),
-            "",
-            "## What mends it",
-            "",
-            fault.remedy,
-            "",
-            *_step(fault, mended),
-            "",
-            *(
-                ["## See also", "", *(f"- <{reference}>" for reference in fault.references), ""]
-                if fault.references
-                else []
-            ),
-        ]
-    )
+def page(fault, catalogue, symptoms, repaired) -> str:
+    """Return docs/faults/CODE.md with its generated blocks as they have to be."""
+    blocks = _blocks(fault, catalogue, symptoms, repaired)
+    path = DIRECTORY / f"{fault.code}.md"
+    if not path.exists():
+        return _skeleton(blocks)
+
+    def block(match: re.Match) -> str:
+        return _marked(match[1], blocks[match[1]]) if match[1] in blocks else match[0]
+
+    return BLOCK.sub(block, path.read_text(encoding="utf-8"))
 
 
-def _evidence(fault) -> list[str]:
+def problems(fault, text: str, repaired) -> list[str]:
+    """Return what is wrong with the hand-written part of a page, and blocks that it lacks."""
+    wanted = [name for name in BLOCKS if name != "undo" or fault.code in repaired]
+    marked = [match[1] for match in BLOCK.finditer(text)]
+    found = [f"lacks the generated block {name}" for name in wanted if name not in marked]
+    found += [f"has no use for the block {name}" for name in marked if name not in wanted]
+    titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    found += [f"has an unknown heading: {title}" for title in titles if title not in HEADINGS]
+    if titles != sorted(titles, key=(*HEADINGS, *titles).index):
+        found.append(f"has headings in another order than {', '.join(HEADINGS)}")
+    found += [f"has no text below {title}" for title in titles if not section(text, title)]
+    found += [f"lacks text of its own below {title}" for title in WRITTEN if not own(text, title)]
+    return found
+
+
+def section(text: str, title: str) -> str:
+    """Return what a page has below a heading."""
+    _before, _heading, rest = f"\n{text}".partition(f"\n## {title}\n")
+    return rest.partition("\n## ")[0].strip()
+
+
+def own(text: str, title: str) -> str:
+    """Return the hand-written text below a heading of a page."""
+    return BLOCK.sub("", section(text, title)).strip()
+
+
+def written(code: str, title: str) -> str:
+    """Return the hand-written text below a heading of a fault's page, "" without a page."""
+    path = DIRECTORY / f"{code}.md"
+    return own(path.read_text(encoding="utf-8"), title) if path.exists() else ""
+
+
+def _marked(name: str, text: str) -> str:
+    return f"<!-- generated: begin {name} -->\n{text}\n<!-- generated: end -->"
+
+
+def _skeleton(blocks: dict[str, str]) -> str:
+    """Return the page of a new fault, whose hand-written parts are still empty."""
+    parts = [_marked("summary", blocks["summary"])]
+    of_heading = {BLOCKS[name]: name for name in blocks}
+    for title in HEADINGS:
+        if title in of_heading:
+            name = of_heading[title]
+            parts.append(f"## {title}\n\n{_marked(name, blocks[name])}")
+        elif title in WRITTEN:
+            parts.append(f"## {title}\n")
+    return "\n\n".join(parts) + "\n"
+
+
+def _blocks(fault, catalogue, symptoms, repaired) -> dict[str, str]:
+    scope = "host" if fault.scope == "node" else "cluster"
+    blocks = {
+        "summary": (
+            f"# {fault.code} {fault.title}\n\n{fault.severity.capitalize()}. Evaluated per"
+            f" {scope}; applies to {fault.applies}."
+        ),
+        "evidence": "\n".join(_evidence(fault)),
+        "repair": _repair(fault, repaired),
+        "related": "\n".join(_related(fault, catalogue, symptoms)),
+    }
+    if fault.code in repaired:
+        blocks["undo"] = UNDO
+    return blocks
+
+
+def _collectors(fault) -> list[tuple[str, str, str]]:
+    """Return the name, the place and the description of each collector that a check reads."""
     from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
         collector_names,
     )
 
-    reads = [(name, "each host", collector_names.NODE[name]) for name in fault.needs]
-    reads += [(name, "the API", collector_names.CLUSTER[name]) for name in fault.cluster_needs]
-    if not reads:
-        return ["Whether the host answered."]
-    table = [
-        "| collector | asks | reads |",
-        "|---|---|---|",
-        *(f"| `{name}` | {asks} | {text} |" for name, asks, text in reads),
+    collectors = [(name, "each host", collector_names.NODE[name]) for name in fault.needs]
+    collectors += [
+        (name, "the API", collector_names.CLUSTER[name]) for name in fault.cluster_needs
     ]
-    deep = (
-        [
-            "",
-            (
-                "Expensive evidence: judged by its symptom's playbook and with `-e"
-                " kubemend_deep=true`, else *not judged*."
-            ),
-        ]
-        if fault.tier == "deep"
-        else []
-    )
-    if fault.sooner:
-        deep.append(
-            "Where the limit is used up, a plain audit collects it in the same run, and says"
-            " *present*."
-        )
-    told = [
+    return collectors
+
+
+def _evidence(fault) -> list[str]:
+    collectors = _collectors(fault)
+    if not collectors:
+        return ["kubemend checks whether the host answered."]
+    parts = [
+        "kubemend checks it by what these collectors read:",
+        "",
+        "| collector | reads from | reads |",
+        "|---|---|---|",
+        *(f"| `{name}` | {place} | {text} |" for name, place, text in collectors),
         "",
         (
             "A finding names the place: file and line, process and arguments, object of the API or"
             " line of a log."
         ),
     ]
-    seen = versions(fault.code)
-    if seen:
-        told.append(
-            "Recorded from real clusters, where it is judged again by the tests: Kubernetes"
-            f" {', '.join(seen)}."
+    releases = versions(fault.code)
+    if releases:
+        parts.append(
+            "Recorded from real clusters, and evaluated again by the tests: Kubernetes"
+            f" {', '.join(releases)}."
         )
-    return [*table, *told, *deep]
+    if fault.tier == "deep":
+        parts += [
+            "",
+            (
+                "The evidence is expensive: the playbook of its symptom and `-e"
+                " kubemend_deep=true` evaluate it, other runs report *not judged*."
+            ),
+        ]
+    if fault.sooner:
+        parts.append(
+            "Where the limit is used up, a plain audit collects it in the same run, and reports"
+            " *present*."
+        )
+    return parts
 
 
 def lowered(text: str) -> str:
-    """As it stands within a sentence; SELinux and CPU stay as they are."""
+    """Return a text as it is written within a sentence; SELinux and CPU stay as they are."""
     return text if text[1:2].isupper() else text[0].lower() + text[1:]
 
 
 @functools.cache
 def _recorded() -> dict[str, list[str]]:
-    found: dict[str, set[str]] = {}
+    releases: dict[str, set[str]] = {}
     for path in (ROOT / "tests" / "fixtures" / "recorded").glob("*/expected.json"):
-        version = path.parent.name.split("-")[0].lstrip("v")
+        release = path.parent.name.split("-")[0].lstrip("v")
         for row in json.loads(path.read_text(encoding="utf-8")):
             if row[0] == "present":
-                found.setdefault(row[1], set()).add(version)
-    return {
-        code: sorted(versions, key=lambda one: [int(part) for part in one.split(".")])
-        for code, versions in found.items()
-    }
+                releases.setdefault(row[1], set()).add(release)
+    return {code: sorted(names, key=_numbers) for code, names in releases.items()}
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(part) for part in release.split(".")]
 
 
 def versions(code: str) -> list[str]:
-    """Releases of Kubernetes that recorded evidence shows the fault of."""
+    """Return the releases of Kubernetes whose recorded evidence shows a fault."""
     return _recorded().get(code, [])
 
 
-def _others(fault, catalogue, symptoms) -> list[str]:
-    verdict = (
-        "*Clear* needs an answer of every member that it is about; where one is missing it is"
-        " *unknown*, which repairs nothing, and the report names who."
-    )
-    parts = [verdict] if fault.needs or fault.cluster_needs else []
+def _cause(code: str, component: str | None, catalogue) -> str:
+    suffix = f" (of {component})" if component else ""
+    return f"- [{code}]({code}.md) {lowered(catalogue[code].title)}{suffix}"
+
+
+def _related(fault, catalogue, symptoms) -> list[str]:
+    parts = []
     if fault.explained_by:
-        deeper = [
-            f"[{code}]({code}.md) {lowered(catalogue[code].title)}"
-            + (f" (of {component})" if component else "")
-            for code, component in sorted(
-                fault.explained_by, key=lambda pair: (pair[0], pair[1] or "")
-            )
-        ]
+        causes = sorted(fault.explained_by, key=lambda pair: (pair[0], pair[1] or ""))
         parts += [
+            "Other faults can cause it; its finding then names them:",
             "",
-            "It can be the consequence of another fault, which its finding then names:",
+            *(_cause(code, component, catalogue) for code, component in causes),
             "",
-            *(f"- {line}" for line in deeper),
         ]
-    theirs = [
+    with_it = [
         symptom for symptom in symptoms.values() if fault.code in symptom.causes + symptom.signs
     ]
-    if theirs:
-        parts += [
-            "",
-            "What looks alike has other causes too; each of these playbooks judges all of them:",
+    if with_it:
+        return [
+            *parts,
+            "These playbooks check all causes of the same symptom:",
             "",
             *(
                 f"- [{symptom.title}](../symptoms/{symptom.name}.md),"
                 f" `kubemend.remediation.{symptom.name}`"
-                for symptom in theirs
+                for symptom in with_it
             ),
         ]
-    else:
-        everywhere = (
-            "Every audit and every symptom's playbook judges"
-            if fault.code in next(iter(symptoms.values())).codes
-            else "Every audit judges"
-        )
-        parts += ["", f"{everywhere} it."]
-    return parts if parts[0] else parts[1:]
+    if fault.code in next(iter(symptoms.values())).codes:
+        return [*parts, "Every audit and the playbook of every symptom check it."]
+    return [*parts, "Every audit checks it."]
 
 
-def _step(fault, mended) -> list[str]:
-    if fault.code not in mended:
-        return [
-            (
-                "No step of a plan does this: it is for a person to decide."
-                if fault.risk
-                else "Nothing is changed for it: it is for a person to decide."
-            )
-        ]
-    return [
-        (
-            "A plan has a step for it, where its evidence allows one. Risk: up to"
-            f" {RISKS[step_risk(fault)]}; it is done only with `-e kubemend_max_risk` of the step's"
-            " risk or more, and `--check --diff` shows it before."
-        ),
-        "",
-        REVERT,
-    ]
+def _repair(fault, repaired) -> str:
+    if fault.code not in repaired:
+        return "kubemend does not repair this; fix it by hand as described above."
+    return (
+        "A plan has a step for it, where its evidence allows one. Risk: up to"
+        f" {RISKS[step_risk(fault)]}. The step runs only with `-e kubemend_max_risk` of its risk or"
+        " more; `--check --diff` shows it before."
+    )

@@ -63,9 +63,9 @@ OTHERS = (
 )
 
 
-def page(catalogue, symptoms, mended) -> str:
+def page(catalogue, symptoms, repaired) -> str:
     path = ROOT / "README.md"
-    text = between(path, "faults", f"{_symptoms(symptoms)}\n\n{_faults(catalogue, mended)}")
+    text = between(path, "faults", f"{_symptoms(symptoms)}\n\n{_faults(catalogue, repaired)}")
     return between(path, "installers", _installers(), text)
 
 
@@ -104,10 +104,10 @@ def _symptoms(symptoms) -> str:
     return "\n".join(["| symptom | playbook | causes that it judges |", "|---|---|---|", *rows])
 
 
-def _faults(catalogue, mended) -> str:
+def _faults(catalogue, repaired) -> str:
     rows = [
         f"| [{fault.code}](docs/faults/{fault.code}.md) | {fault.title} | {fault.severity} |"
-        f" {faults.mend(fault, mended)} |"
+        f" {faults.repair_cell(fault, repaired)} |"
         for fault in catalogue.values()
     ]
     return "\n".join(

@@ -92,7 +92,7 @@ MORE = {
 }
 
 
-def page(symptom, catalogue, mended) -> str:
+def page(symptom, catalogue, repaired) -> str:
     causes = [catalogue[code] for code in symptom.causes]
     signs = "; ".join(
         f"[{code}](../faults/{code}.md) {faults.lowered(catalogue[code].title)}"
@@ -100,7 +100,7 @@ def page(symptom, catalogue, mended) -> str:
     )
     rows = [
         f"| [{fault.code}](../faults/{fault.code}.md) | {fault.title} | {fault.severity} |"
-        f" {faults.mend(fault, mended)} |"
+        f" {faults.repair_cell(fault, repaired)} |"
         for fault in causes
     ]
     return "\n".join(
@@ -124,15 +124,15 @@ def page(symptom, catalogue, mended) -> str:
             "",
             "## What the playbook does",
             "",
-            *_does(symptom, catalogue, mended),
+            *_does(symptom, catalogue, repaired),
             "",
             "## What it never does",
             "",
-            *_never(symptom, catalogue, mended),
+            *_never(symptom, catalogue, repaired),
             "",
             "## How to undo",
             "",
-            *_undo(symptom, catalogue, mended),
+            *_undo(symptom, catalogue, repaired),
             "",
         ]
     )
@@ -142,10 +142,10 @@ def _faults(symptom, catalogue):
     return [catalogue[code] for code in dict.fromkeys(symptom.signs + symptom.causes)]
 
 
-def _does(symptom, catalogue, mended) -> list[str]:
+def _does(symptom, catalogue, repaired) -> list[str]:
     needs = sorted({name for fault in _faults(symptom, catalogue) for name in fault.needs})
     asked = sorted({name for fault in _faults(symptom, catalogue) for name in fault.cluster_needs})
-    steps = [fault for fault in _faults(symptom, catalogue) if fault.code in mended]
+    steps = [fault for fault in _faults(symptom, catalogue) if fault.code in repaired]
     highest = max((faults.step_risk(fault) for fault in steps), default=0)
     parts = [
         "```",
@@ -186,27 +186,23 @@ def _names(names) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _never(symptom, catalogue, mended) -> list[str]:
+def _never(symptom, catalogue, repaired) -> list[str]:
     parts = [
         "- Repair what was not proven: *unknown* is no cause.",
         "- Restart anything to have a look at it.",
         "- Take away a cordon or a taint that is not a run's own.",
     ]
     for fault in _faults(symptom, catalogue):
-        said = [
-            sentence
-            for sentence in _sentences(fault.remedy)
-            if sentence.startswith("Nothing here ")
-        ]
+        sentences = _sentences(faults.written(fault.code, "What kubemend can do"))
         parts += [
-            f"- [{fault.code}](../faults/{fault.code}.md) {faults.lowered(fault.title)}:"
-            f" {faults.lowered(sentence)}"
-            for sentence in said
+            f"- [{fault.code}](../faults/{fault.code}.md) {faults.lowered(fault.title)}: {sentence}"
+            for sentence in sentences
+            if sentence.startswith("kubemend never ")
         ]
     left = [
         f"[{fault.code}](../faults/{fault.code}.md)"
         for fault in _faults(symptom, catalogue)
-        if fault.code not in mended
+        if fault.code not in repaired
     ]
     if left:
         parts += [
@@ -216,16 +212,11 @@ def _never(symptom, catalogue, mended) -> list[str]:
     return parts
 
 
-def _undo(symptom, catalogue, mended) -> list[str]:
-    steps = [fault for fault in _faults(symptom, catalogue) if fault.code in mended]
+def _undo(symptom, catalogue, repaired) -> list[str]:
+    steps = [fault for fault in _faults(symptom, catalogue) if fault.code in repaired]
     if not steps:
         return ["There is nothing to undo: it changes nothing."]
-    told = []
-    for fault in steps:
-        said = [
-            sentence for sentence in _sentences(fault.remedy) if re.search(r"\b[Rr]evert", sentence)
-        ]
-        told += [f"- [{fault.code}](../faults/{fault.code}.md): {' '.join(said)}"] if said else []
+    notes = [note for note in map(_undo_note, steps) if note]
     return [
         (
             "Without `kubemend_max_risk` nothing was changed, and there is nothing to undo. A"
@@ -247,8 +238,22 @@ def _undo(symptom, catalogue, mended) -> list[str]:
             "[What it brings back, what it leaves and what it"
             " refuses](../../README.md#undoing-a-repair)."
         ),
-        *(["", *told] if told else []),
+        *(["", *notes] if notes else []),
     ]
+
+
+def _undo_note(fault) -> str:
+    """Return what a fault's page states about a revert, as an item of a list, or ""."""
+    texts = (faults.written(fault.code, title) for title in ("What kubemend can do", "Undo"))
+    sentences = [
+        sentence
+        for text in texts
+        for sentence in _sentences(text)
+        if re.search(r"\b[Rr]evert", sentence)
+    ]
+    if not sentences:
+        return ""
+    return f"- [{fault.code}](../faults/{fault.code}.md): {' '.join(sentences)}"
 
 
 def _sentences(text: str) -> list[str]:

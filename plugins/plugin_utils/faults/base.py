@@ -1,13 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a fault is, and what its predicate answers."""
+"""Define faults, the results of their checks, and the decorators that register a check.
+
+A check is a function below a decorator that states the fault's metadata. The fault's explanation
+is docs/faults/CODE.md, written by hand.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..models.cluster import Cluster, Host
 from ..models.result import Missing, Proof
@@ -15,12 +19,11 @@ from ..models.result import Missing, Proof
 
 @dataclass(frozen=True)
 class Hit:
-    """One place where the fault is. severity and risk: only where they differ from the fault's own.
+    """One place where the fault is present.
 
-    Command: what cures it, where one line does.
-
-    kernel: what hosts that share one kernel share of it; hits of which it is the same are one
-    finding. rank: which of them that finding is.
+    severity and risk are set only where they differ from the fault's own. command is the one line
+    that fixes it, if there is one. kernel identifies what hosts with the same kernel share: hits
+    with the same kernel become one finding, the one with the highest rank.
     """
 
     summary: str
@@ -37,12 +40,11 @@ class Hit:
     rank: int = 0
 
 
-class Outcome(NamedTuple):  # as many as verdicts
-    """What a predicate says of one component or host.
+class Outcome(NamedTuple):
+    """The result of a check for one component or host.
 
-    Hits make it present, else missing evidence makes it unknown.
-
-    settled: the `kernel` of hits that this host's files answer for all hosts of its kernel.
+    Hits make the fault present; otherwise missing evidence makes it unknown. settled lists the
+    `kernel` of hits that this host's files decide for all hosts with its kernel.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -55,6 +57,7 @@ class Outcome(NamedTuple):  # as many as verdicts
 
     @property
     def verdict(self) -> str:
+        """Return the verdict that the report gives this result."""
         if self.hits:
             return "present"
         if not self.applies:
@@ -62,7 +65,25 @@ class Outcome(NamedTuple):  # as many as verdicts
         return "unknown" if self.missing else "clear"
 
 
-# What a component cannot run without: it ends while that is down.
+CLEAR = Outcome()
+
+
+def present(*hits: Hit, **fields: Any) -> Outcome:
+    """Return a result that reports the fault with these hits."""
+    return Outcome(hits, **fields)
+
+
+def unknown(*missing: Missing, **fields: Any) -> Outcome:
+    """Return a result that names the evidence without which nothing can be decided."""
+    return Outcome((), missing, **fields)
+
+
+def not_applicable(note: str, **fields: Any) -> Outcome:
+    """Return a result for a host or component that the fault cannot occur on."""
+    return Outcome(applies=False, note=note, **fields)
+
+
+# The components that each component needs; it exits while they are down.
 NEEDS = {
     "kube-apiserver": ("etcd",),
     "kube-controller-manager": ("kube-apiserver", "etcd"),
@@ -75,39 +96,88 @@ def depends(component: str | None, other: str | None) -> bool:
     return other in NEEDS.get(component or "", ())
 
 
+NodeCheck = Callable[[Host, Mapping[str, Any]], Iterable[Outcome]]
+ClusterCheck = Callable[[Cluster], Iterable[Outcome]]
+AnyNodeCheck = TypeVar("AnyNodeCheck", bound=NodeCheck)
+AnyClusterCheck = TypeVar("AnyClusterCheck", bound=ClusterCheck)
+Causes = frozenset[tuple[str, str | None]]
+
+
 @dataclass(frozen=True)
 class Fault:
-    """One cause that evidence can prove.
+    """One cause that evidence can show, with its check.
 
-    The catalogue's page and the README's table are generated from these.
+    A node check reads the evidence of one host, a cluster check the extracts of all hosts and the
+    answers of the API.
 
-    scope node: node(host, document) sees one host's evidence while it is read; scope cluster:
-    cluster(cluster) sees all hosts' extracts and the API's answers. needs: the collectors of the
-    node, cluster_needs: those of the cluster. risk: of the remedy (0 observe ... 4 possible loss).
-    tier: core, or deep where a collector of that tier is needed. sooner: of a deep one, present is
-    said in a plain run too: its collectors follow where a limit is used up (spec.follows).
-    explained_by: (code, component or None for any) of the faults that cause this one, named in its
-    finding's because. present: whether only the present state of the API clears it, so that it is
-    unknown where nothing is written (KM115).
+    Attributes:
+        needs, cluster_needs: the collectors of a host and of the API that the check reads.
+        risk: of its repair, 0 (observe) to 4 (possible loss).
+        tier: core, or deep if a collector of that tier is needed.
+        sooner: a deep fault that a plain audit reports too where a limit is used up; its
+            collectors run then in the same audit (`follows` in the registry of collectors).
+        component: what its results concern where the check does not name another one.
+        explained_by: the faults that can cause this one; its finding names them (see causes).
+        current_only: only the current state of the API clears it. It is unknown, not clear, while
+            the cluster accepts no writes (KM115).
     """
 
     code: str
     title: str
     severity: str
     applies: str
-    explanation: str
-    remedy: str
-    risk: int
+    risk: int = 0
     needs: tuple[str, ...] = ()
     cluster_needs: tuple[str, ...] = ()
-    node: Callable[[Host, Mapping[str, Any]], Iterable[Outcome]] | None = None
-    cluster: Callable[[Cluster], Iterable[Outcome]] | None = None
-    references: tuple[str, ...] = ()
+    node: NodeCheck | None = None
+    cluster: ClusterCheck | None = None
     tier: str = "core"
     sooner: bool = False
-    explained_by: frozenset[tuple[str, str | None]] = frozenset()
-    present: bool = False
+    explained_by: Causes = frozenset()
+    current_only: bool = False
+    component: str | None = None
 
     @property
     def scope(self) -> str:
+        """Return whether the fault is evaluated per node or per cluster."""
         return "node" if self.node else "cluster"
+
+
+REGISTRY: list[Fault] = []
+
+
+def node_check(code: str, title: str, **metadata: Any) -> Callable[[AnyNodeCheck], AnyNodeCheck]:
+    """Register a check that reads the evidence of one host; metadata are fields of Fault."""
+
+    def register(check: AnyNodeCheck) -> AnyNodeCheck:
+        REGISTRY.append(Fault(code, title, node=check, **metadata))
+        return check
+
+    return register
+
+
+def cluster_check(
+    code: str, title: str, **metadata: Any
+) -> Callable[[AnyClusterCheck], AnyClusterCheck]:
+    """Register a check that reads a whole cluster; metadata are fields of Fault."""
+
+    def register(check: AnyClusterCheck) -> AnyClusterCheck:
+        REGISTRY.append(Fault(code, title, cluster=check, **metadata))
+        return check
+
+    return register
+
+
+def causes(*codes: str, component: str | None = None) -> Causes:
+    """Return faults that can cause another one, if they are those of this component."""
+    return frozenset((code, component) for code in codes)
+
+
+def catalogue() -> dict[str, Fault]:
+    """Return every registered fault by its code, in the order of the codes."""
+    faults: dict[str, Fault] = {}
+    for fault in REGISTRY:
+        if fault.code in faults:
+            raise ValueError(f"fault code {fault.code} is used twice")
+        faults[fault.code] = fault
+    return dict(sorted(faults.items()))

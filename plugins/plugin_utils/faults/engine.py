@@ -1,17 +1,17 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judging, a pure function from evidence documents to a result.
+"""Evaluate evidence documents: a pure function from documents to a result.
 
-Documents are streamed: node faults see one document at a time, cluster faults see the small
-extracts that are kept, so that memory does not grow with the size of the evidence and slices of a
-fleet merge to the same verdicts.
+Documents are streamed. Node checks read one document at a time, cluster checks the small extracts
+that are kept, so that memory does not grow with the size of the evidence, and slices of a fleet
+merge to the same verdicts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
@@ -33,11 +33,12 @@ from ..models.result import (
     Verdict,
 )
 from . import CATALOGUE
-from .base import Fault, Outcome, depends
+from .base import Fault, Hit, Outcome, depends, unknown
 
 KEY_DIGITS = 16
 FROZEN = f"the cluster accepts no writes ({writes.CODE}): what the API holds is of before"
 NOT_A_NODE = "KM905"
+_Results = list[tuple[Fault, Outcome]]
 
 
 def judge(
@@ -46,7 +47,7 @@ def judge(
     deep: bool = False,
     part: bool = False,
 ) -> Result:
-    """The verdict of every fault (or of the codes in faults) over these evidence documents."""
+    """Return the verdict of every fault (or of the codes in faults) over evidence documents."""
     return examine(documents, faults, deep, part)[0]
 
 
@@ -56,93 +57,131 @@ def examine(
     deep: bool = False,
     part: bool = False,
 ) -> tuple[Result, list[Cluster]]:
-    """The verdicts, and the clusters that they were judged on, from which a plan is made.
+    """Return the verdicts, and the clusters that they were evaluated on.
 
-    deep: whether collectors of the deep tier were asked; faults that need them are otherwise not
-    judged. part: whether these are some hosts of their clusters only; what is of a whole cluster is
-    left to whoever puts all of them together.
+    Args:
+        documents: the evidence of hosts and of the API.
+        faults: the codes to evaluate, or None for all.
+        deep: whether deep collectors ran; without them faults that need one are not evaluated.
+        part: whether these are only some hosts of their clusters. Cluster checks are then left
+            to the merge of all parts.
     """
-    chosen = [fault for code, fault in CATALOGUE.items() if faults is None or code in faults]
-    judged = [
-        fault for fault in chosen if (deep or fault.tier == "core") and not (part and fault.cluster)
-    ]
-    sooner = [fault for fault in chosen if fault.sooner and fault not in judged]
+    selection = _Selection.of(faults, deep, part)
     hosts: list[Host] = []
     api: list[Mapping[str, Any]] = []
-    by_host: dict[str, list[tuple[Fault, Outcome]]] = {}
+    by_host: dict[str, _Results] = {}
     for document in documents:
         if document.get("kind") == "cluster":
             api.append(document)
             continue
-        host, outcomes = _of_host(document, judged)
-        if sooner:
-            outcomes += [
-                (fault, outcome) for fault, outcome in _of_host(document, sooner)[1] if outcome.hits
-            ]
+        host, by_host_results = selection.evaluate_host(document)
         hosts.append(host)
-        by_host[host.host] = outcomes
-    tier = [code for code, fault in CATALOGUE.items() if deep or fault.tier == "core"]
-    book = _Book(tier)
-    book.not_judged.extend(
-        NotJudged(fault.code, None, "slice" if part and fault.cluster else "tier")
-        for fault in chosen
-        if fault not in judged
-    )
-    found = assembled(hosts, api)
-    for cluster in found:
-        book.enter_cluster(cluster, judged, by_host)
-    return book.result(found), found
+        by_host[host.host] = by_host_results
+    builder = _ResultBuilder(selection)
+    clusters_found = assembled(hosts, api)
+    for cluster in clusters_found:
+        builder.enter_cluster(cluster, by_host)
+    return builder.result(clusters_found), clusters_found
 
 
 def extract(document: Mapping[str, Any]) -> Host:
-    """One host's extract, whatever the shape of its evidence."""
-    return _of_host(document, [])[0]
+    """Return the extract of one host, whatever the shape of its evidence."""
+    return _evaluate_host(document, [])[0]
 
 
-def _of_host(
-    document: Mapping[str, Any], judged: list[Fault]
-) -> tuple[Host, list[tuple[Fault, Outcome]]]:
-    """One host's extract, and what the faults of nodes say of it."""
+@dataclass(frozen=True)
+class _Selection:
+    """The faults that a run evaluates.
+
+    early: deep faults of which a plain run reports only that they are present.
+    tier: the codes that count as evaluated for a host.
+    """
+
+    evaluated: list[Fault]
+    early: list[Fault]
+    skipped: list[NotJudged]
+    tier: list[str]
+
+    @classmethod
+    def of(cls, codes: frozenset[str] | None, deep: bool, part: bool) -> _Selection:
+        """Select the faults with these codes (None: all) that such a run can evaluate."""
+        selected = [fault for code, fault in CATALOGUE.items() if codes is None or code in codes]
+        tier = [code for code, fault in CATALOGUE.items() if deep or fault.tier == "core"]
+        evaluated, skipped = [], []
+        for fault in selected:
+            if part and fault.cluster:
+                skipped.append(NotJudged(fault.code, None, "slice"))
+            elif fault.code in tier:
+                evaluated.append(fault)
+            else:
+                skipped.append(NotJudged(fault.code, None, "tier"))
+        early = [fault for fault in selected if fault.sooner and fault not in evaluated]
+        return cls(evaluated, early, skipped, tier)
+
+    def evaluate_host(self, document: Mapping[str, Any]) -> tuple[Host, _Results]:
+        """Return the extract of one host, and the results of the node checks."""
+        host, results = _evaluate_host(document, self.evaluated)
+        if self.early:
+            _host, early = _evaluate_host(document, self.early)
+            results += [(fault, outcome) for fault, outcome in early if outcome.hits]
+        return host, results
+
+
+def _evaluate_host(document: Mapping[str, Any], faults: list[Fault]) -> tuple[Host, _Results]:
     try:
         host = clusters.host_of(document)
-        return host, _outcomes(judged, host, document)
+        return host, _node_results(faults, host, document)
     except UNFORESEEN as error:
         host = clusters.unjudged(document, unforeseen(error))
-        return host, _outcomes(judged, host, {"host": host.host, "collectors": {}})
+        return host, _node_results(faults, host, {"host": host.host, "collectors": {}})
 
 
-def _outcomes(
-    judged: list[Fault], host: Host, document: Mapping[str, Any]
-) -> list[tuple[Fault, Outcome]]:
+def _node_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) -> _Results:
     return [
-        (fault, outcome) for fault in judged if fault.node for outcome in fault.node(host, document)
+        (fault, _completed(fault, host, outcome))
+        for fault in faults
+        for outcome in _node_outcomes(fault, host, document)
     ]
 
 
-def assembled(hosts: list[Host], api: list[Mapping[str, Any]]) -> list[Cluster]:
-    """The clusters of these hosts.
+def _node_outcomes(fault: Fault, host: Host, document: Mapping[str, Any]) -> Iterable[Outcome]:
+    if fault.node is None:
+        return ()
+    return fault.node(host, document)
 
-    Whichever evidence keeps them from being put together counts as an error of its host.
+
+def _completed(fault: Fault, host: Host, outcome: Outcome) -> Outcome:
+    """Return a result with the host and the component that its check did not give."""
+    if outcome.host is None:
+        outcome = outcome._replace(host=host.host)
+    if outcome.component is None and fault.component is not None:
+        outcome = outcome._replace(component=fault.component)
+    return outcome
+
+
+def assembled(hosts: list[Host], api: list[Mapping[str, Any]]) -> list[Cluster]:
+    """Return the clusters of these hosts.
+
+    Evidence that keeps them from being assembled counts as an error of its host.
     """
     try:
         return membership.assemble(hosts, api)
     except UNFORESEEN as error:
-        why = unforeseen(error)
-    hosts = [host if _stands([host], []) else clusters.unjudged(vars(host), why) for host in hosts]
-    return membership.assemble(
-        hosts,
-        [
-            (
-                document
-                if _stands(hosts, [document])
-                else {**document, "status": "error", "reason": why, "collectors": {}}
-            )
-            for document in api
-        ],
-    )
+        reason = unforeseen(error)
+    usable = [
+        host if _assembles([host], []) else clusters.unjudged(vars(host), reason) for host in hosts
+    ]
+    return membership.assemble(usable, [_usable(document, usable, reason) for document in api])
 
 
-def _stands(hosts: list[Host], api: list[Mapping[str, Any]]) -> bool:
+def _usable(document: Mapping[str, Any], hosts: list[Host], reason: str) -> Mapping[str, Any]:
+    """Return an answer of the API, or an error in its place if it cannot be assembled."""
+    if _assembles(hosts, [document]):
+        return document
+    return {**document, "status": "error", "reason": reason, "collectors": {}}
+
+
+def _assembles(hosts: list[Host], api: list[Mapping[str, Any]]) -> bool:
     try:
         membership.assemble(hosts, api)
     except UNFORESEEN:
@@ -153,101 +192,97 @@ def _stands(hosts: list[Host], api: list[Mapping[str, Any]]) -> bool:
 def _may_cause(cause: Finding, finding: Finding) -> bool:
     """Tell whether one finding may explain another one, and not the other way round.
 
-    Of the same fault it may where the finding's component needs the other one, on the same node.
+    A finding of the same fault may if the other one's component needs its component, on the same
+    host.
     """
     if cause.code == finding.code:
         return cause.host == finding.host and depends(finding.component, cause.component)
     return (finding.code, finding.component) not in CATALOGUE[cause.code].explained_by
 
 
-class _Book:
-    """Collects outcomes as verdicts and findings."""
+def _same_place(cause: Finding, finding: Finding) -> bool:
+    """Tell whether a cause concerns a component, or the node of the finding that it explains."""
+    if cause.component or finding.node is None:
+        return True
+    return cause.node in (None, finding.node) or finding.host in cause.hosts
 
-    def __init__(self, tier: list[str]) -> None:
+
+class _ResultBuilder:
+    """Collects the results of checks as verdicts and findings."""
+
+    def __init__(self, selection: _Selection) -> None:
+        self.selection = selection
         self.verdicts: list[Verdict] = []
         self.findings: list[Finding] = []
-        self.not_judged: list[NotJudged] = []
+        self.not_judged: list[NotJudged] = list(selection.skipped)
         # of a finding, by its id: what its kernel shares, and its rank
         self.kernels: dict[str, tuple[tuple[Any, ...], int]] = {}
         # what a host answers for all hosts of its kernel, and which host
         self.settled: dict[tuple[Any, ...], str] = {}
         self.coverage: list[Coverage] = []
         self.lacks: list[Lack] = []
-        self.tier = tier
         self.judged: dict[str, int] = {}  # of each host, how many faults of the tier
 
-    def enter_cluster(
-        self,
-        cluster: Cluster,
-        judged: list[Fault],
-        by_host: Mapping[str, list[tuple[Fault, Outcome]]],
-    ) -> None:
+    def enter_cluster(self, cluster: Cluster, by_host: Mapping[str, _Results]) -> None:
+        """Add the verdicts of a cluster's hosts and of the cluster itself."""
         key = _short(cluster.key)
         strange = node_hosts.not_nodes(cluster)
         if strange:
             self._enter_strangers(key, replace(cluster, hosts=strange))
-            cluster = replace(
-                cluster, hosts=[host for host in cluster.hosts if host not in strange]
-            )
+            nodes = [host for host in cluster.hosts if host not in strange]
+            cluster = replace(cluster, hosts=nodes)
             if not cluster.hosts:
                 return
-        count = _Count(cluster, judged)
+        count = _Count(cluster, self.selection.evaluated)
         for host in cluster.hosts:
             for fault, outcome in by_host[host.host]:
                 self._enter(key, fault, outcome)
                 count.node(host, fault.code, outcome)
-        for fault in judged:
+        for fault in self.selection.evaluated:
             for outcome in _of_cluster(fault, cluster):
                 self._enter(key, fault, outcome)
                 count.cluster(fault.code, outcome)
         shared_kernel.merge(self.findings, self.verdicts, key, self.kernels, self.settled)
-        self.judged.update(count.of_tier(self.tier))
+        self.judged.update(count.of_tier(self.selection.tier))
         self._link(key)
         self.coverage.append(node_hosts.coverage(cluster, key))
         self.lacks += _lacks(cluster, key, count.lacking)
 
     def _enter_strangers(self, key: str | None, cluster: Cluster) -> None:
-        """Machines that are no node.
-
-        This one verdict, also where the operator chose other faults.
-        """
+        """Add the one verdict of machines that are no node, also if its fault was not selected."""
         fault = CATALOGUE[NOT_A_NODE]
         for outcome in _of_cluster(fault, cluster):
             self._enter(key, fault, outcome)
         self.judged.update({host.host: 1 for host in cluster.hosts})
 
     def _link(self, key: str | None) -> None:
-        """Name in a symptom's finding the faults that explain it.
-
-        Those of its cluster's components, and of its own host.
-        """
+        """Name in each finding the findings of its cluster that explain it."""
         for index, finding in enumerate(self.findings):
-            explained = CATALOGUE[finding.code].explained_by
-            if finding.cluster == key and explained:
-                causes = {
-                    item.code
-                    for item in self.findings
-                    if item.cluster == key
-                    and {(item.code, item.component), (item.code, None)} & explained
-                    and _may_cause(item, finding)
-                    and (
-                        item.component
-                        or finding.node is None
-                        or item.node in (None, finding.node)
-                        or finding.host in item.hosts
-                    )
-                }
-                self.findings[index] = replace(
-                    finding, because=tuple(sorted({*finding.because, *causes}))
-                )
+            if finding.cluster == key and CATALOGUE[finding.code].explained_by:
+                because = {*finding.because, *self._causes(finding)}
+                self.findings[index] = replace(finding, because=tuple(sorted(because)))
+
+    def _causes(self, finding: Finding) -> set[str]:
+        explained_by = CATALOGUE[finding.code].explained_by
+        candidates = [
+            cause
+            for cause in self.findings
+            if cause.cluster == finding.cluster
+            and not explained_by.isdisjoint({(cause.code, cause.component), (cause.code, None)})
+        ]
+        return {
+            cause.code
+            for cause in candidates
+            if _may_cause(cause, finding) and _same_place(cause, finding)
+        }
 
     def _enter(self, key: str | None, fault: Fault, outcome: Outcome) -> None:
-        if outcome.verdict == "unknown" and all(
-            item.status == "not_asked" for item in outcome.missing
-        ):
-            left_out = any(item.collector == "host" for item in outcome.missing)
-            self.not_judged.append(NotJudged(fault.code, key, "limit" if left_out else "tier"))
+        if outcome.verdict == "unknown" and _is_not_asked(outcome):
+            self.not_judged.append(NotJudged(fault.code, key, _not_asked_reason(outcome)))
             return
+        missing: tuple[Missing, ...] = ()
+        if outcome.verdict in ("unknown", "present"):
+            missing = outcome.missing
         self.verdicts.append(
             Verdict(
                 fault.code,
@@ -255,220 +290,254 @@ class _Book:
                 outcome.verdict,
                 outcome.host,
                 outcome.component,
-                outcome.missing if outcome.verdict in ("unknown", "present") else (),
+                missing,
                 outcome.note,
             )
         )
         self.settled.update((token, outcome.host) for token in outcome.settled if outcome.host)
         for hit in outcome.hits:
-            self.findings.append(
-                Finding(
-                    fault.code,
-                    hit.severity or fault.severity,
-                    key,
-                    hit.host,
-                    hit.component,
-                    hit.summary,
-                    hit.node,
-                    hit.because,
-                    hit.evidence,
-                    hit.remedy,
-                    fault.risk if hit.risk is None else hit.risk,
-                    hit.command,
-                )
-            )
+            finding = _finding(fault, key, hit)
+            self.findings.append(finding)
             if hit.kernel:
-                self.kernels[self.findings[-1].id] = hit.kernel, hit.rank
+                self.kernels[finding.id] = hit.kernel, hit.rank
 
-    def result(self, found: list[Cluster]) -> Result:
+    def result(self, assembled_clusters: list[Cluster]) -> Result:
+        """Return everything that was entered, sorted."""
+        host_rows = [
+            _host_row(cluster, host, self.judged.get(host.host, 0))
+            for cluster in assembled_clusters
+            for host in cluster.hosts
+        ]
+        asked = [row for row in host_rows if row.status != "not_asked"]
+        return Result(
+            tuple(
+                _cluster_row(cluster)
+                for cluster in assembled_clusters
+                if cluster.key or cluster.hosts
+            ),
+            tuple(sorted(asked, key=lambda row: row.host)),
+            tuple(sorted(self.verdicts, key=_verdict_order)),
+            tuple(sorted(self._open(), key=lambda item: (item.cluster or "", item.code))),
+            tuple(sorted(self.findings, key=_finding_order)),
+            len(self.selection.tier),
+            tuple(self.coverage),
+            tuple(self.lacks),
+        )
+
+    def _open(self) -> set[NotJudged]:
+        """Return what was evaluated nowhere, although it was selected."""
         judged = {
             (verdict.code, verdict.cluster)
             for verdict in self.verdicts
             if verdict.verdict != "not_applicable"
         }
         present = {verdict.code for verdict in self.verdicts if verdict.verdict == "present"}
-        return Result(
-            tuple(
-                ClusterRow(
-                    _short(item.key) or UNPROVEN,
-                    item.version,
-                    tuple(host.host for host in item.hosts),
-                )
-                for item in found
-                if item.key or item.hosts
-            ),
-            tuple(
-                sorted(
-                    (
-                        _host_row(item, host, self.judged.get(host.host, 0))
-                        for item in found
-                        for host in item.hosts
-                        if host.status != "not_asked"
-                    ),
-                    key=lambda row: row.host,
-                )
-            ),
-            tuple(
-                sorted(
-                    self.verdicts,
-                    key=lambda item: (
-                        item.cluster or "~",
-                        item.code,
-                        item.host or "",
-                        item.component or "",
-                    ),
-                )
-            ),
-            tuple(
-                sorted(
-                    {
-                        item
-                        for item in self.not_judged
-                        if (item.code, item.cluster) not in judged
-                        and (item.cluster or item.code not in present)
-                    },
-                    key=lambda item: (item.cluster or "", item.code),
-                )
-            ),
-            tuple(
-                sorted(
-                    self.findings,
-                    key=lambda item: (
-                        SEVERITIES.index(item.severity),
-                        item.code not in FIRST,
-                        item.code,
-                        item.cluster or "",
-                        item.host or "",
-                        item.component or "",
-                    ),
-                )
-            ),
-            len(self.tier),
-            tuple(self.coverage),
-            tuple(self.lacks),
-        )
+        remaining = {row for row in self.not_judged if (row.code, row.cluster) not in judged}
+        return {row for row in remaining if row.cluster or row.code not in present}
+
+
+def _is_not_asked(outcome: Outcome) -> bool:
+    return all(missing.status == "not_asked" for missing in outcome.missing)
+
+
+def _not_asked_reason(outcome: Outcome) -> str:
+    if any(missing.collector == "host" for missing in outcome.missing):
+        return "limit"
+    return "tier"
+
+
+def _finding(fault: Fault, key: str | None, hit: Hit) -> Finding:
+    risk = fault.risk
+    if hit.risk is not None:
+        risk = hit.risk
+    return Finding(
+        fault.code,
+        hit.severity or fault.severity,
+        key,
+        hit.host,
+        hit.component,
+        hit.summary,
+        hit.node,
+        hit.because,
+        hit.evidence,
+        hit.remedy,
+        risk,
+        hit.command,
+    )
+
+
+def _cluster_row(cluster: Cluster) -> ClusterRow:
+    names = tuple(host.host for host in cluster.hosts)
+    return ClusterRow(_short(cluster.key) or UNPROVEN, cluster.version, names)
+
+
+def _verdict_order(verdict: Verdict) -> tuple[str, ...]:
+    return (
+        verdict.cluster or "~",
+        verdict.code,
+        verdict.host or "",
+        verdict.component or "",
+    )
+
+
+def _finding_order(finding: Finding) -> tuple[Any, ...]:
+    return (
+        SEVERITIES.index(finding.severity),
+        finding.code not in FIRST,
+        finding.code,
+        finding.cluster or "",
+        finding.host or "",
+        finding.component or "",
+    )
 
 
 class _Count:
-    """What of each host of a cluster was not judged, and what the verdicts lack."""
+    """Counts what of each host was not evaluated, and collects what the verdicts lack."""
 
-    def __init__(self, cluster: Cluster, judged: list[Fault]) -> None:
-        self._asked = {fault.code for fault in judged}
+    def __init__(self, cluster: Cluster, faults: list[Fault]) -> None:
+        self._evaluated = {fault.code for fault in faults}
         self._open: dict[str, set[str]] = {host.host: set() for host in cluster.hosts}
         self.lacking: dict[tuple[str, str, str], None] = {}
 
     def node(self, host: Host, code: str, outcome: Outcome) -> None:
+        """Count the result of a node check."""
         if outcome.verdict == "unknown":
             self._open[host.host].add(code)
             self._note(outcome)
 
     def cluster(self, code: str, outcome: Outcome) -> None:
-        """Open for its own host; else for the hosts that owe evidence, and for all of them where
-        it is not known of the cluster.
+        """Count the result of a cluster check.
+
+        It is open for its own host, else for the hosts that owe evidence, and for all of them if
+        nothing is known about the cluster.
         """
         if outcome.verdict not in ("unknown", "present"):
             return
-        # the API may call a server what it likes
-        owing = [str(lack.host) for lack in outcome.missing]
-        if outcome.verdict == "unknown":
-            owing = list(self._open) if outcome.host is None else [str(outcome.host)]
-        for place in owing:
-            if place in self._open:
-                self._open[place].add(code)
+        for name in self._owing(outcome):
+            if name in self._open:
+                self._open[name].add(code)
         self._note(outcome)
 
+    def _owing(self, outcome: Outcome) -> list[str]:
+        if outcome.verdict == "present":
+            # the API may name a server with a value of any type
+            return [str(missing.host) for missing in outcome.missing]
+        if outcome.host is None:
+            return list(self._open)
+        return [str(outcome.host)]
+
     def _note(self, outcome: Outcome) -> None:
-        for lack in outcome.missing:
-            if lack.status not in ("not_asked", "ok"):
-                # What a node or the API says may be of any type.
-                status = lack.status if isinstance(lack.status, str) else "error"
-                self.lacking[(str(lack.host), lack.collector, status)] = None
+        for missing in outcome.missing:
+            if missing.status in ("not_asked", "ok"):
+                continue
+            status = missing.status
+            if not isinstance(status, str):  # nodes and the API may give a value of any type
+                status = "error"
+            self.lacking[(str(missing.host), missing.collector, status)] = None
 
     def of_tier(self, tier: list[str]) -> dict[str, int]:
-        asked = self._asked.intersection(tier)
-        return {host: len(asked - left) for host, left in self._open.items()}
+        """Return how many faults of the tier were evaluated for each host."""
+        evaluated = self._evaluated.intersection(tier)
+        return {host: len(evaluated - codes) for host, codes in self._open.items()}
 
 
 def _is_frozen(cluster: Cluster, collector: str) -> bool:
-    """Tell whether the API answered this, and what it holds is old because nothing is written."""
+    """Tell whether the API answered, but with old contents because nothing is written."""
     record = cluster.api.get(collector)
     answered = isinstance(record, Mapping) and record.get("status") == "ok"
     return answered and writes.refused(cluster)
 
 
 def _lacks(
-    cluster: Cluster, key: str | None, wanting: Iterable[tuple[str, str, str]]
+    cluster: Cluster, key: str | None, lacking: Iterable[tuple[str, str, str]]
 ) -> list[Lack]:
-    """Each collector that gave no answer, with what it said.
-
-    Hosts that did not answer say it themselves.
-    """
+    """Return each collector without an answer, with the reason that it gave."""
     hosts = {host.host: host for host in cluster.hosts}
     servers = {str(row.get("address")): row for row in cluster.rows("locks", "servers")}
-    found = []
-    for place, collector, status in sorted(wanting):
+    lacks = []
+    for place, collector, status in sorted(lacking):
         host = hosts.get(place)
-        if collector in ("host", "inventory") or (
-            host is not None and host.status != "ok" and collector not in cluster.api
-        ):
+        if _has_own_row(cluster, host, collector):
             continue
-        reason = host.errors.get(collector, "") if host is not None else ""
-        if place == cluster.api_host and collector in cluster.api:
-            reason = reason or one_line(cluster.api[collector].get("error") or "", MAX_ERROR)
-        if (
-            place == cluster.api_host
-            and not reason
-            and cluster.api_status not in ("ok", "not_asked")
-        ):
-            reason = one_line(cluster.api_reason, MAX_ERROR)
-        if not reason and place == cluster.api_host and _is_frozen(cluster, collector):
-            reason = FROZEN
+        reason = _lack_reason(cluster, host, place, collector)
         if not reason and place in servers:
             reason = one_line(servers[place].get("error") or "", MAX_ERROR)
-        found.append(Lack(key, place, collector, status, reason))
-    return found
+        lacks.append(Lack(key, place, collector, status, reason))
+    return lacks
+
+
+def _has_own_row(cluster: Cluster, host: Host | None, collector: str) -> bool:
+    """Tell whether a lack is that of a host that did not answer, which the report lists itself."""
+    if collector in ("host", "inventory"):
+        return True
+    return host is not None and host.status != "ok" and collector not in cluster.api
+
+
+def _lack_reason(cluster: Cluster, host: Host | None, place: str, collector: str) -> str:
+    """Return why a collector of a host or of the API gave no answer, or ""."""
+    if host is not None and host.errors.get(collector):
+        return host.errors[collector]
+    if place != cluster.api_host:
+        return ""
+    if collector in cluster.api:
+        error = one_line(cluster.api[collector].get("error") or "", MAX_ERROR)
+        if error:
+            return error
+    if cluster.api_status not in ("ok", "not_asked"):
+        reason = one_line(cluster.api_reason, MAX_ERROR)
+        if reason:
+            return reason
+    if _is_frozen(cluster, collector):
+        return FROZEN
+    return ""
 
 
 def _of_cluster(fault: Fault, cluster: Cluster) -> list[Outcome]:
+    if fault.cluster is None:
+        return []
     try:
-        return (
-            [_as_of_now(fault, cluster, outcome) for outcome in fault.cluster(cluster)]
-            if fault.cluster
-            else []
-        )
+        return [_as_of_now(fault, cluster, outcome) for outcome in fault.cluster(cluster)]
     except UNFORESEEN as error:
-        where = cluster.api_host or next((host.host for host in cluster.hosts), "cluster API")
-        return [Outcome((), (Missing(where, "judging", "error"),), note=unforeseen(error))]
+        place = cluster.api_host or next((host.host for host in cluster.hosts), "cluster API")
+        return [unknown(Missing(place, "judging", "error"), note=unforeseen(error))]
 
 
 def _as_of_now(fault: Fault, cluster: Cluster, outcome: Outcome) -> Outcome:
-    """The outcome; unknown instead of clear where the API holds only the past.
+    """Return the result, unknown instead of clear where the API holds only the past.
 
     Clocks that differ are named as the reason.
     """
-    if fault.present and outcome.verdict == "unknown" and not outcome.note:
-        return outcome._replace(note=ages.clocks(cluster).doubt)
-    if not fault.present or outcome.verdict != "clear" or not writes.refused(cluster):
+    if not fault.current_only:
         return outcome
-    where = cluster.api_host or "cluster API"
-    return outcome._replace(
-        missing=(Missing(where, fault.cluster_needs[-1], "error"),), note=FROZEN
-    )
+    if outcome.verdict == "unknown" and not outcome.note:
+        return outcome._replace(note=ages.clocks(cluster).doubt)
+    if outcome.verdict != "clear" or not writes.refused(cluster):
+        return outcome
+    missing = Missing(cluster.api_host or "cluster API", fault.cluster_needs[-1], "error")
+    return outcome._replace(missing=(missing,), note=FROZEN)
 
 
 def _short(key: str | None) -> str | None:
-    return key[:KEY_DIGITS] if key else None
+    if not key:
+        return None
+    return key[:KEY_DIGITS]
 
 
 def _host_row(cluster: Cluster, host: Host, judged: int) -> HostRow:
-    if host in cluster.members:
-        role = "control_plane"
-    else:
-        role = (
-            "worker"
-            if cluster.key and (host.status == "ok" or "node" in host.groups)
-            else "unknown"
-        )
     return HostRow(
-        host.host, host.node, _short(cluster.key), role, host.status, host.reason, judged
+        host.host,
+        host.node,
+        _short(cluster.key),
+        _role(cluster, host),
+        host.status,
+        host.reason,
+        judged,
     )
+
+
+def _role(cluster: Cluster, host: Host) -> str:
+    if host in cluster.members:
+        return "control_plane"
+    if cluster.key and (host.status == "ok" or "node" in host.groups):
+        return "worker"
+    return "unknown"

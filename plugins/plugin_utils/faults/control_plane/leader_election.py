@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about leader election, judged per cluster over all expected members."""
+"""Check leader election, per cluster and over all expected members."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ...models.cluster import Cluster, Host
 from ...models.control_plane import ELECTED, ConfigFile, ControlPlane, FileUse, Process
 from ...models.result import Missing, Proof
 from ...parsers import pflag as flags
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, cluster_check, not_applicable
 
 FLAG_ON = "- --leader-elect=true"
-NOBODY = Missing("control plane", "inventory", "absent")
+NO_MEMBERS = Missing("control plane", "inventory", "absent")
 
 
 @dataclass
@@ -26,53 +26,48 @@ class _Assessment:
     missing: list[Missing] = field(default_factory=list)
 
     def add(self, code: str, hit: Hit) -> None:
+        """Add one more place where the fault with this code is present."""
         self.hits.setdefault(code, []).append(hit)
 
 
-def election(code: str, components: tuple[str, ...] = ELECTED):
-    """The predicate of one election fault (KM101 to KM105)."""
-
-    def predicate(cluster: Cluster) -> Iterator[Outcome]:
-        for component in components:
-            if cluster.key is None:
-                yield Outcome(
-                    applies=False, component=component, note="no Kubernetes found on these hosts"
-                )
-                continue
-            found = _assess(cluster, component)
-            alone = code in ("KM101", "KM102", "KM103", "KM104") and _only_one(cluster, component)
-            yield Outcome(
-                () if alone else tuple(found.hits.get(code, ())),
-                tuple(found.missing),
-                not alone,
-                component,
-                note="a single instance in the whole cluster needs no election" if alone else "",
-            )
-
-    return predicate
+def election(
+    cluster: Cluster, code: str, components: tuple[str, ...] = ELECTED
+) -> Iterator[Outcome]:
+    """Return the results of one fault of leader election (KM101 to KM105)."""
+    for component in components:
+        if cluster.key is None:
+            yield not_applicable("no Kubernetes found on these hosts", component=component)
+            continue
+        if code != "KM105" and _only_one(cluster, component):
+            note = "a single instance in the whole cluster needs no election"
+            yield not_applicable(note, component=component)
+            continue
+        assessment = _assess(cluster, component)
+        yield Outcome(
+            tuple(assessment.hits.get(code, ())), tuple(assessment.missing), component=component
+        )
 
 
 def silent_members(cluster: Cluster, *collectors: str) -> list[Missing]:
-    """What the control plane's members owe.
+    """Return what the members of the control plane owe.
 
-    Hosts that did not answer, collectors that failed, unaudited members.
+    These are hosts that did not answer, collectors that failed, and members outside the inventory.
     """
     if not cluster.members and not cluster.strangers:
-        unknown = [
-            Missing(host.host, "host", host.status) for host in cluster.hosts if host.status != "ok"
-        ]
-        return unknown or [NOBODY]
+        silent = _silent(cluster.hosts)
+        return silent or [NO_MEMBERS]
     missing = [item for host in cluster.members for item in _once(host, collectors)]
     missing += [Missing(stranger.name, "inventory", "absent") for stranger in cluster.strangers]
     if not cluster.answer("nodes"):
-        # Nobody says which of the silent hosts without a group are masters: any of them may be one.
+        # Any of the silent hosts without a group may be a member: the API does not name them.
         members = {host.host for host in cluster.members}
-        missing += [
-            Missing(host.host, "host", host.status)
-            for host in cluster.hosts
-            if host.status != "ok" and host.host not in members and "node" not in host.groups
-        ]
+        others = [host for host in cluster.hosts if host.host not in members]
+        missing += _silent([host for host in others if "node" not in host.groups])
     return missing
+
+
+def _silent(hosts: Iterable[Host]) -> list[Missing]:
+    return [Missing(host.host, "host", host.status) for host in hosts if host.status != "ok"]
 
 
 def _once(host: Host, collectors: tuple[str, ...]) -> list[Missing]:
@@ -87,188 +82,191 @@ def _only_one(cluster: Cluster, component: str) -> bool:
 
 
 def _assess(cluster: Cluster, component: str) -> _Assessment:
-    found = _Assessment(missing=silent_members(cluster, "manifests", "instances"))
+    assessment = _Assessment(missing=silent_members(cluster, "manifests", "instances"))
     for host in cluster.hosts:
         if host.status == "ok" and host.control_plane is not None:
-            _assess_host(found, cluster, host, host.control_plane, component)
-    return found
+            _assess_host(assessment, cluster, host, host.control_plane, component)
+    return assessment
 
 
 def _assess_host(
-    found: _Assessment, cluster: Cluster, host: Host, plane: ControlPlane, component: str
+    assessment: _Assessment, cluster: Cluster, host: Host, plane: ControlPlane, component: str
 ) -> None:
     uses = [use for use in plane.files if use.component == component]
     if any(component in path for path in plane.unread):
-        found.missing.append(Missing(host.host, "manifests", "denied"))
+        assessment.missing.append(Missing(host.host, "manifests", "denied"))
     running = [
-        item
-        for item in plane.processes
-        if item.component == component and item.ours is not False and not _alone(cluster, item)
+        process
+        for process in plane.processes
+        if _is_candidate(process, component) and not _alone(cluster, process)
     ]
     for process in running:
-        if process.ours is None and process.elect is not True:
-            found.missing.append(Missing(host.host, "instances", "denied"))
-        elif process.elect is False and process.ours:
-            _disabled_process(found, host, process, uses)
-        elif process.elect is None:
-            found.missing.append(
-                Missing(
-                    host.host, "component_http", host.statuses.get("component_http", "not_asked")
-                )
-            )
+        _assess_process(assessment, host, process, uses)
     for use in _loaded(uses):
-        _file_flag(found, host, use, running)
+        _file_flag(assessment, host, use, running)
     for process in running:
         if process.ours and process.elect is True:
-            _config_only(found, host, process)
+            _config_only(assessment, host, process)
+
+
+def _is_candidate(process: Process, component: str) -> bool:
+    return process.component == component and process.ours is not False
+
+
+def _assess_process(
+    assessment: _Assessment, host: Host, process: Process, uses: list[FileUse]
+) -> None:
+    if process.ours is None and process.elect is not True:
+        assessment.missing.append(Missing(host.host, "instances", "denied"))
+    elif process.elect is False and process.ours:
+        _disabled_process(assessment, host, process, uses)
+    elif process.elect is None:
+        status = host.statuses.get("component_http", "not_asked")
+        assessment.missing.append(Missing(host.host, "component_http", status))
 
 
 def _alone(cluster: Cluster, process: Process) -> bool:
-    """A scheduler of its own schedulerName, or a manager of its own controllers, that nobody
-    shares: it needs no election.
+    """Tell whether no other instance shares a process's schedulerName or controllers.
+
+    Such a scheduler or controller manager needs no election.
     """
-    usual = (
-        "default-scheduler" in scheduler_names(process)
-        if process.component == "kube-scheduler"
-        else "*" in _controllers(process)
+    if process.static or _has_usual_duty(process):
+        return False
+    others = [other for host in cluster.hosts for other in _processes(host)]
+    return not any(
+        other is not process
+        and _is_candidate(other, process.component)
+        and same_duty(process, other)
+        for other in others
     )
-    others = (
-        other
-        for host in cluster.hosts
-        if host.control_plane
-        for other in host.control_plane.processes
-        if other is not process and other.component == process.component and other.ours is not False
-    )
-    return (
-        not usual and not process.static and not any(same_duty(process, other) for other in others)
-    )
+
+
+def _has_usual_duty(process: Process) -> bool:
+    if process.component == "kube-scheduler":
+        return "default-scheduler" in scheduler_names(process)
+    return "*" in _controllers(process)
+
+
+def _processes(host: Host) -> tuple[Process, ...]:
+    if host.control_plane is None:
+        return ()
+    return tuple(host.control_plane.processes)
 
 
 def _loaded(uses: list[FileUse]) -> list[FileUse]:
-    """The manifests that count: backups beside one of the usual name are a fault of their own
-    (KM109).
-    """
+    """Return the manifests that count: backups next to a usual one are a fault of their own."""
     return [use for use in uses if use.usual] or uses
 
 
 def _disabled_process(
-    found: _Assessment, host: Host, process: Process, uses: list[FileUse]
+    assessment: _Assessment, host: Host, process: Process, uses: list[FileUse]
 ) -> None:
     flag = flags.bool_flag(process.argv, "leader-elect")
     by_flag = flag is not None and flag.value is False
     config = process.config
-    if (
-        config is not None
-        and (config.elect is False or (config.said and config.problem))
-        and not (by_flag and (process.version or (0, 0)) >= (1, 23))
-    ):
-        # A file whose word is no boolean ends the next process that reads it: no restart before it
-        # is mended.
-        odd = f", where {config.problem}" if config.problem else ""
-        found.add(
-            "KM104",
-            _config_hit(
-                host, process, config, f"leader election is off in its configuration file{odd}"
-            ),
-        )
+    if config is not None and _config_decides(process, config, by_flag):
+        # A process that reads a file with a value that is no boolean exits: correct it before a
+        # restart.
+        suffix = ""
+        if config.problem:
+            suffix = f", where {config.problem}"
+        summary = f"leader election is off in its configuration file{suffix}"
+        assessment.add("KM104", _config_hit(host, process, config, summary))
         return
     agreeing = next((use for use in uses if use.flag is not None and use.flag.value is False), None)
     if by_flag and agreeing is not None:
-        found.add(
-            "KM101",
-            _hit(
-                host,
-                process.component,
-                "leader election is off",
-                _proof_file(host, agreeing),
-                _proof_process(host, process),
-                _proof_answer(host, process),
-                remedy=f"set {agreeing.path}:{agreeing.line} to {FLAG_ON}",
-            ),
-        )
+        assessment.add("KM101", _by_manifest(host, process, agreeing))
     elif by_flag and not uses:
-        what = (
-            f"unit {process.unit}"
-            if process.unit
-            else f"pod {process.pod_uid}"
-            if process.pod_uid
-            else "its starter"
-        )
-        found.add(
-            "KM101",
-            _hit(
-                host,
-                process.component,
-                f"leader election is off (started by {what})",
-                _proof_process(host, process),
-                _proof_answer(host, process),
-                remedy=f"set --leader-elect=true where {what} defines the command line",
-            ),
-        )
+        assessment.add("KM101", _by_starter(host, process))
     else:
-        place = uses[0].path if uses else config.path if config else "its files"
-        found.add(
-            "KM102",
-            _hit(
-                host,
-                process.component,
-                f"runs without leader election although {place} has it on",
-                _proof_process(host, process),
-                _proof_answer(host, process),
-                remedy=(
-                    "restart the component so that it loads the file: "
-                    f"the kubelet has to bring {process.component} back from {place}"
-                ),
-            ),
-        )
+        assessment.add("KM102", _not_restarted(host, process, uses))
 
 
-def _file_flag(found: _Assessment, host: Host, use: FileUse, running: list[Process]) -> None:
+def _config_decides(process: Process, config: ConfigFile, by_flag: bool) -> bool:
+    """Tell whether the configuration file decides: from 1.23 on an explicit flag overrides it."""
+    if by_flag and (process.version or (0, 0)) >= (1, 23):
+        return False
+    return config.elect is False or bool(config.said and config.problem)
+
+
+def _by_manifest(host: Host, process: Process, use: FileUse) -> Hit:
+    return _hit(
+        host,
+        process.component,
+        "leader election is off",
+        _proof_file(host, use),
+        _proof_process(host, process),
+        _proof_answer(host, process),
+        remedy=f"set {use.path}:{use.line} to {FLAG_ON}",
+    )
+
+
+def _by_starter(host: Host, process: Process) -> Hit:
+    starter = "its starter"
+    if process.unit:
+        starter = f"unit {process.unit}"
+    elif process.pod_uid:
+        starter = f"pod {process.pod_uid}"
+    return _hit(
+        host,
+        process.component,
+        f"leader election is off (started by {starter})",
+        _proof_process(host, process),
+        _proof_answer(host, process),
+        remedy=f"set --leader-elect=true where {starter} defines the command line",
+    )
+
+
+def _not_restarted(host: Host, process: Process, uses: list[FileUse]) -> Hit:
+    path = "its files"
+    if uses:
+        path = uses[0].path
+    elif process.config:
+        path = process.config.path
+    return _hit(
+        host,
+        process.component,
+        f"runs without leader election although {path} has it on",
+        _proof_process(host, process),
+        _proof_answer(host, process),
+        remedy=(
+            "restart the component so that it loads the file: "
+            f"the kubelet has to bring {process.component} back from {path}"
+        ),
+    )
+
+
+def _file_flag(assessment: _Assessment, host: Host, use: FileUse, running: list[Process]) -> None:
     flag = use.flag
     if flag is None:
         return
     remedy = f"set {use.path}:{use.line} to {FLAG_ON}"
     if flag.value is None:
-        found.add(
-            "KM105",
-            _hit(
-                host,
-                use.component,
-                f"{flag.raw} does not parse: {flag.problem}",
-                _proof_file(host, use),
-                remedy=remedy,
-            ),
-        )
+        summary = f"{flag.raw} does not parse: {flag.problem}"
+        hit = _hit(host, use.component, summary, _proof_file(host, use), remedy=remedy)
+        assessment.add("KM105", hit)
         return
-    if flag.value or any(item.elect is False and item.ours for item in running):
+    if flag.value or any(process.elect is False and process.ours for process in running):
         return
-    if any(item.elect and set(item.argv) >= set(_flags_of(use.words)) for item in running):
+    words = set(_flags_of(use.words))
+    if any(process.elect and set(process.argv) >= words for process in running):
         # it runs with this very flag and elects all the same: a --config file decides (up to 1.22)
         return
-    state = "still elects" if running else "does not run"
-    proofs = [_proof_process(host, item) for item in running]
-    found.add(
-        "KM103",
-        _hit(
-            host,
-            use.component,
-            f"leader election is off in the manifest; the process {state}",
-            _proof_file(host, use),
-            *proofs,
-            remedy=remedy,
-        ),
-    )
+    state = "does not run"
+    if running:
+        state = "still elects"
+    summary = f"leader election is off in the manifest; the process {state}"
+    evidence = [_proof_file(host, use), *(_proof_process(host, process) for process in running)]
+    assessment.add("KM103", _hit(host, use.component, summary, *evidence, remedy=remedy))
 
 
-def _config_only(found: _Assessment, host: Host, process: Process) -> None:
-    """The file says off, the process was started before it did: off after the next restart."""
+def _config_only(assessment: _Assessment, host: Host, process: Process) -> None:
+    """Add a configuration file that switches election off at the next restart."""
     config, flag = process.config, flags.bool_flag(process.argv, "leader-elect")
     overridden = flag is not None and flag.value and (process.version or (1, 23)) >= (1, 23)
     if config is not None and config.elect is False and not overridden:
-        found.add(
-            "KM104",
-            _config_hit(host, process, config, "leader election goes off at the next restart"),
-        )
+        summary = "leader election goes off at the next restart"
+        assessment.add("KM104", _config_hit(host, process, config, summary))
 
 
 def _config_hit(host: Host, process: Process, config: ConfigFile, summary: str) -> Hit:
@@ -303,13 +301,10 @@ def _hit(host: Host, component: str, summary: str, *evidence: Proof | None, reme
 
 
 def _proof_file(host: Host, use: FileUse) -> Proof:
-    return Proof(
-        "file",
-        host.host,
-        path=use.path,
-        line=use.line,
-        text=f"- {use.flag.raw}" if use.flag else None,
-    )
+    text = None
+    if use.flag:
+        text = f"- {use.flag.raw}"
+    return Proof("file", host.host, path=use.path, line=use.line, text=text)
 
 
 def _proof_process(host: Host, process: Process) -> Proof:
@@ -326,85 +321,118 @@ def _flags_of(words: Iterable[str]) -> list[str]:
     return [word for word in words if word.startswith("--")]
 
 
+@cluster_check(
+    "KM106",
+    "Instances elect on locks that do not overlap",
+    severity="critical",
+    applies=(
+        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
+        " of them"
+    ),
+    risk=2,
+    needs=("instances", "component_http"),
+)
 def locks_overlap(cluster: Cluster) -> Iterator[Outcome]:
-    """KM106: two instances that serve the same duty and elect, but on locks that cannot collide."""
+    """KM106: report instances with the same duty whose locks do not exclude each other."""
     for component in ELECTED:
         if cluster.key is None:
             yield Outcome(applies=False, component=component)
             continue
         electing = [
-            (host, process)
-            for host in cluster.hosts
-            if host.control_plane
-            for process in host.control_plane.of(component)
-            if process.elect
+            (host, process) for host in cluster.hosts for process in _electing(host, component)
         ]
         hits = tuple(_apart(component, electing))
         missing = silent_members(cluster, "instances")
         missing += [
             Missing(host.host, "component_http", "error")
-            for host, item in electing
-            if _locks(item) is None
+            for host, process in electing
+            if _locks(process) is None
         ]
         yield Outcome(hits, tuple(missing), component=component)
 
 
-def _apart(component: str, electing: list[tuple[Host, Process]]) -> Iterator[Hit]:
-    """Those whose lock meets that of no colleague of the larger party.
+def _electing(host: Host, component: str) -> list[Process]:
+    if host.control_plane is None:
+        return []
+    return [process for process in host.control_plane.of(component) if process.elect]
 
-    One finding for each, not for each pair.
-    """
-    locked = [
-        (host, process, locks)
-        for host, process in electing
-        if (locks := _locks(process)) is not None
-    ]
-    party = [
-        sum(1 for _host, other, theirs in locked if same_duty(process, other) and locks & theirs)
-        for _host, process, locks in locked
-    ]
-    for index, (host, one, mine) in enumerate(locked):
+
+@dataclass(frozen=True)
+class _Locked:
+    """An instance with the locks that it takes; order: its place in the list of instances."""
+
+    order: int
+    host: Host
+    process: Process
+    locks: frozenset[str]
+
+    def shares_duty(self, other: _Locked) -> bool:
+        """Tell whether both instances do the same work."""
+        return same_duty(self.process, other.process)
+
+    def excludes(self, other: _Locked) -> bool:
+        """Tell whether both instances take a common lock."""
+        return bool(self.locks & other.locks)
+
+
+def _apart(component: str, electing: list[tuple[Host, Process]]) -> Iterator[Hit]:
+    """Yield one hit for each instance whose locks are none of the larger party's."""
+    instances = []
+    for order, (host, process) in enumerate(electing):
+        locks = _locks(process)
+        if locks is not None:
+            instances.append(_Locked(order, host, process, locks))
+    party = {
+        instance.order: sum(
+            instance.shares_duty(other) and instance.excludes(other) for other in instances
+        )
+        for instance in instances
+    }
+
+    def rank(instance: _Locked) -> tuple[int, int]:
+        return party[instance.order], -instance.order
+
+    for instance in instances:
         rivals = [
-            number
-            for number, (_host, other, theirs) in enumerate(locked)
-            if same_duty(one, other)
-            and not mine & theirs
-            and (party[number], -number) > (party[index], -index)
+            other
+            for other in instances
+            if _are_apart(instance, other) and rank(other) > rank(instance)
         ]
         if rivals:
-            rival_host, rival, theirs = locked[
-                max(rivals, key=lambda number: (party[number], -number))
-            ]
-            yield _hit(
-                host,
-                component,
-                f"elects on {_spell(mine)}, {rival_host.host} on {_spell(theirs)}: both can lead at"
-                " once",
-                _proof_process(host, one),
-                _proof_process(rival_host, rival),
-                remedy=(
-                    "give every instance the same --leader-elect-resource-lock, -name and"
-                    " -namespace"
-                ),
-            )
+            yield _apart_hit(component, instance, max(rivals, key=rank))
 
 
-def same_duty(one: Process, other: Process) -> bool:
-    """Schedulers that serve a common schedulerName.
+def _are_apart(instance: _Locked, other: _Locked) -> bool:
+    return instance.shares_duty(other) and not instance.excludes(other)
 
-    Controller managers that run a common controller.
-    """
-    if one.component == "kube-scheduler":
-        return bool(scheduler_names(one) & scheduler_names(other))
-    mine, theirs = _controllers(one), _controllers(other)
-    return bool(mine & theirs) or ("*" in mine and "*" in theirs)
+
+def _apart_hit(component: str, instance: _Locked, rival: _Locked) -> Hit:
+    return _hit(
+        instance.host,
+        component,
+        f"elects on {_spell(instance.locks)}, {rival.host.host} on {_spell(rival.locks)}: both can"
+        " lead at once",
+        _proof_process(instance.host, instance.process),
+        _proof_process(rival.host, rival.process),
+        remedy="give every instance the same --leader-elect-resource-lock, -name and -namespace",
+    )
+
+
+def same_duty(process: Process, other: Process) -> bool:
+    """Tell whether schedulers share a schedulerName, or controller managers a controller."""
+    if process.component == "kube-scheduler":
+        return bool(scheduler_names(process) & scheduler_names(other))
+    controllers, others = _controllers(process), _controllers(other)
+    return bool(controllers & others) or ("*" in controllers and "*" in others)
 
 
 def scheduler_names(process: Process) -> frozenset[str]:
-    """The schedulerNames that an instance serves."""
+    """Return the schedulerNames that an instance serves."""
     flag = flags.string_flag(process.argv, "scheduler-name")
-    named = process.config.scheduler_names if process.config else ()
-    return frozenset(named or (flag or "default-scheduler",))
+    names: Iterable[str] = ()
+    if process.config:
+        names = process.config.scheduler_names
+    return frozenset(names or (flag or "default-scheduler",))
 
 
 def _controllers(process: Process) -> frozenset[str]:
@@ -413,28 +441,22 @@ def _controllers(process: Process) -> frozenset[str]:
 
 
 def _locks(process: Process) -> frozenset[str] | None:
-    """The lock objects an instance takes: what it says itself, else its flags.
+    """Return the lock objects that an instance takes, or None if they are not known.
 
-    None when neither tells.
+    What the instance itself reports counts more than its flags.
     """
-    told = {**(process.config.locks if process.config else {}), **process.locks}
-    kind = (
-        told.get("resourcelock")
-        or flags.string_flag(process.argv, "leader-elect-resource-lock")
-        or _default_kind(process.version)
-    )
+    reported = dict(process.locks)
+    if process.config:
+        reported = {**process.config.locks, **process.locks}
+
+    def setting(field_name: str, flag: str) -> str | None:
+        return reported.get(field_name) or flags.string_flag(process.argv, flag)
+
+    kind = setting("resourcelock", "leader-elect-resource-lock") or _default_kind(process.version)
     if kind is None:
         return None
-    namespace = (
-        told.get("resourcenamespace")
-        or flags.string_flag(process.argv, "leader-elect-resource-namespace")
-        or "kube-system"
-    )
-    name = (
-        told.get("resourcename")
-        or flags.string_flag(process.argv, "leader-elect-resource-name")
-        or process.component
-    )
+    namespace = setting("resourcenamespace", "leader-elect-resource-namespace") or "kube-system"
+    name = setting("resourcename", "leader-elect-resource-name") or process.component
     kinds = {
         "endpointsleases": ("endpoints", "leases"),
         "configmapsleases": ("configmaps", "leases"),
@@ -443,9 +465,7 @@ def _locks(process: Process) -> frozenset[str] | None:
 
 
 def lock_names(process: Process) -> frozenset[str]:
-    """The names of the lock objects in kube-system that an instance takes, or of any where it
-    does not tell.
-    """
+    """Return the names of the lock objects in kube-system that an instance takes."""
     return frozenset(
         lock.split("/", 1)[1] for lock in _locks(process) or () if " kube-system/" in lock
     )
@@ -454,10 +474,86 @@ def lock_names(process: Process) -> frozenset[str]:
 def _default_kind(version: tuple[int, int] | None) -> str | None:
     if version is None:
         return None
-    return (
-        "endpoints" if version <= (1, 16) else "endpointsleases" if version <= (1, 19) else "leases"
-    )
+    if version <= (1, 16):
+        return "endpoints"
+    if version <= (1, 19):
+        return "endpointsleases"
+    return "leases"
 
 
 def _spell(locks: frozenset[str]) -> str:
     return " and ".join(sorted(locks))
+
+
+@cluster_check(
+    "KM101",
+    "Leader election disabled",
+    severity="critical",
+    applies=(
+        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
+        " of them"
+    ),
+    risk=2,
+    needs=("kubelet", "manifests", "instances", "component_http"),
+)
+def disabled(cluster: Cluster) -> Iterator[Outcome]:
+    """Report an instance that runs without leader election, as its manifest says."""
+    return election(cluster, "KM101")
+
+
+@cluster_check(
+    "KM102",
+    "Leader election disabled in the running process only",
+    severity="critical",
+    applies=(
+        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
+        " of them"
+    ),
+    risk=2,
+    needs=("kubelet", "manifests", "instances", "component_http"),
+)
+def disabled_in_process(cluster: Cluster) -> Iterator[Outcome]:
+    """Report a process without leader election whose manifest enables it."""
+    return election(cluster, "KM102")
+
+
+@cluster_check(
+    "KM103",
+    "Leader election disabled in the manifest only",
+    severity="critical",
+    applies=(
+        "kube-scheduler and kube-controller-manager where the cluster has more than one instance"
+        " of them"
+    ),
+    risk=2,
+    needs=("kubelet", "manifests", "instances", "component_http"),
+)
+def disabled_in_manifest(cluster: Cluster) -> Iterator[Outcome]:
+    """Report a manifest that disables leader election for the next start."""
+    return election(cluster, "KM103")
+
+
+@cluster_check(
+    "KM104",
+    "Leader election disabled in the scheduler's configuration file",
+    severity="critical",
+    applies="kube-scheduler with --config where the cluster has more than one instance",
+    risk=2,
+    needs=("kubelet", "manifests", "instances", "component_http"),
+)
+def disabled_in_configuration(cluster: Cluster) -> Iterator[Outcome]:
+    """Report a scheduler configuration file that disables leader election."""
+    return election(cluster, "KM104", ("kube-scheduler",))
+
+
+@cluster_check(
+    "KM105",
+    "Leader election flag does not parse",
+    severity="critical",
+    applies="manifests of kube-scheduler and kube-controller-manager",
+    risk=2,
+    needs=("kubelet", "manifests"),
+)
+def unparsable_flag(cluster: Cluster) -> Iterator[Outcome]:
+    """Report a leader election flag that does not parse."""
+    return election(cluster, "KM105")

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether anybody leads of the components of which one does, for KM203 and KM511.
+"""Evaluate whether an instance of a component leads, for KM203 and KM511.
 
-By who renews their lock, and which of them are down and why.
+An instance leads if it renews its lock. Those that are down are named with the reason.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ...models.result import Missing, Proof
 from ..base import Hit
 from . import leader_election as election
 
-# Whoever is next takes the lock within its lease's duration (15 s) and a retry; a busy machine
+# Another instance takes the lock within its lease's duration (15 s) and a retry; a busy machine
 # needs longer.
 LED_SECONDS, LEASES = 60, 3
 
 
 @dataclass(frozen=True)
 class Role:
-    """component: as it is called; title: in a sentence; means: what it is that nobody leads."""
+    """A component of which one instance leads; means: the consequence if none does."""
 
     component: str
     title: str
@@ -39,170 +39,198 @@ class Role:
 def judged(
     cluster: Cluster, role: Role, running: list[tuple[Host, Process]]
 ) -> tuple[Mapping[str, Any] | None, list[Hit], list[Missing]]:
-    """(the lock that counts, nobody leads, what is missing to tell). running.
+    """Return the lock that counts, hits if no instance leads, and what is missing to decide it.
 
-    Its instances, as the hosts know them.
+    running: its instances with their hosts.
     """
     missing, hits = list(cluster.missing("locks")), []
-    unlocked = any(item.elect is False for _host, item in running)
+    unlocked = any(process.elect is False for _host, process in running)
     lock = _lock(cluster, _names(running, role.component))
-    if lock is not None:
-        still, doubt = _stands_still(cluster, lock)
-        if still and not unlocked and not cluster.members:  # hosted elsewhere, or of another time
-            missing.append(Missing(cluster.api_host or "cluster API", "instances", "absent"))
-        elif still and not unlocked:
-            hits.append(_stale(cluster, role, lock, sorted({host.host for host, _item in running})))
-        elif doubt:
-            missing.append(Missing(cluster.api_host or "cluster API", "locks", "error"))
-    # k3s and others keep no such lock that we know of, or it has never been taken
-    elif not missing and not unlocked:
-        missing.append(Missing(cluster.api_host or "cluster API", "locks", "absent"))
+    place = cluster.api_host or "cluster API"
+    if lock is None:
+        # k3s and others keep no known lock, or it has never been taken
+        if not missing and not unlocked:
+            missing.append(Missing(place, "locks", "absent"))
+        return lock, hits, missing
+    still, doubt = _stands_still(cluster, lock)
+    if still and not unlocked:
+        if cluster.members:
+            names = sorted({host.host for host, _process in running})
+            hits.append(_stale(cluster, role, lock, names))
+        else:  # hosted elsewhere, or of another time
+            missing.append(Missing(place, "instances", "absent"))
+    elif doubt:
+        missing.append(Missing(place, "locks", "error"))
     return lock, hits, missing
 
 
 def holding(
     cluster: Cluster, running: list[tuple[Host, Process]], component: str
 ) -> tuple[Mapping[str, Any] | None, list[tuple[Host, Process]]]:
-    """(the lock that somebody renews, as far as can be told.
-
-    Those of the running instances that hold it, by the host that its holder names).
-    """
+    """Return the lock if it is renewed, and the running instances on the host of its holder."""
     lock = _lock(cluster, _names(running, component))
     if lock is None or True in _stands_still(cluster, lock):
         return None, []
     holder = str(lock.get("holder") or "").rsplit("_", 1)[0].lower()
-    return lock, [
-        (host, item)
-        for host, item in running
-        if holder and holder in {name.lower() for name in (*host.names, host.node or "")}
-    ]
+    if not holder:
+        return lock, []
+    return lock, [(host, process) for host, process in running if holder in _host_names(host)]
+
+
+def _host_names(host: Host) -> set[str]:
+    return {name.lower() for name in (*host.names, host.node or "")}
 
 
 def _names(running: list[tuple[Host, Process]], component: str) -> set[str]:
-    return {name for _host, item in running for name in election.lock_names(item)} or {component}
+    names = {name for _host, process in running for name in election.lock_names(process)}
+    return names or {component}
 
 
 def _lock(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
-    """Of the lock objects with these names the one that was renewed last, whichever API server
-    shows it.
-    """
-    names, found = set(names), None
+    """Return the lock object with one of these names that was renewed last, at any API server."""
+    names, latest = set(names), None
     for server in (cluster.answer("locks") or {}).get("servers") or ():
-        for one in server.get("objects") or ():
-            if one.get("name") in names and (found is None or _moment(one) > _moment(found)):
-                found = one
-    return found
+        for lock in server.get("objects") or ():
+            if lock.get("name") not in names:
+                continue
+            if latest is None or _moment(lock) > _moment(latest):
+                latest = lock
+    return latest
 
 
 def _moment(lock: Mapping[str, Any]) -> float:
-    at = timestamp(lock.get("renew_time"))
-    return at.timestamp() if at else 0.0
+    renewed = timestamp(lock.get("renew_time"))
+    if renewed is None:
+        return 0.0
+    return renewed.timestamp()
 
 
 def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
-    """(whether it is not renewed, whether that is unknown).
+    """Return whether a lock is not renewed, and whether that is unknown.
 
     Its age counts by the clock of the host that read it, never by what else is written.
 
-    A lease that its holder's kubelet renewed later proves more, whatever the clocks say: both are
-    of one clock. That it did not is no proof of anything, because both may have stopped at once.
-    Newer components give their lock up as they end, so that it has no holder: whichever
-    control-plane node wrote it, its clock is one of theirs.
+    A lease that its holder's kubelet renewed later shows more, whatever the clocks say: both are
+    of one clock. That it did not shows nothing, because both may have stopped at once. Newer
+    components release their lock as they exit, so that it has no holder: any control-plane node
+    may have written it.
     """
     renewed = timestamp(lock.get("renew_time"))
     if renewed is None:
         return False, True
-    name = str(lock.get("holder") or "").rsplit("_", 1)[0]
-    most = LEASES * (ages.seconds_of(lock.get("lease_duration_s")) or 0.0)
-    holder = next((view for view in views(cluster) if view.name == name), None)
-    clocks = (
-        [holder.leased]
-        if holder is not None
-        else []
-        if name
-        else [view.leased for view in views(cluster) if view.control_plane]
-    )
-    if clocks and all(
-        clock is not None and (clock - renewed).total_seconds() > max(LED_SECONDS, most)
-        for clock in clocks
-    ):
+    holder_name = str(lock.get("holder") or "").rsplit("_", 1)[0]
+    lease_seconds = LEASES * (ages.seconds_of(lock.get("lease_duration_s")) or 0.0)
+    holder = next((view for view in views(cluster) if view.name == holder_name), None)
+    clocks = _possible_clocks(cluster, holder, holder_name)
+    longest = max(LED_SECONDS, lease_seconds)
+    if clocks and all(_is_later(clock, renewed, longest) for clock in clocks):
         return True, False
-    writer = holder.host if holder is not None else None
+    return _aged(cluster, holder, renewed, lease_seconds)
+
+
+def _possible_clocks(
+    cluster: Cluster, holder: NodeView | None, holder_name: str
+) -> list[datetime | None]:
+    """Return when the kubelets of the nodes that may have written the lock renewed their leases."""
+    if holder is not None:
+        return [holder.leased]
+    if holder_name:
+        return []
+    return [view.leased for view in views(cluster) if view.control_plane]
+
+
+def _is_later(clock: datetime | None, renewed: datetime, seconds: float) -> bool:
+    return clock is not None and (clock - renewed).total_seconds() > seconds
+
+
+def _aged(
+    cluster: Cluster, holder: NodeView | None, renewed: datetime, lease_seconds: float
+) -> tuple[bool, bool]:
+    """Return by its age whether a lock is not renewed, and whether that is unknown."""
+    writer = None
+    if holder is not None:
+        writer = holder.host
     age = ages.age_of(cluster, renewed, writer, "locks")
     # a time of the future is of another clock, and tells no age
     if age is None or age[1] < -ages.APART:
         return False, True
-    if age[0] <= max(LED_SECONDS if ages.clocks(cluster).checked else STALE_LOCK_SECONDS, most):
+    allowed = STALE_LOCK_SECONDS
+    if ages.clocks(cluster).checked:
+        allowed = LED_SECONDS
+    if age[0] <= max(allowed, lease_seconds):
         return False, False
-    return (False, True) if _of_another_clock(cluster, holder, renewed) else (True, False)
+    if _of_another_clock(cluster, holder, renewed):
+        return False, True
+    return True, False
 
 
 def _of_another_clock(cluster: Cluster, holder: NodeView | None, renewed: datetime) -> bool:
-    """Whether the clock that wrote it may be behind.
+    """Tell whether the clock that wrote the lock may be behind.
 
-    The API hears its node, whose lease is as old, others write, and its host told no clock.
+    That is so if the API hears its node, whose lease is as old, other nodes write, and its host
+    reported no clock.
     """
-    if (
-        holder is None
-        or holder.leased is None
-        or holder.ready != "True"
-        or ages.difference(cluster, holder.host) is not None
-    ):
+    if holder is None or holder.leased is None or holder.ready != "True":
         return False
-    return (
-        abs((holder.leased - renewed).total_seconds()) <= LED_SECONDS
-        and writes.state(cluster).refused is False
-    )
+    if ages.difference(cluster, holder.host) is not None:
+        return False
+    apart = abs((holder.leased - renewed).total_seconds())
+    return apart <= LED_SECONDS and writes.state(cluster).refused is False
 
 
 def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[str]) -> Hit:
-    name, at, holder = (
-        role.component,
-        one_line(lock.get("renew_time"), 40),
-        one_line(lock.get("holder") or "nobody", 120),
-    )
+    name = role.component
+    renewed_at = one_line(lock.get("renew_time"), 40)
+    holder = one_line(lock.get("holder") or "nobody", 120)
     proof = Proof(
         "api",
         cluster.api_host,
         object=f"{one_line(lock.get('kind'), 40)} kube-system/{one_line(lock.get('name'), 80)}",
-        text=f"held by {holder}, renewed at {at}, read at {cluster.collected_at}",
+        text=f"held by {holder}, renewed at {renewed_at}, read at {cluster.collected_at}",
     )
-    silent = and_others([host.host for host in cluster.members if not _answered(host)])
     down = [
-        (host, *_why(host, name))
+        (host, *_down_reason(host, name))
         for host in cluster.members
         if _answered(host) and host.host not in places
     ]
-    proofs = (proof, *(proof for _host, _why_not, proof in down[:SHOWN]))
-    same: dict[str, list[str]] = {}
-    for host, why_not, _proof in down:
-        same.setdefault(why_not, []).append(host.host)
-    told = "".join(
-        f"; {and_others(hosts)}: {why_not}" for why_not, hosts in list(same.items())[:SHOWN]
+    proofs = (proof, *(proof for _host, _reason, proof in down[:SHOWN]))
+    by_reason: dict[str, list[str]] = {}
+    for host, reason, _proof in down:
+        by_reason.setdefault(reason, []).append(host.host)
+    rows = list(by_reason.items())[:SHOWN]
+    reasons = "".join(f"; {and_others(hosts)}: {reason}" for reason, hosts in rows)
+    return Hit(
+        f"no {role.title} leads since {renewed_at}: {_where_it_runs(cluster, places)}{reasons}",
+        proofs,
+        f"{_advice(cluster, name, places)}; until one leads, {role.means}",
+        component=name,
     )
+
+
+def _where_it_runs(cluster: Cluster, places: list[str]) -> str:
     if places:
-        where = f"it runs on {and_others(places)} and does not renew its lock"
-        remedy = (
-            f"read its log there (crictl logs of {name}): an API server that it cannot reach, an"
-            " expired certificate or a slow etcd keeps it from leading"
-        )
-    else:
-        where = "it runs on no host that answered" + (f"; {silent} did not" if silent else "")
-        remedy = (
-            f"see on the control-plane nodes why the kubelet runs none: the manifest {name}.yaml in"
-            " its folder of static pods (gone, or not to be parsed), then the container's log"
-            f" (crictl ps -a --name {name})"
-        )
+        return f"it runs on {and_others(places)} and does not renew its lock"
+    silent = and_others([host.host for host in cluster.members if not _answered(host)])
+    if silent:
+        return f"it runs on no host that answered; {silent} did not"
+    return "it runs on no host that answered"
+
+
+def _advice(cluster: Cluster, name: str, places: list[str]) -> str:
     if writes.refused(cluster):
-        remedy = (
+        return (
             "it cannot renew its lock while the cluster accepts no writes: repair that first"
             f" ({writes.CODE})"
         )
-    return Hit(
-        f"no {role.title} leads since {at}: {where}{told}",
-        proofs,
-        f"{remedy}; until one leads, {role.means}",
-        component=name,
+    if places:
+        return (
+            f"read its log there (crictl logs of {name}): an API server that it cannot reach, an"
+            " expired certificate or a slow etcd keeps it from leading"
+        )
+    return (
+        f"see on the control-plane nodes why the kubelet runs none: the manifest {name}.yaml in"
+        " its folder of static pods (gone, or not to be parsed), then the container's log"
+        f" (crictl ps -a --name {name})"
     )
 
 
@@ -210,44 +238,48 @@ def _answered(host: Host) -> bool:
     return host.status == "ok" and host.statuses.get("instances") in ("ok", "absent")
 
 
-def _why(host: Host, name: str) -> tuple[str, Proof]:
-    """(why this host runs none, what says so).
+def _down_reason(host: Host, name: str) -> tuple[str, Proof]:
+    """Return why a host runs none of this component, and the evidence of it.
 
-    A container that does not start, or ends at once, tells it in its own log only.
+    Why a container does not start, or exits at once, is only in its own log.
     """
     plane = host.control_plane
-    broken = (
-        next((item for item in plane.broken if item.component == name), None) if plane else None
-    )
-    use = next((item for item in plane.files if item.component == name), None) if plane else None
+    if plane is not None:
+        known = _reason_in_manifests(host, plane, name)
+        if known is not None:
+            return known
+    unread = plane is not None and plane.unread
+    path = f"{_folder(plane)}{name}.yaml"
+    if host.statuses.get("manifests") not in ("ok", "absent") or unread:
+        reason = "none runs, and whether it has a manifest could not be read"
+        return reason, Proof("file", host.host, path=path, text=reason)
+    reason = "it has no manifest"
+    return reason, Proof("file", host.host, path=path, text=f"{reason} of {name}")
+
+
+def _reason_in_manifests(host: Host, plane: ControlPlane, name: str) -> tuple[str, Proof] | None:
+    broken = next((manifest for manifest in plane.broken if manifest.component == name), None)
     if broken:
-        said = f"its manifest does not parse ({one_line(broken.problem, 200)})"
-        return said, Proof(
-            "file",
-            host.host,
-            path=broken.path,
-            line=broken.line,
-            text=f"{said}: {one_line(broken.text, 200)}" if broken.text else said,
-        )
-    if use and plane and plane.kubelet_problem:
-        said = one_line(plane.kubelet_problem, 200)
-        return said, Proof("unit", host.host, object="kubelet", text=said)
-    if use:
-        said = "its manifest is there, and its container does not start or does not stay up"
-        return said, Proof("file", host.host, path=use.path, text=said)
-    if host.statuses.get("manifests") not in ("ok", "absent") or (plane and plane.unread):
-        said = "none runs, and whether it has a manifest could not be read"
-    else:
-        said = "it has no manifest"
-    return said, Proof(
-        "file",
-        host.host,
-        path=f"{_folder(plane)}{name}.yaml",
-        text=f"{said} of {name}" if said.startswith("it") else said,
-    )
+        reason = f"its manifest does not parse ({one_line(broken.problem, 200)})"
+        text = reason
+        if broken.text:
+            text = f"{reason}: {one_line(broken.text, 200)}"
+        return reason, Proof("file", host.host, path=broken.path, line=broken.line, text=text)
+    use = next((use for use in plane.files if use.component == name), None)
+    if use is None:
+        return None
+    if plane.kubelet_problem:
+        reason = one_line(plane.kubelet_problem, 200)
+        return reason, Proof("unit", host.host, object="kubelet", text=reason)
+    reason = "its manifest is there, and its container does not start or does not stay up"
+    return reason, Proof("file", host.host, path=use.path, text=reason)
 
 
 def _folder(plane: ControlPlane | None) -> str:
-    """Where its other manifests are; empty where there are none."""
-    paths = [item.path for item in (*plane.files, *plane.broken)] if plane else []
-    return f"{paths[0].rpartition('/')[0]}/" if paths else ""
+    """Return the directory of the other manifests with a slash, or "" if there are none."""
+    if plane is None:
+        return ""
+    paths = [item.path for item in (*plane.files, *plane.broken)]
+    if not paths:
+        return ""
+    return f"{paths[0].rpartition('/')[0]}/"

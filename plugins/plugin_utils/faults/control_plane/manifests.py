@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about the static pod folder of one host."""
+"""Check the static pod directory of one host, and what kubemend runs left on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +15,12 @@ from ...models.cluster import Cluster, Host
 from ...models.control_plane import FileUse, Process
 from ...models.result import Missing, Proof
 from ...parsers import pflag as flags
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, node_check, present, unknown
 
-# The kubelet looks every 20 s and then needs a graceful stop and a start: a younger change is no
-# fault yet.
+# The kubelet reads the directory every 20 s and then needs a graceful stop and a start: a younger
+# change is no fault yet.
 SETTLE_SECONDS = 60
+JOURNAL = "/var/lib/kubemend/journal"
 
 
 def _applies(host: Host) -> bool:
@@ -27,398 +28,424 @@ def _applies(host: Host) -> bool:
 
 
 def _unread(host: Host) -> tuple[Missing, ...]:
-    if host.status != "ok":
-        return host.missing("manifests")
-    unread = host.control_plane.unread if host.control_plane else ()
-    return host.missing("manifests") + (
-        (Missing(host.host, "manifests", "denied"),) if unread else ()
-    )
+    if host.status == "ok" and host.control_plane and host.control_plane.unread:
+        return (*host.missing("manifests"), Missing(host.host, "manifests", "denied"))
+    return host.missing("manifests")
 
 
+@node_check(
+    "KM107",
+    "Manifest does not parse",
+    severity="critical",
+    applies="every file in the static pod folder whose name begins with no dot",
+    risk=2,
+    needs=("kubelet", "manifests"),
+)
 def broken(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM107: the kubelet drops a manifest that it cannot read and stops the component that ran
-    from it.
+    """KM107: report manifests that the kubelet cannot read.
+
+    It drops such a manifest and stops the component that ran from it.
     """
-    hits = []
-    for item in host.control_plane.broken if host.control_plane else ():
-        what = (
-            f"{item.component} is or will be stopped"
-            if item.component
-            else "the kubelet ignores it"
-        )
-        hits.append(
-            Hit(
-                f"manifest does not parse ({item.problem}): {what}",
-                (
-                    Proof(
-                        "file",
-                        host.host,
-                        path=item.path,
-                        line=item.line,
-                        text=item.text or item.problem,
-                    ),
-                ),
-                f"mend {item.path}{f':{item.line}' if item.line else ''}, or move the file out of"
-                " the folder",
-                host.host,
-                host.node,
-                item.component,
-                severity=None if item.component else "warning",
-            )
-        )
+    hits: list[Hit] = []
+    if host.control_plane:
+        hits = [_broken_hit(host, manifest) for manifest in host.control_plane.broken]
     yield Outcome(tuple(hits), _unread(host), _applies(host), host=host.host)
 
 
+def _broken_hit(host: Host, manifest: control_plane.BrokenFile) -> Hit:
+    effect: str = "the kubelet ignores it"
+    severity: str | None = "warning"
+    if manifest.component:
+        effect, severity = f"{manifest.component} is or will be stopped", None
+    place = manifest.path
+    if manifest.line:
+        place = f"{manifest.path}:{manifest.line}"
+    proof = Proof(
+        "file",
+        host.host,
+        path=manifest.path,
+        line=manifest.line,
+        text=manifest.text or manifest.problem,
+    )
+    return Hit(
+        f"manifest does not parse ({manifest.problem}): {effect}",
+        (proof,),
+        f"mend {place}, or move the file out of the folder",
+        host.host,
+        host.node,
+        manifest.component,
+        severity=severity,
+    )
+
+
+@node_check(
+    "KM108",
+    "Manifest newer than its process",
+    severity="critical",
+    applies="components that run as static pods",
+    risk=2,
+    needs=("system", "kubelet", "manifests", "instances"),
+)
 def outdated(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM108: the manifest asks for another command line than the one that runs from it."""
+    """KM108: report a manifest whose command line is not the one that runs from it."""
     plane = host.control_plane
+    missing = list(_unread(host) + host.missing("instances"))
     if plane is None or host.status != "ok":
-        yield Outcome((), _unread(host) + host.missing("instances"), _applies(host), host=host.host)
+        yield Outcome((), tuple(missing), _applies(host), host=host.host)
         return
-    hits, missing = [], list(_unread(host) + host.missing("instances"))
+    hits = []
     for process in plane.processes:
-        uses = [use for use in plane.files if use.component == process.component and process.static]
-        if not uses or any(_agrees(use, process) for use in uses):
+        use = _outdated_manifest(plane, process)
+        if use is None:
             continue
-        use = next((item for item in uses if item.usual), uses[0])
-        fresh = plane.clock - use.mtime < SETTLE_SECONDS
-        if fresh and not plane.kubelet_problem:
+        if plane.clock - use.mtime < SETTLE_SECONDS and not plane.kubelet_problem:
             missing.append(Missing(host.host, "instances", "timeout"))
         else:
             hits.append(_outdated(host, use, process, plane.kubelet_problem))
-    note = (
-        "changed less than a minute ago: the kubelet may still be at it"
-        if missing and not hits
-        else ""
-    )
-    yield Outcome(
-        tuple(hits), tuple(dict.fromkeys(missing)), _applies(host), host=host.host, note=note
-    )
+    note = ""
+    if missing and not hits:
+        note = "changed less than a minute ago: the kubelet may still be at it"
+    unique = tuple(dict.fromkeys(missing))
+    yield Outcome(tuple(hits), unique, _applies(host), host=host.host, note=note)
+
+
+def _outdated_manifest(plane: control_plane.ControlPlane, process: Process) -> FileUse | None:
+    """Return the manifest that a process does not follow, or None."""
+    if not process.static:
+        return None
+    uses = [use for use in plane.files if use.component == process.component]
+    if not uses or any(_agrees(use, process) for use in uses):
+        return None
+    return next((use for use in uses if use.usual), uses[0])
 
 
 def _agrees(use: FileUse, process: Process) -> bool:
-    """Whether the process runs what the manifest asks for.
+    """Tell whether a process runs with the arguments of its manifest.
 
-    Of a shell's line only the flag of election is compared.
+    Of a shell's command line only the flag of election is compared.
     """
     if use.words and use.words[0].rsplit("/", 1)[-1] in ("sh", "bash", "dash", "ash"):
         running = flags.bool_flag(process.argv, "leader-elect")
-        return (use.flag is None) == (running is None) and (
-            use.flag is None or use.flag.value == running.value
-        )
-    wanted = [word for word in use.words if word.startswith("--")]
-    return wanted == [word for word in process.argv if word.startswith("--")] or not wanted
+        if use.flag is None or running is None:
+            return use.flag is None and running is None
+        return use.flag.value == running.value
+    wanted = _flags(use.words)
+    return wanted == _flags(process.argv) or not wanted
+
+
+def _flags(words: Iterable[str]) -> list[str]:
+    return [word for word in words if word.startswith("--")]
 
 
 def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Hit:
-    running = [word for word in process.argv if word.startswith("--")]
-    wanted = [word for word in use.words if word.startswith("--")]
+    running, wanted = _flags(process.argv), _flags(use.words)
     only_file = [word for word in wanted if word not in running] or wanted[:1]
     only_process = [word for word in running if word not in wanted]
     because = reason or "the kubelet runs; it did not take the change"
+    text = f"runs with {' '.join(only_process) or 'none of these'}"
     proofs = [
         Proof("file", host.host, path=use.path, text=" ".join(only_file)),
-        Proof(
-            "process",
-            host.host,
-            pid=process.pid,
-            argv=process.argv,
-            text=f"runs with {' '.join(only_process) or 'none of these'}",
-        ),
+        Proof("process", host.host, pid=process.pid, argv=process.argv, text=text),
     ]
+    remedy = (
+        "find out why the kubelet did not take the manifest (its log), then let it restart the"
+        " component"
+    )
     if reason:
         proofs.append(Proof("unit", host.host, object="kubelet", text=reason))
+        remedy = "mend the kubelet first; it loads the manifest when it is back"
     return Hit(
         f"the process is older than its manifest and does not follow it: {because}",
         tuple(proofs),
-        (
-            "mend the kubelet first; it loads the manifest when it is back"
-            if reason
-            else (
-                "find out why the kubelet did not take the manifest (its log), then let it restart"
-                " the component"
-            )
-        ),
+        remedy,
         host.host,
         host.node,
         process.component,
     )
 
 
+@node_check(
+    "KM109",
+    "Second manifest or a backup of one in the static pod folder",
+    severity="critical",
+    applies="the static pod folder",
+    risk=2,
+    needs=("kubelet", "manifests"),
+)
 def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM109: two files of one pod, or of one component.
+    """KM109: report two files of one pod, or of one component.
 
     The kubelet loads every file whose name begins with no dot.
     """
-    plane = host.control_plane
     groups: dict[str, list[FileUse]] = {}
-    for use in plane.files if plane else ():
-        groups.setdefault(use.component, []).append(use)
-    hits = []
-    for component, uses in sorted(groups.items()):
-        paths = sorted({use.path for use in uses})
-        if len(paths) < 2:
-            continue
-        usual = [use.path for use in uses if use.usual]
-        stray = [path for path in paths if path not in usual] or paths[1:]
-        same = len({use.pod for use in uses}) == 1
-        effect = (
-            "one pod from two files: either may win" if same else "the component is started twice"
-        )
-        hits.append(
-            Hit(
-                f"{len(paths)} manifests of {component} in the static pod folder: {effect}",
-                tuple(
-                    Proof("file", host.host, path=path, text=_difference(uses, path))
-                    for path in paths
-                ),
-                f"move {', '.join(stray)} out of the folder, once you know that the other file is"
-                " the right one",
-                host.host,
-                host.node,
-                component,
-            )
-        )
-    yield Outcome((*hits, *_pods_twice(host)), _unread(host), _applies(host), host=host.host)
-
-
-def _pods_twice(host: Host) -> Iterator[Hit]:
-    """Other static pods of two files.
-
-    A load balancer before the API servers, or what holds their address.
-    """
     others: dict[str, list[str]] = {}
-    for path, pod in host.control_plane.others if host.control_plane else ():
-        others.setdefault(pod, []).append(path)
-    for pod, paths in sorted(others.items()):
-        if len(paths) > 1:
-            yield Hit(
-                f"{len(paths)} manifests of the pod {one_line(pod, 120)} in the static pod folder:"
-                " either may win",
-                tuple(Proof("file", host.host, path=path) for path in sorted(paths)),
-                f"compare {' and '.join(sorted(paths))}, and move the wrong one out of the folder",
-                host.host,
-                host.node,
-                severity="warning",
-                risk=0,
-            )
+    if host.control_plane:
+        for use in host.control_plane.files:
+            groups.setdefault(use.component, []).append(use)
+        for path, pod in host.control_plane.others:
+            others.setdefault(pod, []).append(path)
+    hits = [
+        _component_twice(host, component, uses)
+        for component, uses in sorted(groups.items())
+        if len({use.path for use in uses}) > 1
+    ]
+    hits += [
+        _pod_twice(host, pod, sorted(paths))
+        for pod, paths in sorted(others.items())
+        if len(paths) > 1
+    ]
+    yield Outcome(tuple(hits), _unread(host), _applies(host), host=host.host)
+
+
+def _component_twice(host: Host, component: str, uses: list[FileUse]) -> Hit:
+    paths = sorted({use.path for use in uses})
+    usual = [use.path for use in uses if use.usual]
+    stray = [path for path in paths if path not in usual] or paths[1:]
+    effect = "the component is started twice"
+    if len({use.pod for use in uses}) == 1:
+        effect = "one pod from two files: either may win"
+    return Hit(
+        f"{len(paths)} manifests of {component} in the static pod folder: {effect}",
+        tuple(Proof("file", host.host, path=path, text=_difference(uses, path)) for path in paths),
+        f"move {', '.join(stray)} out of the folder, once you know that the other file is the"
+        " right one",
+        host.host,
+        host.node,
+        component,
+    )
+
+
+def _pod_twice(host: Host, pod: str, paths: list[str]) -> Hit:
+    """Report another static pod of two files, as a load balancer before the API servers."""
+    return Hit(
+        f"{len(paths)} manifests of the pod {one_line(pod, 120)} in the static pod folder: either"
+        " may win",
+        tuple(Proof("file", host.host, path=path) for path in paths),
+        f"compare {' and '.join(paths)}, and move the wrong one out of the folder",
+        host.host,
+        host.node,
+        severity="warning",
+        risk=0,
+    )
 
 
 def _difference(uses: list[FileUse], path: str) -> str:
-    mine = next(set(use.words) for use in uses if use.path == path)
+    words = next(set(use.words) for use in uses if use.path == path)
     others = set().union(*(set(use.words) for use in uses if use.path != path))
-    return (
-        "only here: " + " ".join(sorted(mine - others))
-        if mine - others
-        else "no argument that is only here"
-    )
+    only_here = sorted(words - others)
+    if not only_here:
+        return "no argument that is only here"
+    return "only here: " + " ".join(only_here)
 
 
+@node_check(
+    "KM901",
+    "Host did not answer",
+    severity="warning",
+    applies="every host that the run asked",
+)
 def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM901: the host gave no evidence."""
-    if host.status in ("ok", "not_asked"):
-        yield Outcome((), () if host.status == "ok" else host.missing("system"), host=host.host)
+    """KM901: report a host that gave no evidence."""
+    if host.status == "ok":
+        yield Outcome(host=host.host)
         return
-    how = "did not answer" if host.status == "unreachable" else "gave no evidence"
+    if host.status == "not_asked":
+        yield Outcome((), host.missing("system"), host=host.host)
+        return
+    effect = "gave no evidence"
+    if host.status == "unreachable":
+        effect = "did not answer"
     reason = host.reason or host.status
-    what = (
-        "put right what the inventory says of it"
-        if reason.startswith(NEVER_BEGAN)
-        else "bring the host or its ssh back, or name what stands in its way"
+    advice = "bring the host or its ssh back, or name what stands in its way"
+    if reason.startswith(NEVER_BEGAN):
+        advice = "put right what the inventory says of it"
+    hit = Hit(
+        f"the host {effect}: {reason}",
+        (Proof("log", host.host, text=reason),),
+        f"{advice}; what it runs is unknown until then",
+        host.host,
+        host.node,
     )
-    yield Outcome(
-        (
-            Hit(
-                f"the host {how}: {reason}",
-                (Proof("log", host.host, text=reason),),
-                f"{what}; what it runs is unknown until then",
-                host.host,
-                host.node,
-            ),
-        ),
-        host=host.host,
-    )
+    yield Outcome((hit,), host=host.host)
 
 
+@node_check(
+    "KM902",
+    "Interrupted change",
+    severity="critical",
+    applies="hosts that a repairing run has changed",
+    risk=2,
+    needs=("journal",),
+)
 def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM902: the node's journal holds a change without its end, or a step without its proof, and
-    nobody is at work.
+    """KM902: report a change without its end, or a step that was not verified, in the journal.
+
+    While a run works on the host it is unknown.
     """
-    if host.status != "ok" or host.statuses.get("journal") not in ("ok", "absent"):
-        # Evidence of before the journal was collected says nothing about it.
-        asked = host.status != "ok" or "journal" in host.statuses
-        yield Outcome((), host.missing("journal") if asked else (), asked, host=host.host)
+    unread = _journal_unread(host)
+    if unread is not None:
+        yield unread
         return
-    found = control_plane.data(document, "journal")
-    busy = bool(found.get("busy"))
-    working = [one for one in found.get("unproven") or () if one.get("running")]
-    left = [
-        (one, f"{one.get('what')}: the file is as {one.get('state')} the change")
-        for one in found.get("pending") or ()
-    ]
-    left += [
-        (one, f"step {one.get('step')} was never proven")
-        for one in found.get("unproven") or ()
-        if not one.get("running")
-    ]
-    hits = []
-    for one, said in () if busy else left:
-        hits.append(
-            Hit(
-                f"a change of run {one.get('run_id')} was interrupted",
-                (
-                    Proof(
-                        "file",
-                        host.host,
-                        path=str(one.get("path") or "/var/lib/kubemend/journal"),
-                        text=said,
-                    ),
-                ),
-                "let the next repairing run finish or undo it",
-                host.host,
-                host.node,
-            )
+    journal = control_plane.data(document, "journal")
+    busy = bool(journal.get("busy"))
+    working = [record for record in journal.get("unproven") or () if record.get("running")]
+    hits: list[Hit] = []
+    if not busy:
+        hits = [*_unfinished(host, journal), *_down(host, journal)]
+    # What is under way may still fail.
+    under_way: tuple[Missing, ...] = ()
+    if busy or working:
+        under_way = (Missing(host.host, "journal", "busy"),)
+    note = ""
+    if working:
+        note = (
+            f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work on"
+            f" {host.host}"
         )
-    for one in () if busy else found.get("down") or ():
-        hits.append(
-            Hit(
-                f"step {one.get('step')} of run {one.get('run_id')} failed, and"
-                f" {one.get('component')} does not run",
-                (
-                    Proof(
-                        "file",
-                        host.host,
-                        path=str(one.get("path") or "/var/lib/kubemend/journal"),
-                        text=str(one.get("reason")),
-                    ),
-                ),
-                f"bring {one.get('component')} back (journalctl -u kubelet, crictl ps -a), or take"
-                " the run back with kubemend.remediation.revert -e"
-                f" kubemend_run_id={one.get('run_id')}",
-                host.host,
-                host.node,
-            )
-        )
-    # What is under way may still end badly: nobody knows yet.
-    under_way = (Missing(host.host, "journal", "busy"),) if busy or working else ()
-    note = (
-        f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work on {host.host}"
-        if working
-        else ""
-    )
-    yield Outcome(
-        _together(hits), under_way, host.statuses.get("journal") == "ok", host=host.host, note=note
+    applies = host.statuses.get("journal") == "ok"
+    yield Outcome(_together(hits), under_way, applies, host=host.host, note=note)
+
+
+def _journal_unread(host: Host) -> Outcome | None:
+    """Return the result for a host whose journal was not read, or None."""
+    if host.status == "ok" and host.statuses.get("journal") in ("ok", "absent"):
+        return None
+    # Evidence of before the journal was collected has nothing about it.
+    asked = host.status != "ok" or "journal" in host.statuses
+    missing: tuple[Missing, ...] = ()
+    if asked:
+        missing = host.missing("journal")
+    return Outcome((), missing, asked, host=host.host)
+
+
+def _unfinished(host: Host, journal: Mapping[str, Any]) -> Iterator[Hit]:
+    """Yield a hit for each change without its end, and for each step that was not verified."""
+    for record in journal.get("pending") or ():
+        text = f"{record.get('what')}: the file is as {record.get('state')} the change"
+        yield _unfinished_hit(host, record, text)
+    for record in journal.get("unproven") or ():
+        if not record.get("running"):
+            yield _unfinished_hit(host, record, f"step {record.get('step')} was never proven")
+
+
+def _unfinished_hit(host: Host, record: Mapping[str, Any], text: str) -> Hit:
+    return Hit(
+        f"a change of run {record.get('run_id')} was interrupted",
+        (Proof("file", host.host, path=str(record.get("path") or JOURNAL), text=text),),
+        "let the next repairing run finish or undo it",
+        host.host,
+        host.node,
     )
 
 
-def _together(hits: list[Hit]) -> tuple[Hit, ...]:
-    """One finding of all that was left open: one repair ends it."""
-    if len(hits) < 2:
-        return tuple(hits)
-    first, more = hits[0], len(hits) - 1
-    proofs = tuple(dict.fromkeys(proof for hit in hits for proof in hit.evidence))
-    return (
-        replace(
-            first,
-            summary=f"{first.summary}, and {more} more {'is' if more == 1 else 'are'} left open",
-            evidence=proofs,
-        ),
-    )
-
-
-def cordon_left(cluster: Cluster) -> Iterator[Outcome]:
-    """KM903: a node is cordoned by a run of ours that is no longer at work. Nothing without one.
-
-    What hosts say of it is left_behind's.
-    """
-    # A run that works holds most masters: the one that asked the API speaks for those that this run
-    # does not ask.
-    unasked = tuple(
-        Missing(host.host, "host", host.status)
-        for host in cluster.hosts
-        if host.status == "not_asked" and cluster.answer("work") is None
-    )
-    for node in (cluster.answer("nodes") or {}).get("items") or ():
-        cordon = node.get("cordon") or {}
-        if not cordon or cordon.get("held"):
-            continue
-        name, run = str(node.get("name")), one_line(cordon.get("run"), 40)
-        proof = Proof(
-            "api",
-            cluster.api_host or "",
-            object=f"Node {name}",
-            text=(
-                f"annotation kubemend.io/cordon: run {run}, "
-                f"{one_line(cordon.get('reason'), 120)}, at {one_line(cordon.get('at'), 40)}"
-            ),
-        )
-        ready = node.get("ready") == "True"
-        if unasked:  # its run may be at work from there
-            yield Outcome((), unasked)
-            continue
-        if cordon.get("run") in cluster.working:
-            yield Outcome(
-                (),
-                (Missing(cluster.api_host or "cluster API", "journal", "busy"),),
-                note=(
-                    f"{name} is cordoned by run {run}, which works or holds the lock"
-                    " (kubemend_take_lock takes it, if you know that it is gone)"
-                ),
-            )
-            continue
-        yield Outcome(
-            (
-                Hit(
-                    f"{name} is still cordoned by run {run}",
-                    (proof,),
-                    (
-                        "let the next repairing run take the cordon away"
-                        if ready
-                        else (
-                            "bring the node back first: it is not ready; then the next repairing"
-                            " run takes the cordon away"
-                        )
-                    ),
-                    host=next((host.host for host in cluster.hosts if host.node == name), None),
-                    node=name,
-                ),
-            )
-        )
-
-
-def left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM903: a log level that a capture raised from this host is still raised although its time
-    is over.
-    """
-    if host.status != "ok" or host.statuses.get("journal") not in ("ok", "absent"):
-        asked = host.status != "ok" or "journal" in host.statuses
-        yield Outcome((), host.missing("journal") if asked else (), asked, host=host.host)
-        return
-    known = control_plane.data(document, "journal").get("levels")
-    # evidence of before levels were journalled
-    if known is None and host.statuses["journal"] == "ok":
-        yield Outcome((), (Missing(host.host, "journal", "not_asked"),), host=host.host)
-        return
-    found = [one for one in known or () if one.get("overdue")]
-    hits = tuple(
-        Hit(
-            f"the {one.get('path')} is still {one.get('level')} instead of {one.get('former')}"
-            f" since run {one.get('run_id')}",
-            (
-                Proof(
-                    "file",
-                    host.host,
-                    path=f"/var/lib/kubemend/journal/{one.get('run_id')}/{one.get('entry')}.json",
-                    text=f"raised at {one.get('at')}",
-                ),
-            ),
-            str(
-                one.get("by_hand")
-                or f"put it back: kubemend.remediation.revert -e kubemend_run_id={one.get('run_id')}"
-            ),
+def _down(host: Host, journal: Mapping[str, Any]) -> Iterator[Hit]:
+    """Yield a hit for each component that a failed step left down."""
+    for record in journal.get("down") or ():
+        run, component = record.get("run_id"), record.get("component")
+        path = str(record.get("path") or JOURNAL)
+        yield Hit(
+            f"step {record.get('step')} of run {run} failed, and {component} does not run",
+            (Proof("file", host.host, path=path, text=str(record.get("reason"))),),
+            f"bring {component} back (journalctl -u kubelet, crictl ps -a), or take the run back"
+            f" with kubemend.remediation.revert -e kubemend_run_id={run}",
             host.host,
             host.node,
         )
-        for one in found
+
+
+def _together(hits: list[Hit]) -> tuple[Hit, ...]:
+    """Join everything that is unfinished to one hit: one repair ends it."""
+    if len(hits) < 2:
+        return tuple(hits)
+    first, more = hits[0], len(hits) - 1
+    verb = "are"
+    if more == 1:
+        verb = "is"
+    proofs = tuple(dict.fromkeys(proof for hit in hits for proof in hit.evidence))
+    summary = f"{first.summary}, and {more} more {verb} left open"
+    return (replace(first, summary=summary, evidence=proofs),)
+
+
+def cordon_left(cluster: Cluster) -> Iterator[Outcome]:
+    """KM903: report a node that is cordoned by a kubemend run that does not work any more.
+
+    What the hosts report is evaluated by left_behind.
+    """
+    # A run that works locks most control plane nodes: the one that asked the API speaks for those
+    # that this run does not ask.
+    unasked: tuple[Missing, ...] = ()
+    if cluster.answer("work") is None:
+        unasked = tuple(
+            Missing(host.host, "host", host.status)
+            for host in cluster.hosts
+            if host.status == "not_asked"
+        )
+    for node in (cluster.answer("nodes") or {}).get("items") or ():
+        cordon = node.get("cordon") or {}
+        if cordon and not cordon.get("held"):
+            yield _cordoned(cluster, node, cordon, unasked)
+
+
+def _cordoned(
+    cluster: Cluster,
+    node: Mapping[str, Any],
+    cordon: Mapping[str, Any],
+    unasked: tuple[Missing, ...],
+) -> Outcome:
+    name, run = str(node.get("name")), one_line(cordon.get("run"), 40)
+    if unasked:  # its run may be at work from there
+        return Outcome((), unasked)
+    if cordon.get("run") in cluster.working:
+        note = (
+            f"{name} is cordoned by run {run}, which works or holds the lock"
+            " (kubemend_take_lock takes it, if you know that it is gone)"
+        )
+        return unknown(Missing(cluster.api_host or "cluster API", "journal", "busy"), note=note)
+    text = (
+        f"annotation kubemend.io/cordon: run {run}, "
+        f"{one_line(cordon.get('reason'), 120)}, at {one_line(cordon.get('at'), 40)}"
     )
+    remedy = (
+        "bring the node back first: it is not ready; then the next repairing run takes the cordon"
+        " away"
+    )
+    if node.get("ready") == "True":
+        remedy = "let the next repairing run take the cordon away"
+    return present(
+        Hit(
+            f"{name} is still cordoned by run {run}",
+            (Proof("api", cluster.api_host or "", object=f"Node {name}", text=text),),
+            remedy,
+            host=next((host.host for host in cluster.hosts if host.node == name), None),
+            node=name,
+        )
+    )
+
+
+def left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM903: report a log verbosity that a capture raised, and whose time is over."""
+    unread = _journal_unread(host)
+    if unread is not None:
+        yield unread
+        return
+    levels = control_plane.data(document, "journal").get("levels")
+    # evidence of before levels were journalled
+    if levels is None and host.statuses["journal"] == "ok":
+        yield unknown(Missing(host.host, "journal", "not_asked"), host=host.host)
+        return
+    hits = tuple(_raised(host, level) for level in levels or () if level.get("overdue"))
     yield Outcome(hits, (), host.statuses.get("journal") == "ok", host=host.host)
+
+
+def _raised(host: Host, level: Mapping[str, Any]) -> Hit:
+    run = level.get("run_id")
+    path = f"{JOURNAL}/{run}/{level.get('entry')}.json"
+    revert = f"put it back: kubemend.remediation.revert -e kubemend_run_id={run}"
+    return Hit(
+        f"the {level.get('path')} is still {level.get('level')} instead of {level.get('former')}"
+        f" since run {run}",
+        (Proof("file", host.host, path=path, text=f"raised at {level.get('at')}"),),
+        str(level.get("by_hand") or revert),
+        host.host,
+        host.node,
+    )

@@ -14,7 +14,7 @@ from ...models.cluster import Cluster, Host, timestamp
 from ...models.result import Missing, Proof
 from ...parsers import pflag as flags
 from ...parsers import pod_manifest as manifest
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, causes, cluster_check
 from .leader_election import silent_members
 
 KUBEADM_CONFIG = "ConfigMap kube-system/kubeadm-config"
@@ -24,6 +24,14 @@ _SECTIONS = {"scheduler": "kube-scheduler", "controllermanager": "kube-controlle
 TOGETHER_SECONDS = 5
 
 
+@cluster_check(
+    "KM110",
+    "kubeadm-config switches leader election off again",
+    severity="warning",
+    applies="clusters with a kubeadm-config ConfigMap and more than one master",
+    risk=1,
+    cluster_needs=("kubeadm_config", "nodes"),
+)
 def kubeadm_config(cluster: Cluster) -> Iterator[Outcome]:
     """KM110: extraArgs that switch election off again at the next `kubeadm upgrade`."""
     absent = (
@@ -108,6 +116,15 @@ def _silence(cluster: Cluster) -> str:
     return f"the API did not answer: {cluster.api_reason or cluster.api_status}"
 
 
+@cluster_check(
+    "KM111",
+    "API servers show different locks",
+    severity="critical",
+    applies="clusters with more than one API server",
+    risk=4,
+    needs=("etcd",),
+    cluster_needs=("locks", "endpoints"),
+)
 def split_storage(cluster: Cluster) -> Iterator[Outcome]:
     """KM111: API servers that do not show the same lock objects, because they write to different
     stores.
@@ -176,6 +193,14 @@ def _different_etcd(cluster: Cluster) -> Iterator[Hit]:
         )
 
 
+@cluster_check(
+    "KM112",
+    "Control-plane member was not audited",
+    severity="warning",
+    applies="every cluster",
+    needs=("etcd",),
+    cluster_needs=("nodes", "endpoints", "locks"),
+)
 def strangers(cluster: Cluster) -> Iterator[Outcome]:
     """KM112: a member of the control plane that the audit does not know.
 
@@ -202,6 +227,13 @@ def strangers(cluster: Cluster) -> Iterator[Outcome]:
     yield Outcome(hits, missing, cluster.key is not None, note=_silence(cluster))
 
 
+@cluster_check(
+    "KM904",
+    "Worker was not audited",
+    severity="info",
+    applies="every cluster",
+    cluster_needs=("nodes",),
+)
 def unaudited(cluster: Cluster) -> Iterator[Outcome]:
     """KM904: a worker's Node that no host of the run is."""
     names = [
@@ -229,6 +261,15 @@ def _owed(host: Host) -> Missing:
     return (host.missing("system") or (Missing(host.host, "system", "not_asked"),))[0]
 
 
+@cluster_check(
+    "KM113",
+    "Jobs got surplus pods",
+    severity="warning",
+    applies="Jobs that exist or have events (events expire after an hour)",
+    cluster_needs=("jobs",),
+    explained_by=causes("KM111")
+    | causes("KM101", "KM102", "KM106", component="kube-controller-manager"),
+)
 def surplus_pods(cluster: Cluster) -> Iterator[Outcome]:
     """KM113: Jobs that got more pods at one time than they asked for.
 

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...models import writes
 from ...models.cluster import Cluster
 from ...models.result import Proof
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, causes, cluster_check
 
 REMEDIES = {
     writes.NOSPACE: (
@@ -41,52 +40,16 @@ REMEDIES = {
     ),
 }
 
-# What only the present state of the API clears: unknown, not clear, while nothing is written.
-PRESENT = frozenset(
-    (
-        "KM202",
-        "KM203",
-        "KM204",
-        "KM511",
-        "KM512",
-        "KM513",
-        "KM519",
-        "KM523",
-        "KM525",
-        *(f"KM{number}" for number in range(210, 226)),
-    )
+
+@cluster_check(
+    "KM115",
+    "Cluster accepts no writes",
+    severity="critical",
+    applies="every cluster",
+    needs=("kubelet", "manifests", "instances", "etcd"),
+    cluster_needs=("nodes", "locks"),
+    explained_by=causes("KM107", "KM114", component="etcd"),
 )
-# Who cannot renew, bind, create or report, because that is a write.
-EXPLAINED = frozenset(
-    (
-        "KM114",
-        "KM202",
-        "KM203",
-        "KM204",
-        "KM217",
-        "KM219",
-        "KM220",
-        "KM221",
-        "KM222",
-        "KM223",
-        "KM225",
-        "KM511",
-        "KM512",
-        "KM525",
-    )
-)
-
-
-def standing(fault: Fault) -> Fault:
-    """The fault, with what a cluster that accepts no writes is to it."""
-    because = (
-        fault.explained_by | {(writes.CODE, None)}
-        if fault.code in EXPLAINED
-        else fault.explained_by
-    )
-    return replace(fault, explained_by=because, present=fault.present or fault.code in PRESENT)
-
-
 def refused(cluster: Cluster) -> Iterator[Outcome]:
     """KM115: etcd says that it takes no writes, or every lease of nodes and components has ended
     although those who renew it run.
@@ -111,37 +74,3 @@ def refused(cluster: Cluster) -> Iterator[Outcome]:
     yield Outcome(
         (Hit(f"the cluster accepts no writes{since}: {told}", proofs, REMEDIES[found.cause]),)
     )
-
-
-FAULTS = (
-    Fault(
-        code=writes.CODE,
-        title="Cluster accepts no writes",
-        severity="critical",
-        applies="every cluster",
-        explanation=(
-            "Nothing can be created, changed or deleted, while reads may work. Leases of nodes and"
-            " locks of components are writes too: all of them stop at once, so that nodes and"
-            " leaders look as they were, and no controller can say that one is gone. Judged by etcd"
-            " itself (the alarms NOSPACE and CORRUPT, members that know no leader, none that"
-            " answers), and by the age of every lease: where all are older than their own duration"
-            " although kubelets run, nothing was written. Ages are taken by the clock of the host"
-            " that read them, and are unknown where it differs from that of the API servers by more"
-            " than 10 s (KM526). What only the present state of the API could clear is unknown"
-            " meanwhile, and no step is taken that needs a write."
-        ),
-        remedy=(
-            "Repair etcd first: space, quorum, data. No step here does it; no repair that needs a"
-            " write starts before that."
-        ),
-        risk=0,
-        needs=("kubelet", "manifests", "instances", "etcd"),
-        cluster_needs=("nodes", "locks"),
-        cluster=refused,
-        references=(
-            "https://etcd.io/docs/latest/op-guide/maintenance/#space-quota",
-            "https://etcd.io/docs/latest/op-guide/recovery/",
-        ),
-        explained_by=frozenset([("KM114", "etcd"), ("KM107", "etcd")]),
-    ),
-)

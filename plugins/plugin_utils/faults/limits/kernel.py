@@ -1,14 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about the kernel's limits.
-
-What is exhausted, by whom, and what a reboot will make of it.
-"""
+"""Check the kernel's limits: what is exhausted, by which process, and what a reboot changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...models import (
@@ -34,12 +31,12 @@ from ...models.limits import (
 )
 from ...models.result import Missing, Proof
 from ...parsers import errno_message as errno_words
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, node_check
 
 SHOWN = 5
 MORE_PIDS = 4194304  # as many as a kernel of 64 bits counts
 WHO_THREADS = "ps -eo nlwp,pid,comm --sort=-nlwp | head"
-# What a line of kubelet or runtime must be about: the same errno is of other matters too, a full
+# The subject that a log line of kubelet or runtime must have: the same errno also occurs for a full
 # disk or a process at its limit.
 SAYS = {
     INSTANCES: errno_words.INSTANCES,
@@ -56,84 +53,108 @@ WHO = (
 )
 
 
+@node_check(
+    "KM401",
+    "One process holds most inotify instances",
+    severity="critical",
+    applies="nodes whose processes were looked at",
+    risk=1,
+    needs=("limits", "descriptors"),
+    tier="deep",
+    sooner=True,
+)
 def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM401: one process holds most of a user's inotify instances."""
+    """KM401: report a process that holds most of a user's inotify instances."""
     limits = node_limits.read(document)
     missing = (
         host.missing("limits")
         or host.missing("descriptors")
         or _untried(host, limits, INSTANCES) + uncounted(host, limits)
     )
-    yield _outcome(
-        host,
-        document,
-        limits,
-        [short for short in _of(limits, INSTANCES) if short.culprit],
-        missing,
-    )
+    shortages = [shortage for shortage in _of(limits, INSTANCES) if shortage.culprit]
+    yield _outcome(host, document, limits, shortages, missing)
 
 
+@node_check(
+    "KM402",
+    "Inotify instances are used up",
+    severity="critical",
+    applies="nodes",
+    risk=1,
+    needs=("limits",),
+)
 def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM402: they are used up, and nobody is known to hold most of them.
+    """KM402: report used up inotify instances of which no process is known to hold most.
 
-    Where somebody does, it is KM401 alone, and not clear.
+    If one process does, KM401 reports it, and this fault is not clear.
     """
     limits = node_limits.read(document)
-    found = _of(limits, INSTANCES)
-    several = [short for short in found if not short.culprit]
-    yield _outcome(
-        host,
-        document,
-        limits,
-        several,
-        host.missing("limits") or _untried(host, limits, INSTANCES),
-        applies=bool(several or not found),
-        note="one process holds most of them: KM401" if found and not several else "",
-    )
+    shortages = _of(limits, INSTANCES)
+    shared = [shortage for shortage in shortages if not shortage.culprit]
+    missing = host.missing("limits") or _untried(host, limits, INSTANCES)
+    if shortages and not shared:
+        note = "one process holds most of them: KM401"
+        yield _outcome(host, document, limits, [], missing, applies=False, note=note)
+    else:
+        yield _outcome(host, document, limits, shared, missing)
 
 
+@node_check(
+    "KM403",
+    "Inotify watches are used up",
+    severity="critical",
+    applies="nodes",
+    risk=1,
+    needs=("limits",),
+)
 def watches(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM403: a user's inotify watches are used up."""
+    """KM403: report that a user's inotify watches are used up."""
     limits = node_limits.read(document)
     error = node_limits.INOTIFY[INSTANCES][2]
-    none_left = (limits.tried.get("instance"), limits.tried.get("watch")) == (error, "untried")
-    yield _outcome(
-        host,
-        document,
-        limits,
-        _of(limits, WATCHES),
-        host.missing("limits") or _untried(host, limits, WATCHES),
-        note=(
-            f"no inotify instance was to be had to try a watch with ({error}): see KM402 first"
-            if none_left
-            else ""
-        ),
-    )
+    note = ""
+    if (limits.tried.get("instance"), limits.tried.get("watch")) == (error, "untried"):
+        note = f"no inotify instance was to be had to try a watch with ({error}): see KM402 first"
+    missing = host.missing("limits") or _untried(host, limits, WATCHES)
+    yield _outcome(host, document, limits, _of(limits, WATCHES), missing, note=note)
 
 
+@node_check(
+    "KM405",
+    "The machine's file handles are used up",
+    severity="critical",
+    applies="nodes",
+    risk=1,
+    needs=("limits",),
+)
 def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM405: the machine's file handles are used up."""
+    """KM405: report that the machine's file handles are used up."""
     limits = node_limits.read(document)
-    told = node_limits.pair(limits.seen.get("file_nr"))
-    missing = host.missing("limits") or unless(host, bool(told and told[0] >= 0 and told[1] > 0))
+    handles = node_limits.pair(limits.seen.get("file_nr"))
+    counted = bool(handles and handles[0] >= 0 and handles[1] > 0)
+    missing = host.missing("limits") or unless(host, counted)
     yield _outcome(host, document, limits, _of(limits, FILE_MAX), missing)
 
 
+@node_check(
+    "KM411",
+    "The machine's process ids are used up",
+    severity="critical",
+    applies="nodes",
+    needs=("limits",),
+)
 def pids(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM411: as many threads run as the machine has numbers for.
+    """KM411: report that as many threads run as the machine has numbers for.
 
-    Each has one, a process with one thread too.
+    Each thread has one, a process with one thread too.
     """
     limits = node_limits.read(document)
     threads = node_limits.number(limits.seen.get("threads"))
     bounds = [(limits.kernel[key], key) for key in (PID_MAX, THREADS_MAX) if limits.kernel.get(key)]
     missing = host.missing("limits") or unless(host, threads is not None and len(bounds) == 2)
-    most, key = min(bounds, default=(0, ""))
-    hits = (
-        [_crowded(host, document, threads, most, key, limits.most("threads"))]
-        if threads is not None and most and threads >= node_limits.FULL * most
-        else []
-    )
+    bound, key = min(bounds, default=(0, ""))
+    hits = []
+    if threads is not None and bound and threads >= node_limits.FULL * bound:
+        hits.append(_crowded(host, document, threads, bound, key, limits.most("threads")))
     yield Outcome(tuple(hits), missing, host=host.host)
 
 
@@ -141,186 +162,196 @@ def _crowded(
     host: Host,
     document: Mapping[str, Any],
     threads: int,
-    most: int,
+    bound: int,
     key: str,
     holders: tuple[Holder, ...],
 ) -> Hit:
-    more = MORE_PIDS if key == PID_MAX else 2 * most
-    higher = (
-        f"; to raise it, sysctl -w {key}={more}, and a line {key} = {more} in a file of"
-        " /etc/sysctl.d that nothing overrides: nothing here does either"
-        if more > most
-        else f"; {key} cannot be higher"
-    )
-    first = holders[0] if holders else None
-    by = f", {first.threads} of them of {first}" if first and 2 * first.threads > threads else ""
-    see = f"find out why {first} has so many" if by else f"see who has so many ({WHO_THREADS})"
+    first, rank = None, 0
+    # Containers see only their own processes: the host that sees the largest one is named.
+    if holders:
+        first, rank = holders[0], -holders[0].threads
+    most_of_them, advice = "", f"see who has so many ({WHO_THREADS})"
+    if first and 2 * first.threads > threads:
+        most_of_them = f", {first.threads} of them of {first}"
+        advice = f"find out why {first} has so many"
     proofs = [
         Proof("process", host.host, text=f"/proc/loadavg counts {threads} threads"),
-        Proof("process", host.host, text=f"/proc/sys/{key.replace('.', '/')} is {most}"),
+        Proof("process", host.host, text=f"/proc/sys/{key.replace('.', '/')} is {bound}"),
     ]
     proofs += [
-        Proof("process", host.host, pid=one.pid, text=f"{one}: {_count(one.threads, 'thread')}")
-        for one in holders[:SHOWN]
+        _holder(host, holder, _count(holder.threads, "thread")) for holder in holders[:SHOWN]
     ]
-    # Containers see their own processes alone: whoever sees the one with the most is named.
     return Hit(
-        f"{threads} threads run on {host.node or host.host}{by}, and {key} is {most}: soon no"
-        " process and no thread can be started",
+        f"{threads} threads run on {host.node or host.host}{most_of_them}, and {key} is {bound}:"
+        " soon no process and no thread can be started",
         tuple(proofs),
-        f"{see}, and restart it where it leaks; podPidsLimit of the kubelet's configuration bounds"
-        f" a pod{higher}",
+        f"{advice}, and restart it where it leaks; podPidsLimit of the kubelet's configuration"
+        f" bounds a pod{_higher(key, bound)}",
         host=host.host,
         node=host.node,
         component=key,
-        kernel=shared_kernel.token(document, key, most),
-        rank=-first.threads if first else 0,
+        kernel=shared_kernel.token(document, key, bound),
+        rank=rank,
     )
 
 
-def unless(host: Host, told: bool, status: str = "error") -> tuple[Missing, ...]:
-    """Missing where collector limits answered and this part of its answer is not to be had."""
+def _higher(key: str, bound: int) -> str:
+    """Return how the bound of threads is raised, for a remedy."""
+    more = 2 * bound
+    if key == PID_MAX:
+        more = MORE_PIDS
+    if more <= bound:
+        return f"; {key} cannot be higher"
     return (
-        ()
-        if told or host.statuses.get("limits") != "ok"
-        else (Missing(host.host, "limits", status),)
+        f"; to raise it, sysctl -w {key}={more}, and a line {key} = {more} in a file of"
+        " /etc/sysctl.d that nothing overrides: nothing here does either"
     )
+
+
+def _holder(host: Host, holder: Holder, text: str) -> Proof:
+    return Proof("process", host.host, pid=holder.pid, text=f"{holder}: {text}")
+
+
+def unless(host: Host, known: bool, status: str = "error") -> tuple[Missing, ...]:
+    """Return what is missing where collector limits answered without this part of its answer."""
+    if known or host.statuses.get("limits") != "ok":
+        return ()
+    return (Missing(host.host, "limits", status),)
 
 
 def uncounted(host: Host, limits: Limits) -> tuple[Missing, ...]:
-    """Missing where processes were looked at and not all of them could be."""
+    """Return what is missing where processes were read, but not all of them could be."""
     if host.statuses.get("descriptors", "not_asked") in ("not_asked", "absent"):
         return ()
-    whole = host.statuses["descriptors"] == "ok" and bool(limits.walk) and not limits.uncounted
-    return (
-        ()
-        if whole
-        else host.missing("descriptors")
-        or (
-            Missing(host.host, "descriptors", "denied" if limits.walk.get("denied") else "timeout"),
-        )
-    )
+    if host.statuses["descriptors"] == "ok" and bool(limits.walk) and not limits.uncounted:
+        return ()
+    status = "timeout"
+    if limits.walk.get("denied"):
+        status = "denied"
+    return host.missing("descriptors") or (Missing(host.host, "descriptors", status),)
 
 
 def _of(limits: Limits, key: str) -> list[Shortage]:
-    return [short for short in limits.shortages() if short.key == key]
+    return [shortage for shortage in limits.shortages() if shortage.key == key]
 
 
 def _untried(host: Host, limits: Limits, key: str) -> tuple[Missing, ...]:
-    """Missing where root could not try it, so that nobody can tell whether there are more for
-    the kubelet.
+    """Return what is missing where root could not try it.
+
+    Whether the kubelet gets more is not known then.
     """
-    what, error = node_limits.INOTIFY[key][1:]
+    trial, error = node_limits.INOTIFY[key][1:]
     uid = node_limits.number(limits.tried.get("uid"))
     if uid:
         return unless(host, False, "denied")
-    return unless(
-        host,
-        limits.tried.get(what, "untried") in (None, error) and uid == 0 and key in limits.kernel,
-    )
+    tried = limits.tried.get(trial, "untried") in (None, error)
+    return unless(host, tried and uid == 0 and key in limits.kernel)
 
 
 def _outcome(
     host: Host,
     document: Mapping[str, Any],
     limits: Limits,
-    found: list[Shortage],
+    shortages: list[Shortage],
     missing: tuple[Missing, ...],
     **more: Any,
 ) -> Outcome:
-    return Outcome(
-        (_hit(host, document, limits, found),) if found else (), missing, host=host.host, **more
-    )
+    hits = []
+    if shortages:
+        hits.append(_hit(host, document, limits, shortages))
+    return Outcome(tuple(hits), missing, host=host.host, **more)
 
 
-def _hit(host: Host, document: Mapping[str, Any], limits: Limits, found: list[Shortage]) -> Hit:
-    """One for all users, whose limit it is alike.
+def _hit(host: Host, document: Mapping[str, Any], limits: Limits, shortages: list[Shortage]) -> Hit:
+    """Return one hit for all users, because their limit is the same.
 
     Root's comes first, and it alone stops kubelet and runtime.
     """
-    first, uids = (
-        found[0],
-        [node_limits.whose(short.uid) for short in found if short.key != FILE_MAX],
-    )
-    by = (
-        f", most of them by {first.culprit} with {first.held(first.culprit)}"
-        if first.culprit
-        else ""
-    )
-    users = (
-        f" for {', '.join(uids[:SHOWN])}"
-        + (f" and {len(uids) - SHOWN} more" if len(uids) > SHOWN else "")
-        if uids
-        else ""
-    )
-    used_up = (
-        f"{first.key}={first.limit} is {'nearly ' if first.left else ''}used up on"
-        f" {host.node or host.host}{users}{by}"
-    )
+    first = shortages[0]
+    name = host.node or host.host
+    most_of_them, rank, state, severity = "", 0, "used up", None
+    if first.culprit:
+        most_of_them = f", most of them by {first.culprit} with {first.held(first.culprit)}"
+    if first.holders:
+        rank = -first.held(first.holders[0])
+    if first.left:
+        state = "nearly used up"
+    if first.key != FILE_MAX and first.uid != 0:
+        severity = "warning"
     return Hit(
-        used_up,
-        tuple(_proofs(host, document, limits, found)),
-        _cure(first, first.culprit),
+        f"{first.key}={first.limit} is {state} on {name}{_users(shortages)}{most_of_them}",
+        tuple(_proofs(host, document, limits, shortages)),
+        _advice(first, first.culprit),
         host=host.host,
         node=host.node,
         component=first.key,
-        severity=None if first.key == FILE_MAX or first.uid == 0 else "warning",
+        severity=severity,
         kernel=_kernel(document, limits, first),
-        rank=-first.held(first.holders[0]) if first.holders else 0,
+        rank=rank,
     )
 
 
-def _kernel(document: Mapping[str, Any], limits: Limits, short: Shortage) -> tuple[Any, ...] | None:
-    """What every host of this kernel shares of it.
+def _users(shortages: list[Shortage]) -> str:
+    """Return whose limits are used up, for a summary."""
+    users = [node_limits.whose(shortage.uid) for shortage in shortages if shortage.key != FILE_MAX]
+    if not users:
+        return ""
+    if len(users) > SHOWN:
+        return f" for {', '.join(users[:SHOWN])} and {len(users) - SHOWN} more"
+    return f" for {', '.join(users)}"
 
-    Inotify is counted for a user of a user namespace: it is shared within that alone.
+
+def _kernel(
+    document: Mapping[str, Any], limits: Limits, shortage: Shortage
+) -> tuple[Any, ...] | None:
+    """Return what every host of this kernel shares of a shortage.
+
+    Inotify is counted per user of a user namespace, and shared only within that.
     """
-    if short.key == FILE_MAX:
-        return shared_kernel.token(document, short.key, short.limit)
+    if shortage.key == FILE_MAX:
+        return shared_kernel.token(document, shortage.key, shortage.limit)
     space = limits.seen.get("user_ns")
-    return (
-        shared_kernel.token(document, short.key, short.limit, short.uid, space)
-        if isinstance(space, str) and space
-        else None
-    )
+    if not isinstance(space, str) or not space:
+        return None
+    return shared_kernel.token(document, shortage.key, shortage.limit, shortage.uid, space)
 
 
-def _count(number: int, what: str, many: str = "s") -> str:
-    return f"{number} {what}{'' if number == 1 else many}"
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}{plural}"
 
 
-def _holds(short: Shortage, one: Holder) -> str:
-    if short.key == FILE_MAX:
-        return _count(one.open, "open descriptor")
-    return f"{_count(one.instances, 'instance')}, {_count(one.watches, 'watch', 'es')}"
+def _holds(shortage: Shortage, holder: Holder) -> str:
+    if shortage.key == FILE_MAX:
+        return _count(holder.open, "open descriptor")
+    return f"{_count(holder.instances, 'instance')}, {_count(holder.watches, 'watch', 'es')}"
 
 
 def _proofs(
-    host: Host, document: Mapping[str, Any], limits: Limits, found: list[Shortage]
+    host: Host, document: Mapping[str, Any], limits: Limits, shortages: list[Shortage]
 ) -> Iterator[Proof]:
-    for short in found[:SHOWN]:
-        yield Proof("process", host.host, text=short.shown)
-        yield from (
-            Proof("process", host.host, pid=one.pid, text=f"{one}: {_holds(short, one)}")
-            for one in short.holders[:SHOWN]
-        )
-    if found[0].key != FILE_MAX:
-        yield from (
-            Proof("process", host.host, text=text) for text in [_unseen(host, limits)] if text
-        )
-    said = control_plane.data(document, "kubelet_log").get("lines")
-    lines = [line for line in (said if isinstance(said, list) else ()) if isinstance(line, str)]
-    told = [
-        line
-        for line in lines
-        for of in [errno_words.about(line)]
-        if of is not None and of.kind == SAYS[found[0].key]
-    ]
-    yield from [Proof("log", host.host, text=line) for line in told[-2:]]
+    for shortage in shortages[:SHOWN]:
+        yield Proof("process", host.host, text=shortage.shown)
+        for holder in shortage.holders[:SHOWN]:
+            yield _holder(host, holder, _holds(shortage, holder))
+    key = shortages[0].key
+    unseen = _unseen(host, limits)
+    if key != FILE_MAX and unseen:
+        yield Proof("process", host.host, text=unseen)
+    lines = control_plane.data(document, "kubelet_log").get("lines")
+    if isinstance(lines, list):
+        errors = [line for line in lines if isinstance(line, str) and _is_about(line, SAYS[key])]
+        yield from (Proof("log", host.host, text=line) for line in errors[-2:])
+
+
+def _is_about(line: str, kind: str) -> bool:
+    error = errno_words.about(line)
+    return error is not None and error.kind == kind
 
 
 def _unseen(host: Host, limits: Limits) -> str:
-    """Why it is not known who holds them, or not of everybody."""
+    """Return why it is not known which processes hold them, or not of all processes."""
     status = host.statuses.get("descriptors", "not_asked")
     if status in ("not_asked", "absent"):
         return (
@@ -328,120 +359,122 @@ def _unseen(host: Host, limits: Limits) -> str:
             " kubemend_deep=true, does"
         )
     if not limits.walk:
+        if status == "ok":
+            status = "no answer"
+        return f"who holds them could not be looked at ({status})"
+    if limits.uncounted:
         return (
-            f"who holds them could not be looked at ({status if status != 'ok' else 'no answer'})"
+            "not all processes could be looked at: others may hold more than those that are named"
         )
-    return (
-        "not all processes could be looked at: others may hold more than those that are named"
-        if limits.uncounted
-        else ""
-    )
+    return ""
 
 
-def _cure(short: Shortage, culprit: Holder | None) -> str:
-    target, variable = node_limits.TARGETS[short.key], node_limits.VARIABLES[short.key]
-    raised = (
-        RAISE.format(short.key, target, variable)
-        if target > short.limit
-        else (
-            f"it is {short.limit} already, no less than what this collection raises it to: find out"
-            f" who holds so many, or ask for more with -e {variable}=NUMBER"
+def _advice(shortage: Shortage, culprit: Holder | None) -> str:
+    target, variable = node_limits.TARGETS[shortage.key], node_limits.VARIABLES[shortage.key]
+    if target > shortage.limit:
+        raised = RAISE.format(shortage.key, target, variable)
+    else:
+        raised = (
+            f"it is {shortage.limit} already, no less than what this collection raises it to: find"
+            f" out who holds so many, or ask for more with -e {variable}=NUMBER"
         )
-    )
     if culprit:
-        named = (
-            f" (crictl inspect {culprit.container} names its pod)"
-            if culprit.container.isalnum() and not culprit.named
-            else ""
-        )
+        named = ""
+        if culprit.container.isalnum() and not culprit.named:
+            named = f" (crictl inspect {culprit.container} names its pod)"
         return (
             f"find out why {culprit} holds so many{named}, and restart it when it leaks; raising"
             f" the limit only buys time; {raised}"
         )
-    return (
-        f"{raised}; to see who has so many open, as root: {WHO}"
-        if short.key == FILE_MAX
-        else raised
-    )
+    if shortage.key == FILE_MAX:
+        return f"{raised}; to see who has so many open, as root: {WHO}"
+    return raised
 
 
+@node_check(
+    "KM407",
+    "Kernel settings that do not last",
+    severity="warning",
+    applies="nodes",
+    risk=1,
+    needs=("limits",),
+)
 def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM407: a setting that a later file overrides, that a reboot takes back, or that was never
-    loaded.
-    """
+    """KM407: report a setting that a file overrides, a reboot resets, or that was never loaded."""
     limits = node_limits.read(document)
-    unread = limits.unread_sysctl() if host.statuses.get("limits") == "ok" else []
-    found = list(lasting_settings.lasting(limits))
-    hits = tuple(
-        Hit(
-            f"{one.key} of {host.node or host.host}: {one.why}",
-            tuple(
-                Proof("file", host.host, path=path, line=line, text=text)
-                for path, line, text in one.places
-            )
-            or (
-                Proof(
-                    "process",
-                    host.host,
-                    text=f"/proc/sys/{one.key.replace('.', '/')} is {one.running}",
-                ),
-            ),
-            _lasts(limits, one),
-            host=host.host,
-            node=host.node,
-            component=one.key,
-            kernel=_lasting_kernel(document, one),
-        )
-        for one in found
-    )
-    # Of hosts that share one kernel it is enough that the files of one of them say what it has.
-    settled = [
-        token
-        for key, running in limits.kernel.items()
-        for token in [shared_kernel.token(document, shared_kernel.LASTING, key, running)]
-        if token and not unread and lasting_settings.says(limits, key, running)
+    unread: Sequence[str] = ()
+    if host.statuses.get("limits") == "ok":
+        unread = limits.unread_sysctl()
+    hits = [
+        _lasting_hit(host, document, limits, setting)
+        for setting in lasting_settings.lasting(limits)
     ]
-    missing = host.missing("limits") or unless(
-        host, not unread and limits.kernel.keys() >= set(node_limits.WATCHED)
-    )
-    yield Outcome(
-        hits,
-        missing,
+    # Of hosts that share one kernel it is enough that the files of one of them set its value.
+    settled = []
+    for key, running in limits.kernel.items():
+        token = shared_kernel.token(document, shared_kernel.LASTING, key, running)
+        if token and not unread and lasting_settings.says(limits, key, running):
+            settled.append(token)
+    watched = limits.kernel.keys() >= set(node_limits.WATCHED)
+    missing = host.missing("limits") or unless(host, not unread and watched)
+    note = ""
+    if unread:
+        note = f"{unread[0]} could not be read"
+    yield Outcome(tuple(hits), missing, host=host.host, note=note, settled=tuple(settled))
+
+
+def _lasting_hit(
+    host: Host, document: Mapping[str, Any], limits: Limits, setting: lasting_settings.Lasting
+) -> Hit:
+    proofs = [
+        Proof("file", host.host, path=path, line=line, text=text)
+        for path, line, text in setting.places
+    ]
+    if not proofs:
+        text = f"/proc/sys/{setting.key.replace('.', '/')} is {setting.running}"
+        proofs.append(Proof("process", host.host, text=text))
+    return Hit(
+        f"{setting.key} of {host.node or host.host}: {setting.why}",
+        tuple(proofs),
+        _lasts(limits, setting),
         host=host.host,
-        note=f"{unread[0]} could not be read" if unread else "",
-        settled=tuple(settled),
+        node=host.node,
+        component=setting.key,
+        kernel=_lasting_kernel(document, setting),
     )
 
 
 def _lasting_kernel(
-    document: Mapping[str, Any], one: lasting_settings.Lasting
+    document: Mapping[str, Any], setting: lasting_settings.Lasting
 ) -> tuple[Any, ...] | None:
-    """What hosts of one kernel share of it.
+    """Return what hosts of one kernel share of a setting.
 
-    The kernel's value, which no file or too low a one says, or a wish of files that it does not
-    have.
+    It is the kernel's value, which no file sets or too low a one, or a value of files that the
+    kernel does not have.
     """
-    if one.own:
+    key, running, wanted = setting.key, setting.running, setting.wanted
+    if setting.own:
         return None
-    if one.wanted == one.running:
-        return shared_kernel.token(document, shared_kernel.LASTING, one.key, one.running)
-    return shared_kernel.token(document, shared_kernel.WISH, one.key, one.running, one.wanted)
+    if wanted == running:
+        return shared_kernel.token(document, shared_kernel.LASTING, key, running)
+    return shared_kernel.token(document, shared_kernel.WISH, key, running, wanted)
 
 
-def _lasts(limits: node_limits.Limits, one: lasting_settings.Lasting) -> str:
-    """What makes it last: the plan's file, or the line of another that is read after that and
-    decides.
+def _lasts(limits: node_limits.Limits, setting: lasting_settings.Lasting) -> str:
+    """Return how a setting becomes persistent.
+
+    It is set in the plan's file, or in the line of another file that is read after that.
     """
-    later = lasting_settings.later(limits, one.key, one.wanted)
-    told = (
-        later.why
-        or f"write {one.key} = {one.wanted} where nothing overrides it: the plan does, in {lasting_settings.FILE}"
+    key, wanted = setting.key, setting.wanted
+    later = lasting_settings.later(limits, key, wanted)
+    advice = later.why or (
+        f"write {key} = {wanted} where nothing overrides it: the plan does, in"
+        f" {lasting_settings.FILE}"
     )
-    told += ": the plan makes it, and a revert takes it back" if later.edit else ""
-    if one.wanted <= one.running:
-        return told
-    return (
-        told
-        + ("" if later.blocked else ", and tells the kernel")
-        + f" (by hand, until the next boot: sysctl -w {one.key}={one.wanted})"
-    )
+    if later.edit:
+        advice += ": the plan makes it, and a revert takes it back"
+    if wanted <= setting.running:
+        return advice
+    if not later.blocked:
+        advice += ", and tells the kernel"
+    return f"{advice} (by hand, until the next boot: sysctl -w {key}={wanted})"

@@ -1,15 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about the open files that one process may have.
-
-Of services by their unit, of logins by pam_limits.
-"""
+"""Check how many files one process may have open: services by unit, logins by pam_limits."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ....module_utils.shared.units import ROLES
@@ -21,7 +18,7 @@ from ...models.limits import NOFILE as LOGINS
 from ...models.limits import NR_OPEN, UNLIMITED, VARIABLES, Holder, Limits
 from ...models.result import Proof
 from ...parsers.limits_conf import Entry
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, node_check
 from .kernel import uncounted, unless
 
 SHOWN = 10
@@ -34,55 +31,27 @@ DROPIN = (
 NOFILE, USER = "LimitNOFILE", "user@"
 UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")  # what an operator may copy
 MAX_OPEN_FILES = 1000000  # what a kubelet sets for itself, unless its configuration says otherwise
-# Their pam_limits passes over a limit that the kernel refuses, and the login goes on without it
-# (seen on Debian 12).
+# Distributions whose pam_limits skips a limit that the kernel refuses, and the login goes on
+# without it (seen on Debian 12).
 FORGIVING = ("debian", "ubuntu")
 IGNORED = ("optional", "sufficient")  # PAM lets the login go on when such a line fails
 
 
+@node_check(
+    "KM404",
+    "A process is at its limit of open files",
+    severity="warning",
+    applies="kubelet, runtimes and sshd; every process where they were looked at",
+    risk=3,
+    needs=("limits",),
+)
 def full(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM404: a process has as many files open as it may."""
+    """KM404: report processes that have as many files open as they may."""
     limits = node_limits.read(document)
-    found = limits.full()
-    name = host.node or host.host
+    holders = limits.full()
     hits = []
-    if found:
-        first = next((one for one in found if one.role), found[0])
-        more = (
-            f", and {len(found) - 1} other process{'es' if len(found) > 2 else ''} likewise"
-            if len(found) > 1
-            else ""
-        )
-        proofs = tuple(
-            Proof(
-                "process",
-                host.host,
-                pid=one.pid,
-                text=(
-                    f"{one}: {one.open} open, soft limit {one.soft}, hard limit"
-                    f" {'unlimited' if one.hard == UNLIMITED else one.hard}"
-                ),
-            )
-            for one in found[:SHOWN]
-        )
-        told = limits.units()
-        proofs += tuple(
-            proof
-            for name in dict.fromkeys(one.unit for one in found[:SHOWN])
-            if name in told
-            for proof in _set(host, told[name], f"{NOFILE}=")[:SHOWN]
-        )
-        hits = [
-            Hit(
-                f"{first} of {name} has {first.open} of {first.soft} files open{more}",
-                proofs,
-                f"see what it has open, for it may leak them (ls -l /proc/{first.pid}/fd); where it"
-                f" needs more: {_more(first, told.get(first.unit))}",
-                host=host.host,
-                node=host.node,
-                severity="critical" if any(one.role for one in found) else None,
-            )
-        ]
+    if holders:
+        hits.append(_full_hit(host, limits, holders))
     missing = (
         host.missing("limits")
         or unless(host, _answered(limits))
@@ -91,29 +60,53 @@ def full(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     yield Outcome(tuple(hits), missing, host=host.host)
 
 
-def _more(one: Holder, unit: Mapping[str, Any] | None) -> str:
-    """Where a process has its limit from. unit: what is known of its service."""
-    if one.role == "kubelet":
+def _full_hit(host: Host, limits: Limits, holders: list[Holder]) -> Hit:
+    first = next((holder for holder in holders if holder.role), holders[0])
+    units = limits.units()
+    proofs = [_open_files(host, holder) for holder in holders[:SHOWN]]
+    for name in dict.fromkeys(holder.unit for holder in holders[:SHOWN]):
+        if name in units:
+            proofs += _set(host, units[name], f"{NOFILE}=")[:SHOWN]
+    severity = None
+    if any(holder.role for holder in holders):
+        severity = "critical"
+    return Hit(
+        f"{first} of {host.node or host.host} has {first.open} of {first.soft} files"
+        f" open{_others(len(holders) - 1)}",
+        tuple(proofs),
+        f"see what it has open, for it may leak them (ls -l /proc/{first.pid}/fd); where it"
+        f" needs more: {_more(first, units.get(first.unit))}",
+        host=host.host,
+        node=host.node,
+        severity=severity,
+    )
+
+
+def _others(count: int) -> str:
+    if count == 0:
+        return ""
+    if count == 1:
+        return ", and 1 other process likewise"
+    return f", and {count} other processes likewise"
+
+
+def _open_files(host: Host, holder: Holder) -> Proof:
+    hard = str(holder.hard)
+    if holder.hard == UNLIMITED:
+        hard = "unlimited"
+    text = f"{holder}: {holder.open} open, soft limit {holder.soft}, hard limit {hard}"
+    return Proof("process", host.host, pid=holder.pid, text=text)
+
+
+def _more(holder: Holder, unit: Mapping[str, Any] | None) -> str:
+    """Return how a process gets a higher limit; unit: what is known of its service."""
+    if holder.role == "kubelet":
         return "maxOpenFiles in the kubelet's configuration, and a restart of it"
-    if one.container:
+    if holder.container:
         return "the limit that its runtime gives the container"
-    if UNIT.match(one.unit) and not one.unit.startswith(USER):
-        next_start = _next_start(unit or {})
-        if next_start == UNLIMITED or next_start > one.soft:
-            return (
-                f"its unit gives {'any number' if next_start == UNLIMITED else next_start} from its"
-                " next start on; the plan gives the running process as much as the kernel lets it"
-                " have (no more than its hard limit where PID 1 lacks CAP_SYS_RESOURCE, nothing"
-                " beyond 1024 where it may use select()); the rest takes systemctl daemon-reload"
-                f" and systemctl restart {one.unit}, by hand or by the plan with -e"
-                " kubemend_allow=service_restart"
-            )
-        return (
-            f"the plan raises it, in a drop-in of ours for {one.unit} and in the running process,"
-            f" to what -e {VARIABLES[LOGINS]}=NUMBER asks for (by hand: LimitNOFILE= by systemctl"
-            f" edit {one.unit}, and a restart of it)"
-        )
-    if one.session:
+    if UNIT.match(holder.unit) and not holder.unit.startswith(USER):
+        return _more_for_service(holder, unit or {})
+    if holder.session:
         return (
             "ulimit -Sn, up to the hard limit; above that the plan writes a line of ours in"
             " limits.d, which counts from the next login on"
@@ -121,324 +114,353 @@ def _more(one: Holder, unit: Mapping[str, Any] | None) -> str:
     return "the limit that whoever starts it gives it"
 
 
-def _next_start(unit: Mapping[str, Any]) -> int:
-    """The soft limit that systemd gives the unit's next process, or will once it has read our file.
-
-    0 where nobody knows.
-    """
-    gives, ours = (
-        node_limits.pair(unit.get("limit_nofile")),
-        str(unit.get("ours") or "").partition(":")[0],
+def _more_for_service(holder: Holder, unit: Mapping[str, Any]) -> str:
+    next_start = _next_start(unit)
+    if next_start != UNLIMITED and next_start <= holder.soft:
+        return (
+            f"the plan raises it, in a drop-in of ours for {holder.unit} and in the running"
+            f" process, to what -e {VARIABLES[LOGINS]}=NUMBER asks for (by hand: LimitNOFILE= by"
+            f" systemctl edit {holder.unit}, and a restart of it)"
+        )
+    number = str(next_start)
+    if next_start == UNLIMITED:
+        number = "any number"
+    return (
+        f"its unit gives {number} from its"
+        " next start on; the plan gives the running process as much as the kernel lets it"
+        " have (no more than its hard limit where PID 1 lacks CAP_SYS_RESOURCE, nothing"
+        " beyond 1024 where it may use select()); the rest takes systemctl daemon-reload"
+        f" and systemctl restart {holder.unit}, by hand or by the plan with -e"
+        " kubemend_allow=service_restart"
     )
-    found = [gives[0] if gives else 0, int(ours) if ours.isdigit() and len(ours) < 20 else 0]
-    return UNLIMITED if UNLIMITED in found else max(found)
+
+
+def _next_start(unit: Mapping[str, Any]) -> int:
+    """Return the soft limit of the unit's next process, once systemd has read kubemend's drop-in.
+
+    It is 0 if it is not known.
+    """
+    configured = node_limits.pair(unit.get("limit_nofile"))
+    managed = str(unit.get("ours") or "").partition(":")[0]
+    limits = [0]
+    if configured:
+        limits.append(configured[0])
+    if managed.isdigit() and len(managed) < 20:
+        limits.append(int(managed))
+    if UNLIMITED in limits:
+        return UNLIMITED
+    return max(limits)
 
 
 def _answered(limits: Limits) -> bool:
-    """Whether systemd answered: without it nobody knows which processes those of the units are."""
+    """Tell whether systemd answered: without it the processes of units are not known."""
     return isinstance(limits.seen.get("units"), (list, tuple)) and isinstance(
         limits.seen.get("processes"), (list, tuple)
     )
 
 
 def _counted(limits: Limits) -> bool:
-    """Whether the open files and the limits of all of kubelet, runtimes and sshd are known."""
-    return {
-        one.get("pid")
-        for one in node_limits.items(limits.seen.get("processes"))
-        if node_limits.number(one.get("pid")) is not None
-    } <= {one.pid for one in limits.processes()}
+    """Tell whether open files and limits of kubelet, runtimes and sshd are all known."""
+    pids = [process.get("pid") for process in node_limits.items(limits.seen.get("processes"))]
+    counted = {holder.pid for holder in limits.processes()}
+    return all(pid in counted for pid in pids if node_limits.number(pid) is not None)
 
 
+@node_check(
+    "KM406",
+    "Limits that lock everybody out",
+    severity="critical",
+    applies="nodes where pam_limits is in use",
+    risk=1,
+    needs=("limits",),
+)
 def locked_out(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM406: pam_limits asks for more open files than anybody can have here, and refuses the
-    login.
-    """
+    """KM406: report limits above what the kernel allows, with which pam_limits refuses logins."""
     limits = node_limits.read(document)
-    asked, ceiling = (
-        [one for one in node_limits.items(limits.seen.get("pam")) if _refuses(one)],
-        limits.ceiling(),
-    )
-    silent = host.missing("limits") or unless(
-        host, isinstance(limits.seen.get("pam"), (list, tuple))
-    )
-    if silent or not asked:
+    lines = [line for line in node_limits.items(limits.seen.get("pam")) if _refuses(line)]
+    read = isinstance(limits.seen.get("pam"), (list, tuple))
+    silent = host.missing("limits") or unless(host, read)
+    if silent or not lines:
         yield Outcome((), silent, host=host.host, applies=bool(silent))
         return
-    unread = limits.unread_limits()
+    ceiling, unread, above = limits.ceiling(), limits.unread_limits(), limits.impossible()
     missing = unless(host, ceiling is not None, "denied") + unless(host, not unread)
-    above = limits.impossible()
-    told = control_plane.data(document, "system").get("os_release")
-    forgiving = isinstance(told, Mapping) and told.get("id") in FORGIVING
-    hits = [_lockout(host, above, asked, *ceiling, forgiving)] if above and ceiling else []
-    yield Outcome(
-        tuple(hits),
-        missing,
-        host=host.host,
-        note=f"{unread[0]} could not be read" if unread else "",
-    )
+    hits = []
+    if above and ceiling:
+        forgiving = _is_forgiving(document)
+        hits.append(_lockout(host, above, lines, ceiling, forgiving))
+    yield Outcome(tuple(hits), missing, host=host.host, note=_unread_note(unread))
 
 
-def _refuses(one: Mapping[str, Any]) -> bool:
-    words = str(one.get("text")).lower().split()
-    return isinstance(one.get("path"), str) and words[1:2] != [] and words[1] not in IGNORED
+def _unread_note(paths: Sequence[str]) -> str:
+    if not paths:
+        return ""
+    return f"{paths[0]} could not be read"
+
+
+def _is_forgiving(document: Mapping[str, Any]) -> bool:
+    release = control_plane.data(document, "system").get("os_release")
+    return isinstance(release, Mapping) and release.get("id") in FORGIVING
+
+
+def _refuses(line: Mapping[str, Any]) -> bool:
+    words = str(line.get("text")).lower().split()
+    return isinstance(line.get("path"), str) and len(words) > 1 and words[1] not in IGNORED
 
 
 def _lockout(
     host: Host,
     above: list[Entry],
-    asked: list[Mapping[str, Any]],
-    ceiling: int,
-    whose: str,
+    lines: list[Mapping[str, Any]],
+    limit: tuple[int, str],
     forgiving: bool,
 ) -> Hit:
-    """A number above the ceiling is refused by any version.
+    """Report the entries above the ceiling, and the lines of PAM that make them count.
 
-    No limit only by those before 1.5.2, which do not take fs.nr_open instead.
+    Any version refuses a number above the ceiling; "unlimited" is refused only by versions before
+    1.5.2, which do not take fs.nr_open instead.
     """
-    certain = [one for one in above if one.number != UNLIMITED or whose != NR_OPEN]
-    names = sorted({one_line(one.domain, 40) for one in certain or above})
-    who = ", ".join(
-        "everybody (*; on Debian and Ubuntu not root)" if one == "*" else one
-        for one in names[:SHOWN]
-    )
+    ceiling, setting = limit
+    certain = [entry for entry in above if entry.number != UNLIMITED or setting != NR_OPEN]
+    domains = sorted({one_line(entry.domain, 40) for entry in certain or above})
+    users = ", ".join(_users(domain) for domain in domains[:SHOWN])
     first = (certain or above)[0]
-    proofs = [
-        Proof(
-            "file",
-            host.host,
-            path=one.path,
-            line=one.line,
-            text=f"{one.domain} {one.kind} nofile {one.value}",
-        )
-        for one in above[:SHOWN]
-    ]
-    proofs += [
-        Proof(
-            "file",
-            host.host,
-            path=str(one["path"]),
-            line=node_limits.number(one.get("line")),
-            text=str(one["text"]),
-        )
-        for one in asked[:SHOWN]
-    ]
-    value = f"nofile {one_line(first.value, 40)} is above {ceiling} ({whose})"
+    proofs = tuple(
+        [_entry(host, entry) for entry in above[:SHOWN]]
+        + [_line(host, line) for line in lines[:SHOWN]]
+    )
+    value = f"nofile {one_line(first.value, 40)} is above {ceiling} ({setting})"
+    name = host.node or host.host
+    severity: str | None
     if forgiving:
+        severity = "info"
+        if certain:
+            severity = "warning"
         return Hit(
-            f"{host.node or host.host} gives logins of {who} another limit than its files say:"
-            f" {value}, and is passed over",
-            tuple(proofs),
+            f"{name} gives logins of {users} another limit than its files say: {value}, and is"
+            " passed over",
+            proofs,
             f"set these to {ceiling} or less, or let the plan say so in a file of ours that is read"
             " last: until then a login keeps the limit that it had before",
             host=host.host,
             node=host.node,
-            severity="warning" if certain else "info",
+            severity=severity,
         )
+    severity, version = "warning", ", where its pam_limits is older than 1.5.2"
+    if certain:
+        severity, version = None, ""
     return Hit(
-        f"{host.node or host.host} refuses logins of {who}: {value}"
-        + ("" if certain else ", where its pam_limits is older than 1.5.2"),
-        tuple(proofs),
+        f"{name} refuses logins of {users}: {value}{version}",
+        proofs,
         f"keep the session that is open, set these to {ceiling} or less there, or let the plan say"
         " so in a file of ours that is read last, and try a second login before the first one is"
         " closed",
         host=host.host,
         node=host.node,
-        severity=None if certain else "warning",
+        severity=severity,
     )
 
 
+def _users(domain: str) -> str:
+    if domain == "*":
+        return "everybody (*; on Debian and Ubuntu not root)"
+    return domain
+
+
+def _entry(host: Host, entry: Entry) -> Proof:
+    text = f"{entry.domain} {entry.kind} nofile {entry.value}"
+    return Proof("file", host.host, path=entry.path, line=entry.line, text=text)
+
+
+def _line(host: Host, line: Mapping[str, Any]) -> Proof:
+    number = node_limits.number(line.get("line"))
+    path = str(line["path"])
+    return Proof("file", host.host, path=path, line=number, text=str(line["text"]))
+
+
+@node_check(
+    "KM408",
+    "limits.conf does not reach services",
+    severity="info",
+    applies="nodes whose limits.conf has open files for root or everybody",
+    needs=("limits",),
+)
 def services(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM408: limits.conf says more than the services have, which it never reaches."""
+    """KM408: report a limit of limits.conf that services do not have, because it is for logins."""
     limits = node_limits.read(document)
-    most = max(
-        (one for one in limits.hard_limits() if one.domain in ("*", "root")),
-        key=_rank,
-        default=None,
-    )
-    below = [
-        one
-        for one in limits.processes()
-        if one.role in ("kubelet", "runtime")
-        and most
-        and 0 < one.hard < _rank(most)
-        and (one.role, one.hard) != ("kubelet", MAX_OPEN_FILES)
-    ]
+    entries = [entry for entry in limits.hard_limits() if entry.domain in ("*", "root")]
+    highest = max(entries, key=_rank, default=None)
     hits = []
-    if most and below:
-        proofs = (
-            Proof(
-                "file",
-                host.host,
-                path=most.path,
-                line=most.line,
-                text=f"{most.domain} {most.kind} nofile {most.value}",
-            ),
-            *(
-                Proof("process", host.host, pid=one.pid, text=f"{one}: hard limit {one.hard}")
-                for one in below[:SHOWN]
-            ),
-        )
-        hits = [
-            Hit(
-                f"{one_line(most.path, 80)} of {host.node or host.host} says"
-                f" {one_line(most.value, 40)}, and {below[0]} has {below[0].hard}: it is for logins"
-                " only",
-                proofs,
-                f"nothing, unless a service needs more: then {DROPIN}; for the kubelet maxOpenFiles"
-                " in its configuration",
-                host=host.host,
-                node=host.node,
-            )
-        ]
-    unread = limits.unread_limits() if host.statuses.get("limits") == "ok" else []
+    if highest:
+        below = [holder for holder in limits.processes() if _has_less(holder, highest)]
+        if below:
+            hits.append(_services_hit(host, highest, below))
+    unread: Sequence[str] = ()
+    if host.statuses.get("limits") == "ok":
+        unread = limits.unread_limits()
     missing = host.missing("limits") or unless(host, not unread and _answered(limits))
-    yield Outcome(
-        tuple(hits),
-        missing,
+    applies = bool(highest or missing)
+    yield Outcome(tuple(hits), missing, host=host.host, applies=applies, note=_unread_note(unread))
+
+
+def _has_less(holder: Holder, entry: Entry) -> bool:
+    if holder.role not in ("kubelet", "runtime"):
+        return False
+    if (holder.role, holder.hard) == ("kubelet", MAX_OPEN_FILES):
+        return False
+    return 0 < holder.hard < _rank(entry)
+
+
+def _services_hit(host: Host, highest: Entry, below: list[Holder]) -> Hit:
+    processes = [
+        Proof("process", host.host, pid=holder.pid, text=f"{holder}: hard limit {holder.hard}")
+        for holder in below[:SHOWN]
+    ]
+    return Hit(
+        f"{one_line(highest.path, 80)} of {host.node or host.host} says"
+        f" {one_line(highest.value, 40)}, and {below[0]} has {below[0].hard}: it is for logins"
+        " only",
+        (_entry(host, highest), *processes),
+        f"nothing, unless a service needs more: then {DROPIN}; for the kubelet maxOpenFiles"
+        " in its configuration",
         host=host.host,
-        applies=bool(most or missing),
-        note=f"{unread[0]} could not be read" if unread else "",
+        node=host.node,
     )
 
 
-def _rank(one: Entry) -> float:
-    return float("inf") if one.number == UNLIMITED else one.number or 0
+def _rank(entry: Entry) -> float:
+    if entry.number == UNLIMITED:
+        return float("inf")
+    return entry.number or 0
 
 
+@node_check(
+    "KM409",
+    "A unit whose limits the kernel refuses",
+    severity="critical",
+    applies="kubelet, runtimes and sshd",
+    needs=("limits",),
+)
 def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM409: units do not start because their limits are above what the kernel gives."""
+    """KM409: report units that do not start because the kernel refuses their limits."""
     limits = node_limits.read(document)
-    ceiling = limits.ceiling()
-    found = [
-        one
-        for one in _units(limits)
-        if one.get("exec_main_status") == EXIT_LIMITS and one.get("active_state") != "active"
+    units = [
+        unit
+        for unit in _units(limits)
+        if unit.get("exec_main_status") == EXIT_LIMITS and unit.get("active_state") != "active"
     ]
     hits = []
-    if found:
-        proofs: list[Proof] = []
-        for one in found:
-            proofs += [
-                Proof(
-                    "unit",
-                    host.host,
-                    object=_name(one),
-                    text=f"{_word(one, 'active_state')}, {_word(one, 'result')}, status=205/LIMITS",
-                ),
-                *_set(host, one, "Limit"),
-            ]
-        names, most = (
-            [_name(one) for one in found],
-            (
-                f"{ceiling[0]} ({ceiling[1]})"
-                if ceiling
-                else "what PID 1 itself has (/proc/1/limits)"
-            ),
-        )
-        where = (
-            "the file that is named"
-            if any(proof.kind == "file" for proof in proofs)
-            else f"the file where systemctl cat {names[0]} shows it"
-        )
-        hits = [
-            Hit(
-                f"{' and '.join(names)} of {host.node or host.host} cannot start: a limit of the"
-                " unit is above what it can have (205/LIMITS)",
-                tuple(proofs),
-                f"set LimitNOFILE= to {most} or less in {where}, then systemctl daemon-reload and"
-                f" systemctl restart {' '.join(names)}" + _lowered(limits),
-                host=host.host,
-                node=host.node,
-            )
-        ]
-    yield Outcome(
-        tuple(hits), host.missing("limits") or unless(host, _answered(limits)), host=host.host
+    if units:
+        hits.append(_refused_hit(host, limits, units))
+    missing = host.missing("limits") or unless(host, _answered(limits))
+    yield Outcome(tuple(hits), missing, host=host.host)
+
+
+def _refused_hit(host: Host, limits: Limits, units: list[Mapping[str, Any]]) -> Hit:
+    proofs: list[Proof] = []
+    for unit in units:
+        text = f"{_word(unit, 'active_state')}, {_word(unit, 'result')}, status=205/LIMITS"
+        proofs.append(Proof("unit", host.host, object=_name(unit), text=text))
+        proofs += _set(host, unit, "Limit")
+    names = [_name(unit) for unit in units]
+    ceiling = limits.ceiling()
+    highest = "what PID 1 itself has (/proc/1/limits)"
+    if ceiling:
+        highest = f"{ceiling[0]} ({ceiling[1]})"
+    place = f"the file where systemctl cat {names[0]} shows it"
+    if any(proof.kind == "file" for proof in proofs):
+        place = "the file that is named"
+    return Hit(
+        f"{' and '.join(names)} of {host.node or host.host} cannot start: a limit of the"
+        " unit is above what it can have (205/LIMITS)",
+        tuple(proofs),
+        f"set LimitNOFILE= to {highest} or less in {place}, then systemctl daemon-reload and"
+        f" systemctl restart {' '.join(names)}{_lowered(limits)}",
+        host=host.host,
+        node=host.node,
     )
 
 
 def _lowered(limits: Limits) -> str:
-    """What else helps where PID 1 has more since the boot than the kernel gives anybody now.
+    """Return further advice if PID 1 has more since the boot than the kernel allows now.
 
-    That alone is why systemd cannot give a unit what it has.
+    That alone is why systemd cannot give a unit what PID 1 has.
     """
-    init, most = limits.seen.get("init"), limits.kernel.get(node_limits.NR_OPEN)
-    own = node_limits.pair(init.get("nofile")) if isinstance(init, Mapping) else None
-    if own is None or most is None or UNLIMITED < own[1] <= most:
+    init, allowed = limits.seen.get("init"), limits.kernel.get(node_limits.NR_OPEN)
+    if not isinstance(init, Mapping) or allowed is None:
         return ""
+    own = node_limits.pair(init.get("nofile"))
+    if own is None or UNLIMITED < own[1] <= allowed:
+        return ""
+    number = str(own[1])
+    if own[1] == UNLIMITED:
+        number = "any number of"
     return (
-        f"; or raise fs.nr_open again, which is {most}: PID 1 may have"
-        f" {'any number of' if own[1] == UNLIMITED else own[1]} files since the boot"
+        f"; or raise fs.nr_open again, which is {allowed}: PID 1 may have {number} files since the"
+        " boot"
     )
 
 
 def _units(limits: Limits) -> list[Mapping[str, Any]]:
-    return [
-        one
-        for one in node_limits.items(limits.seen.get("units"))
-        if isinstance(one.get("name"), str)
-    ]
+    units = node_limits.items(limits.seen.get("units"))
+    return [unit for unit in units if isinstance(unit.get("name"), str)]
 
 
-def _name(one: Mapping[str, Any]) -> str:
-    return one_line(one["name"], 80)
+def _name(unit: Mapping[str, Any]) -> str:
+    return one_line(unit["name"], 80)
 
 
-def _word(one: Mapping[str, Any], key: str) -> str:
-    return one_line(one.get(key) or "?", 40)
+def _word(unit: Mapping[str, Any], key: str) -> str:
+    return one_line(unit.get(key) or "?", 40)
 
 
-def _set(host: Host, unit: Mapping[str, Any], what: str) -> list[Proof]:
-    """The lines that set its limits, as systemd reads them."""
+def _set(host: Host, unit: Mapping[str, Any], prefix: str) -> list[Proof]:
+    """Return the lines that set a unit's limits, as systemd reads them."""
     lines = [
-        one
-        for one in node_limits.items(unit.get("sets"))
-        if isinstance(one.get("path"), str) and str(one.get("text") or "").startswith(what)
+        line
+        for line in node_limits.items(unit.get("sets"))
+        if isinstance(line.get("path"), str) and str(line.get("text") or "").startswith(prefix)
     ]
-    return [
-        Proof(
-            "file",
-            host.host,
-            path=one["path"],
-            line=node_limits.number(one.get("line")),
-            text=str(one["text"]),
-        )
-        for one in lines[:SHOWN]
-    ]
+    return [_line(host, line) for line in lines[:SHOWN]]
 
 
+@node_check(
+    "KM410",
+    "A runtime without a limit of open files",
+    severity="info",
+    applies="nodes with a runtime",
+    needs=("limits",),
+    tier="deep",
+)
 def infinite(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM410: a runtime without any limit of open files, which its containers inherit."""
+    """KM410: report a runtime without a limit of open files, which its containers inherit."""
     limits = node_limits.read(document)
     running = [
-        one
-        for one in _units(limits)
-        if one["name"] in RUNTIMES and one.get("active_state") == "active"
+        unit
+        for unit in _units(limits)
+        if unit["name"] in RUNTIMES and unit.get("active_state") == "active"
     ]
-    told = [(one, node_limits.pair(one.get("limit_nofile"))) for one in running]
-    found = [one for one, pair in told if pair and pair[1] == UNLIMITED]
-    proofs = [
-        proof
-        for one in found
-        for proof in _set(host, one, "LimitNOFILE")
-        or [Proof("unit", host.host, object=_name(one), text="LimitNOFILE=infinity")]
-    ]
-    hits = (
-        [
-            Hit(
-                f"{' and '.join(_name(one) for one in found)} of {host.node or host.host} runs with"
-                " LimitNOFILE=infinity, and so do its containers",
-                tuple(proofs),
-                "nothing has to be done; programs that visit every descriptor they could have (old"
-                " Java, MySQL, rpm) are slow, or use much memory",
-                host=host.host,
-                node=host.node,
-            )
-        ]
-        if found
-        else []
-    )
-    missing = host.missing("limits") or unless(
-        host, _answered(limits) and all(pair for dummy, pair in told)
-    )
+    limit_pairs = [(unit, node_limits.pair(unit.get("limit_nofile"))) for unit in running]
+    units = [unit for unit, pair in limit_pairs if pair and pair[1] == UNLIMITED]
+    known = all(pair for _unit, pair in limit_pairs)
+    hits = []
+    if units:
+        hits.append(_infinite_hit(host, units))
+    missing = host.missing("limits") or unless(host, _answered(limits) and known)
     yield Outcome(tuple(hits), missing, host=host.host, applies=bool(running or missing))
+
+
+def _infinite_hit(host: Host, units: list[Mapping[str, Any]]) -> Hit:
+    proofs: list[Proof] = []
+    for unit in units:
+        default = Proof("unit", host.host, object=_name(unit), text="LimitNOFILE=infinity")
+        proofs += _set(host, unit, "LimitNOFILE") or [default]
+    return Hit(
+        f"{' and '.join(_name(unit) for unit in units)} of {host.node or host.host} runs with"
+        " LimitNOFILE=infinity, and so do its containers",
+        tuple(proofs),
+        "nothing has to be done; programs that visit every descriptor they could have (old"
+        " Java, MySQL, rpm) are slow, or use much memory",
+        host=host.host,
+        node=host.node,
+    )

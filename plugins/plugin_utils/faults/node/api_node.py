@@ -18,7 +18,7 @@ from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
 from ...models.result import Missing, Proof
 from ...models.taints import NO_EXECUTE, NO_SCHEDULE
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, causes, cluster_check
 from ..control_plane import leader_lease as leading
 from . import taints as node_taints
 
@@ -31,6 +31,17 @@ ROLE = leading.Role(
 LIFECYCLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
+@cluster_check(
+    "KM511",
+    "No controller manager leads",
+    severity="critical",
+    applies="clusters whose controller managers take a lock",
+    needs=("instances", "manifests"),
+    cluster_needs=("locks", "nodes"),
+    current_only=True,
+    explained_by=causes("KM115")
+    | causes("KM105", "KM107", "KM114", component="kube-controller-manager"),
+)
 def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     """KM511: nobody renews the controller managers' lock, or what their leader does to taints is
     not done.
@@ -102,6 +113,15 @@ def _undone(
     )
 
 
+@cluster_check(
+    "KM512",
+    "Node is down",
+    severity="critical",
+    applies="Nodes that the API lists",
+    cluster_needs=("nodes",),
+    current_only=True,
+    explained_by=causes("KM115"),
+)
 def node_down(cluster: Cluster) -> Iterator[Outcome]:
     """KM512: the kubelet of a node has fallen silent, and its host does not answer either."""
     if cluster.key is None:
@@ -219,109 +239,3 @@ def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Hit]:
             component="kube-apiserver",
         )
     ]
-
-
-FAULTS = (
-    Fault(
-        code="KM511",
-        title="No controller manager leads",
-        severity="critical",
-        applies="clusters whose controller managers take a lock",
-        explanation=(
-            "Nobody renews the lock of kube-controller-manager. Its node lifecycle controller sets"
-            " and takes away the taints of nodes: without it a node whose kubelet is well again"
-            " keeps node.kubernetes.io/unreachable and gets no pods, and a node that dies reads"
-            " Ready for ever. The age is taken by the clock of the host that asked, and by the"
-            " lease of the holder's node where that is newer. Also where such a taint stays for"
-            " more than a minute on a node that posts Ready."
-        ),
-        remedy=(
-            "Bring a controller manager back: its manifest, its log. Taking taints away by hand"
-            " mends nothing."
-        ),
-        risk=0,
-        needs=("instances", "manifests"),
-        cluster_needs=("locks", "nodes"),
-        cluster=nobody_leads,
-        explained_by=frozenset(
-            (code, "kube-controller-manager") for code in ("KM105", "KM107", "KM114")
-        ),
-        references=(
-            "https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/",
-            "https://kubernetes.io/docs/concepts/architecture/leases/",
-        ),
-    ),
-    Fault(
-        code="KM512",
-        title="Node is down",
-        severity="critical",
-        applies="Nodes that the API lists",
-        explanation=(
-            "The API has heard nothing of the node's kubelet for longer than the grace period (or"
-            " it says that it is not ready), and the host answers nobody here either: the machine,"
-            " its power or its network is gone. A node whose host answers is judged by what the"
-            " host says. Where the kubelets of all workers or of a whole zone run and the API hears"
-            " none of them, the way to the API is the fault, and this says so once."
-        ),
-        remedy=(
-            "Bring the machine or its network back. Nothing here does it, and nothing declares it"
-            " out of service."
-        ),
-        risk=0,
-        cluster_needs=("nodes",),
-        cluster=node_down,
-        references=(
-            "https://kubernetes.io/docs/concepts/architecture/nodes/#condition",
-            "https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown",
-        ),
-    ),
-    Fault(
-        code="KM513",
-        title="Pods are kept away by a taint",
-        severity="warning",
-        applies="pods that no scheduler finds a node for",
-        explanation=(
-            "Pods wait, and what the scheduler says of them names a taint that they do not"
-            " tolerate. Who owns it decides what to do: one that somebody set stays until its owner"
-            " takes it away, or the pod gets a toleration; one of a controller goes when its reason"
-            " goes, and comes back when a hand removes it. Information only where other reasons"
-            " (too little CPU, say) keep the pods waiting as well, or where the taint tells what"
-            " another fault explains, or where its nodes lack the devices that the pods request"
-            " too. A dedicated node that keeps nobody waiting is none, nor is the control plane's"
-            " taint beside other nodes, nor a taint of nodes without those devices beside nodes"
-            " with them."
-        ),
-        remedy=(
-            "Ask whoever set the taint, or give the pods that belong there a toleration. Nothing"
-            " here removes a taint."
-        ),
-        risk=0,
-        cluster_needs=("pending", "nodes"),
-        cluster=node_taints.kept_away,
-        references=(
-            "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-        ),
-    ),
-    Fault(
-        code="KM514",
-        title="Node is cordoned or fenced",
-        severity="warning",
-        applies="Nodes that the API lists",
-        explanation=(
-            "Somebody took the node out on purpose: it is cordoned, or carries a taint that says so"
-            " (out-of-service, shut down by the cloud, about to be deleted by an autoscaler). It"
-            " takes no new pods. A cordon of a run of ours is KM903 once its run is gone."
-        ),
-        remedy=(
-            "Ask who did it; kubectl uncordon by them ends a cordon. Nothing here removes it, and"
-            " no repair touches such a node without kubemend_allow: [fenced], but for what ends or"
-            " takes back what a run of ours left there (KM902, KM903)."
-        ),
-        risk=0,
-        cluster_needs=("nodes",),
-        cluster=node_taints.taken_out,
-        references=(
-            "https://kubernetes.io/docs/concepts/architecture/nodes/#manual-node-administration",
-        ),
-    ),
-)

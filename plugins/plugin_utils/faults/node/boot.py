@@ -13,12 +13,20 @@ from ...models import boot as node_boot
 from ...models.boot import Lost, NodeBoot, Problem
 from ...models.cluster import Host
 from ...models.result import Missing, Proof
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, node_check
 
 NO_KUBELET = "no kubelet"
 SWITCHED = {"1": "enforcing", "0": "permissive"}
 
 
+@node_check(
+    "KM520",
+    "A module or kernel setting that Kubernetes needs is missing, or will be",
+    severity="critical",
+    applies="nodes with a kubelet",
+    risk=1,
+    needs=("system", "kubelet", "boot", "limits"),
+)
 def missing_setting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM520: a module or kernel setting that is not there, or that the next boot takes away."""
     if host.statuses.get("kubelet") == "absent":
@@ -79,6 +87,13 @@ def _hit(host: Host, one: Problem) -> Hit:
     )
 
 
+@node_check(
+    "KM521",
+    "A file system of the node is read-only or not mounted",
+    severity="critical",
+    applies="nodes with a kubelet",
+    needs=("system", "kubelet", "boot", "swap"),
+)
 def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM521: a file system of kubelet, runtime or etcd that is not mounted, or read-only."""
     if host.statuses.get("kubelet") == "absent":
@@ -140,6 +155,13 @@ def _lost(host: Host, node: NodeBoot, one: Lost) -> Hit:
     )
 
 
+@node_check(
+    "KM522",
+    "SELinux will not be after a boot what it is now",
+    severity="info",
+    applies="nodes with SELinux",
+    needs=("system", "boot"),
+)
 def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM522: SELinux runs in one mode, and a boot makes another."""
     missing, node = host.missing("boot", absent_is_answer=False), node_boot.read(document)
@@ -189,85 +211,3 @@ def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         ),
         host=host.host,
     )
-
-
-FAULTS = (
-    Fault(
-        code="KM520",
-        title="A module or kernel setting that Kubernetes needs is missing, or will be",
-        severity="critical",
-        applies="nodes with a kubelet",
-        explanation=(
-            "net.ipv4.ip_forward is 0, and the node forwards no packet of its pods (critical; nodes"
-            " without an address of IPv4, or of which a file asks for the forwarding of IPv6 alone,"
-            " are left out). Or net.bridge.bridge-nf-call-iptables is 0, or br_netfilter or overlay"
-            " is not loaded, although a file of this node asks for it (a warning: a network plugin"
-            " such as Cilium needs no br_netfilter, and where no file asks for it nothing is said)."
-            " As a warning, too, what is right now and will not be after the next boot: a file of"
-            " sysctl.d says 0, no file says 1 (k3s and the like, and docker, set it themselves and"
-            " are left out), or br_netfilter is loaded and no file of modules-load.d names it. A"
-            " node that is a container has the modules of its machine: of them, and of what made"
-            " its settings, nothing is said. What ufw's own sysctl.conf, systemd-networkd and the"
-            " profile of tuned set after sysctl.d counts; firewalld, which switches forwarding on"
-            " where a zone masquerades, is not read."
-        ),
-        remedy=(
-            "The plan writes the setting into one file of ours in /etc/sysctl.d, which is read"
-            " after the others, and tells the kernel; a module into one in /etc/modules-load.d, and"
-            " loads it. Nothing restarts. Where a line of /etc is read later still and says less"
-            " (one of ufw too), its number is changed there, and nothing else of that file; what"
-            " tuned or a vendor's file says is named, and nothing is written. A revert takes the"
-            " lines away, or gives the file its former bytes back, and leaves what runs."
-        ),
-        risk=1,
-        needs=("system", "kubelet", "boot", "limits"),
-        node=missing_setting,
-        references=(
-            "https://kubernetes.io/docs/setup/production-environment/container-runtimes/#install-and-configure-prerequisites",
-            "https://www.freedesktop.org/software/systemd/man/latest/modules-load.d.html",
-        ),
-    ),
-    Fault(
-        code="KM521",
-        title="A file system of the node is read-only or not mounted",
-        severity="critical",
-        applies="nodes with a kubelet",
-        explanation=(
-            "The folder of the kubelet, of a container runtime or of etcd lies on a file system"
-            " that is mounted read-only, as the kernel makes one whose disk fails; or fstab mounts"
-            " one there at boot and it is not mounted, which with nofail stops no boot: kubelet and"
-            " runtime then begin anew in an empty folder, and etcd as a new cluster. A line with"
-            " noauto or automount is left out, and so are mount units without a line. A warning"
-            " where the kubelet answers: the line may be newer than the boot. In a container only"
-            " read-only counts."
-        ),
-        remedy=(
-            "Find out why, and mount it while kubelet and runtime are stopped. Nothing here"
-            " does it."
-        ),
-        risk=0,
-        needs=("system", "kubelet", "boot", "swap"),
-        node=lost_filesystem,
-        references=("https://www.freedesktop.org/software/systemd/man/latest/systemd.mount.html",),
-    ),
-    Fault(
-        code="KM522",
-        title="SELinux will not be after a boot what it is now",
-        severity="info",
-        applies="nodes with SELinux",
-        explanation=(
-            "SELinux enforces, and /etc/selinux/config says permissive or disabled, or the other"
-            " way round: a reboot changes what it denies. Often setenforce 0 was said when the node"
-            " was made, and after a power loss containers meet an SELinux that enforces. The"
-            " kernel's command line decides before the file; where it speaks of SELinux nothing is"
-            " said."
-        ),
-        remedy="Decide which it is to be, now and in the file. Nothing here does it.",
-        risk=0,
-        needs=("system", "boot"),
-        node=selinux,
-        references=(
-            "https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/9/html/using_selinux/changing-selinux-states-and-modes_using-selinux",
-        ),
-    ),
-)

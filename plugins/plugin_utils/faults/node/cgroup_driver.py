@@ -18,7 +18,7 @@ from ...models.kubelet import config as kubelet_config
 from ...models.kubelet import status as kubelet_why
 from ...models.result import Missing, Proof
 from ...parsers import systemd_unit as kubelet_unit
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, node_check
 
 RECENT = 600.0  # seconds: the kubelet tries each pod again at least every few minutes
 SHOWN = 3
@@ -32,6 +32,14 @@ REFUSALS = (
 )
 
 
+@node_check(
+    "KM524",
+    "Runtime refuses the cgroups of the kubelet",
+    severity="critical",
+    applies="nodes whose kubelet and runtime write to journald",
+    needs=("system", "kubelet", "kubelet_log"),
+    tier="deep",
+)
 def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM524: the runtime refuses the cgroups that the kubelet names."""
     told = control_plane.data(document, "kubelet_log").get("lines")
@@ -118,33 +126,3 @@ def _hit(host: Host, document: Mapping[str, Any], found: list[tuple[str, str]]) 
         node=host.node,
         component="kubelet",
     )
-
-
-FAULTS = (
-    Fault(
-        code="KM524",
-        title="Runtime refuses the cgroups of the kubelet",
-        severity="critical",
-        applies="nodes whose kubelet and runtime write to journald",
-        explanation=(
-            "The kubelet lives and the node is Ready, but the runtime's cgroup driver (cgroupfs or"
-            " systemd) is another than the kubelet's, so that every new pod fails where its sandbox"
-            " is made; those that run go on until they end. Present where the runtime said so"
-            " within ten minutes. A kubelet with dockershim ends of it instead (KM516); one that"
-            " asks its runtime for the driver (1.28 and newer with the gate, and a runtime that"
-            " tells) takes the runtime's when it starts. A kubelet with systemd above a containerd"
-            " with cgroupfs is not refused, and not seen."
-        ),
-        remedy=(
-            "Give both the same driver, systemd where systemd runs the machine; drain the node"
-            " before, for its pods' cgroups move."
-        ),
-        risk=0,
-        needs=("system", "kubelet", "kubelet_log"),
-        node=refused,
-        references=(
-            "https://kubernetes.io/docs/setup/production-environment/container-runtimes/#cgroup-drivers",
-        ),
-        tier="deep",
-    ),
-)

@@ -16,7 +16,7 @@ from ...models import ages
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.result import Missing, Proof
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, cluster_check
 
 # seconds: more than any of the bounds of an honest clock, and less than what Kubernetes forgives
 OFF = 30.0
@@ -25,6 +25,13 @@ SLACK = 1.0  # of each bound
 Bounds = tuple[float, float]
 
 
+@cluster_check(
+    "KM526",
+    "Clock of a node differs",
+    severity="warning",
+    applies="nodes of a cluster",
+    needs=("system",),
+)
 def differing(cluster: Cluster) -> Iterator[Outcome]:
     """KM526: a clock that is surely more than half a minute away from what most agree on."""
     if cluster.key is None:
@@ -143,33 +150,3 @@ def _hit(host: Host, seconds: float, count: int) -> Hit:
         node=host.node,
         component="clock",
     )
-
-
-FAULTS = (
-    Fault(
-        code="KM526",
-        title="Clock of a node differs",
-        severity="warning",
-        applies="nodes of a cluster",
-        explanation=(
-            "The clock of a node is more than 30 s away from what most hosts of the cluster and the"
-            " controller agree on. Certificates and tokens are not valid yet, or no more, where it"
-            " says so; the lease that such a kubelet writes looks old or of the future; logs of"
-            " hosts cannot be compared. Each node's clock is compared with the controller's times"
-            " before and after it was asked, so that a slow connection is no difference. Unknown"
-            " where no majority agrees, as of one node and the controller. Also where the host that"
-            " reads the API and the API servers (the Date of their answers) differ by more than 10"
-            " s: then no age of a lease, a lock or a pod is known, and what needs one is unknown."
-        ),
-        remedy=(
-            "See why its clock is not set: chrony, systemd-timesyncd, or the host of a virtual"
-            " machine. Nothing here sets a clock."
-        ),
-        risk=0,
-        needs=("system",),
-        cluster=differing,
-        references=(
-            "https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/",
-        ),
-    ),
-)

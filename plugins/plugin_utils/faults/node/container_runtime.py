@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fault KM508: the container runtime of a node is stopped, silent, or speaks no language of the
-kubelet's.
-"""
+"""KM508: check that a node's container runtime runs, answers, and speaks the kubelet's CRI."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ from ...parsers import (
 )
 from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import Unit
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, node_check, not_applicable, unknown
 from . import kubelet_unit as nodes
 
 # As the collector has them: collect.runtime and collect.cri.
@@ -63,91 +61,93 @@ DOCKERD = "docker.service"
 ENDS = "dockerd without live-restore, its default, ends containers that still run"
 
 
+@node_check(
+    "KM508",
+    "Container runtime does not work",
+    severity="critical",
+    applies="nodes whose container runtime has a unit of systemd",
+    risk=2,
+    needs=("system", "kubelet", "pinning", "runtime", "unit_start"),
+)
 def not_working(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM508: the runtime that the kubelet uses does not run, does not answer, or serves no CRI
-    that this kubelet speaks.
-    """
+    """KM508: report a runtime that does not run, does not answer, or speaks another CRI version."""
     missing = host.missing("kubelet") or host.missing("runtime")
-    if missing or "absent" in (host.statuses.get("kubelet"), host.statuses.get("runtime")):
-        yield Outcome(
-            (), missing, host=host.host, applies=bool(missing), note="" if missing else "no kubelet"
-        )
-        return
-    yield Runtime(host, document).judged()
+    if missing:
+        yield unknown(*missing, host=host.host)
+    elif "absent" in (host.statuses.get("kubelet"), host.statuses.get("runtime")):
+        yield not_applicable("no kubelet", host=host.host)
+    else:
+        yield Runtime(host, document).result()
 
 
 def broken(host: Host, document: Mapping[str, Any]) -> bool:
-    """Whether a kubelet that dies of its runtime is told by KM508 already."""
-    return any(
-        hit.severity != "warning" for outcome in not_working(host, document) for hit in outcome.hits
-    )
+    """Tell whether KM508 reports the runtime that a kubelet exits because of."""
+    hits = [hit for outcome in not_working(host, document) for hit in outcome.hits]
+    return any(hit.severity != "warning" for hit in hits)
 
 
 def starters(record: Mapping[str, Any]) -> list[str]:
-    """The units that start this one at a boot although it is not enabled itself.
+    """Return the units that start this one at a boot although it is not enabled itself.
 
-    Those that want it, a target by the vendor's files, and a socket.
+    These are units that want it, a target by the vendor's files, and a socket.
     """
-    wanted, brought, trigger = (
-        record.get("wanted_by"),
-        record.get("brought_by"),
-        kubelet_unit.unit(record.get("trigger")),
-    )
-    others = (
-        [one for one in wanted if isinstance(one, str) and one.endswith(".service")]
-        if isinstance(wanted, (list, tuple))
-        else []
-    )
-    others += (
-        [one for one in brought if isinstance(one, str)]
-        if isinstance(brought, (list, tuple)) and record.get("unit_file_state") == "disabled"
-        else []
-    )
-    return others + ([trigger.name] if trigger.file_state == "enabled" else [])
+    names = [name for name in _texts(record.get("wanted_by")) if name.endswith(".service")]
+    if record.get("unit_file_state") == "disabled":
+        names += _texts(record.get("brought_by"))
+    trigger = kubelet_unit.unit(record.get("trigger"))
+    if trigger.file_state == "enabled":
+        names.append(trigger.name)
+    return names
+
+
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [text for text in value if isinstance(text, str)]
+
+
+def _records(value: object) -> list[Mapping[str, Any]]:
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [record for record in value if isinstance(record, Mapping)]
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    return {}
 
 
 def on_demand(record: Mapping[str, Any]) -> bool:
-    """Whether it only waits for a connection, which systemd takes for it."""
-    return (
-        kubelet_unit.state(kubelet_unit.unit(record)).kind == kubelet_unit.STOPPED
-        and kubelet_unit.unit(record.get("trigger")).active == "active"
-    )
+    """Tell whether a unit only waits for a connection to its socket, which systemd accepts."""
+    state = kubelet_unit.state(kubelet_unit.unit(record))
+    trigger = kubelet_unit.unit(record.get("trigger"))
+    return state.kind == kubelet_unit.STOPPED and trigger.active == "active"
 
 
 class Runtime:
-    """The runtime of one host, as its collector saw it."""
+    """The runtime of one host, as its collector read it."""
 
     def __init__(self, host: Host, document: Mapping[str, Any]) -> None:
         self.host, self.document = host, document
-        self.told = control_plane.data(document, "runtime")
-        self.kind, self.name = self.told.get("kind"), host.node or host.host
-        self.path = one_line(self.told.get("path") or "", 200)
-        records = self.told.get("units")
-        self.records = (
-            [one for one in records if isinstance(one, Mapping)]
-            if isinstance(records, (list, tuple))
-            else []
-        )
+        self.evidence = control_plane.data(document, "runtime")
+        self.kind, self.name = self.evidence.get("kind"), host.node or host.host
+        self.path = one_line(self.evidence.get("path") or "", 200)
+        self.records = _records(self.evidence.get("units"))
         family = kubelet_unit.unit(control_plane.data(document, "kubelet").get("unit")).family
-        self.alone = family in ("kubelet", "other")  # no other program has it
-        self.version = flags.parse_version(
-            str(control_plane.data(document, "pinning").get("kubelet_version") or "").rpartition(
-                " "
-            )[2]
-        )
-        self.lost = runtime_words.damaged(self.told.get("metadata"))
+        self.alone = family in ("kubelet", "other")  # no other program contains it
+        version = str(control_plane.data(document, "pinning").get("kubelet_version") or "")
+        self.version = flags.parse_version(version.rpartition(" ")[2])
+        self.lost = runtime_words.damaged(self.evidence.get("metadata"))
         self.notes: list[str] = []
         self.on_demand = False  # a socket of systemd starts it
         self.lacking = False
 
-    def judged(self) -> Outcome:
-        """Its one outcome."""
+    def result(self) -> Outcome:
+        """Return the one result of the check."""
         if self.kind == EMBEDDED or (not self.alone and not self._there()):
-            return self._outcome(
-                [],
-                applies=False,
-                note="its runtime is part of another program, and has no unit of its own",
-            )
+            note = "its runtime is part of another program, and has no unit of its own"
+            return self._not_applicable(note)
         if not isinstance(self.kind, str):
             return self._unknown(
                 "which runtime the kubelet uses cannot be told: nothing names its socket"
@@ -157,51 +157,56 @@ class Runtime:
             hits += self._of_socket()
         return self._outcome([*hits, *self._emptied()])
 
-    def _outcome(self, hits: Sequence[Hit], applies: bool = True, note: str = "") -> Outcome:
-        lacking = (
-            (Missing(self.host.host, "runtime", "error"),) if self.lacking and not hits else ()
-        )
+    def _outcome(self, hits: Sequence[Hit], note: str = "") -> Outcome:
+        missing: tuple[Missing, ...] = ()
+        if self.lacking and not hits:
+            missing = (Missing(self.host.host, "runtime", "error"),)
         return Outcome(
             tuple(hits),
-            lacking,
+            missing,
             host=self.host.host,
-            component=self._component() if applies else None,
-            applies=applies,
+            component=self._component(),
             note=note or "; ".join(self.notes),
         )
 
-    def _component(self) -> str | None:
-        return (
-            self.kind
-            if isinstance(self.kind, str) and self.kind in (CONTAINERD, DOCKER, CRI_DOCKER, "crio")
-            else None
-        )
+    def _not_applicable(self, note: str) -> Outcome:
+        return not_applicable(note, host=self.host.host)
 
-    def _unknown(self, why: str) -> Outcome:
+    def _component(self) -> str | None:
+        if isinstance(self.kind, str) and self.kind in (CONTAINERD, DOCKER, CRI_DOCKER, "crio"):
+            return self.kind
+        return None
+
+    def _unknown(self, reason: str) -> Outcome:
         self.lacking = True
-        return self._outcome([], note=why)
+        return self._outcome([], note=reason)
 
     def _there(self) -> list[Mapping[str, Any]]:
-        return [one for one in self.records if one.get("absent") is False]
+        return [record for record in self.records if record.get("absent") is False]
 
-    # -- its units
-    # --------------------------------------------------------------------------------------------------
+    # -- units
+
+    def _masked(self, unit: Unit, name: str) -> Hit:
+        running, severity = "", None
+        if unit.runs:
+            running, severity = "; its process runs on until it ends", "warning"
+        return self._hit(
+            unit,
+            f"the container runtime of {self.name} is masked ({name}): somebody took it out on"
+            f" purpose{running}",
+            (nodes.proof(self.host, unit),),
+            "ask who masked it, and why; an empty unit file reads as masked too (systemctl"
+            f" cat); systemctl unmask {name} ends it, and nothing here does",
+            risk=0,
+            severity=severity,
+        )
 
     def _of_unit(self, record: Mapping[str, Any]) -> Iterator[Hit]:
-        """What is wrong with a unit; notes and lacking of what is not certain."""
+        """Yield what is wrong with a unit, and note what is not certain."""
         unit, state = kubelet_unit.unit(record), kubelet_unit.state(kubelet_unit.unit(record))
         name = shell_name(unit.name, "UNIT")
         if unit.masked:
-            yield self._hit(
-                unit,
-                f"the container runtime of {self.name} is masked ({name}): somebody took it out on"
-                " purpose" + ("; its process runs on until it ends" if unit.runs else ""),
-                (nodes.proof(self.host, unit),),
-                "ask who masked it, and why; an empty unit file reads as masked too (systemctl"
-                f" cat); systemctl unmask {name} ends it, and nothing here does",
-                risk=0,
-                severity="warning" if unit.runs else None,
-            )
+            yield self._masked(unit, name)
         elif on_demand(record):
             self.on_demand = True
             self.notes.append(
@@ -227,71 +232,81 @@ class Runtime:
     def _down(
         self, unit: Unit, state: kubelet_unit.State, disabled: bool, record: Mapping[str, Any]
     ) -> Hit:
-        looping, name = state.kind == kubelet_unit.LOOPING, shell_name(unit.name, "UNIT")
-        refused = start_refused.of(self.document, record, control_plane.lines(record.get("said")))
+        name = shell_name(unit.name, "UNIT")
+        lines = control_plane.lines(record.get("said"))
+        refused = start_refused.of(self.document, record, lines)
         words = self._told(unit, state, runtime_words.told(record), refused)
-        enable = f"systemctl enable --no-reload {name}, and " if disabled else ""
-        cure = (
-            f"read its last words (journalctl -u {name} -n 100) and mend what they name: systemd"
-            " starts it again by itself"
-            if looping
-            else (
-                f"find out who stopped it, and why, or what it ended of (journalctl -u {name});"
-                f" {enable}systemctl start {name} brings it back; "
-                + (
-                    f"but {ENDS}"
-                    if unit.name == DOCKERD
-                    else "containers that were running still do"
-                )
-            )
-        )
-        if words.instead:  # systemd did, not an operator
-            cure = f"{enable}systemctl start {name}"
-        said = (Proof("log", self.host.host, object=name, text=words.line),) if words.line else ()
-        why = [words.what] if words.instead else [state.why, *([words.what] if words.what else [])]
+        reasons = [words.what]
+        if not words.instead:
+            reasons = [reason for reason in (state.why, words.what) if reason]
+        advice = self._start_advice(unit, state, disabled, bool(words.instead))
+        if words.cure:
+            advice = f"{words.cure}; then: {advice}"
+        log = []
+        if words.line:
+            log.append(Proof("log", self.host.host, object=name, text=words.line))
         proofs = dict.fromkeys(
             (
                 nodes.proof(self.host, unit),
                 *start_refused.proofs(self.host.host, unit.name, refused),
-                *said,
+                *log,
                 *self._words(),
             )
         )
         return self._hit(
             unit,
-            f"the container runtime of {self.name} does not run: {name}: {'; '.join(why)}",
+            f"the container runtime of {self.name} does not run: {name}: {'; '.join(reasons)}",
             tuple(proofs),
-            f"{words.cure}; then: {cure}" if words.cure else cure,
-            risk=0 if looping else 3 if unit.name == DOCKERD else None,
+            advice,
+            risk=_start_risk(unit, state),
+        )
+
+    def _start_advice(
+        self, unit: Unit, state: kubelet_unit.State, disabled: bool, by_systemd: bool
+    ) -> str:
+        """Return how a runtime that is down starts again; by_systemd: systemd refused its start."""
+        name = shell_name(unit.name, "UNIT")
+        enable = ""
+        if disabled:
+            enable = f"systemctl enable --no-reload {name}, and "
+        if by_systemd:
+            return f"{enable}systemctl start {name}"
+        if state.kind == kubelet_unit.LOOPING:
+            return (
+                f"read its last words (journalctl -u {name} -n 100) and mend what they name:"
+                " systemd starts it again by itself"
+            )
+        effect = "containers that were running still do"
+        if unit.name == DOCKERD:
+            effect = f"but {ENDS}"
+        return (
+            f"find out who stopped it, and why, or what it ended of (journalctl -u {name});"
+            f" {enable}systemctl start {name} brings it back; {effect}"
         )
 
     def _told(
         self, unit: Unit, state: kubelet_unit.State, words: Words, refused: Sequence[Refusal]
     ) -> Words:
-        """What systemd refused, else its last words.
+        """Return what systemd refused, else the runtime's last log line.
 
-        Where no cause is known, the last of them and the log that they are of.
+        Where no cause is known, its last line is quoted with the log that it is from.
         """
         past, coming = start_refused.past(refused), start_refused.future(refused)
         if past is not None and unit.status != EXIT_LIMITS:
-            words = Words(
-                words.line, past.what, past.cure, instead=state.kind == kubelet_unit.STOPPED
-            )
+            stopped = state.kind == kubelet_unit.STOPPED
+            words = Words(words.line, past.what, past.cure, instead=stopped)
         elif words.line and not words.what:
             words = replace(words, what=kubelet_starts.quoted(words.line, unit.name))
-        if coming is not None:
-            told = f"{start_refused.WOULD_NOT}{coming.what}"
-            words = replace(
-                words,
-                what=f"{words.what}; {told}" if words.what else told,
-                cure=words.cure or coming.cure,
-            )
-        return words
+        if coming is None:
+            return words
+        refusals = [words.what, f"{start_refused.WOULD_NOT}{coming.what}"]
+        reason = "; ".join(refusal for refusal in refusals if refusal)
+        return replace(words, what=reason, cure=words.cure or coming.cure)
 
     def _not_at_boot(self, unit: Unit, record: Mapping[str, Any]) -> bool:
-        """Whether the next boot does not bring it.
+        """Tell whether the next boot does not start a unit.
 
-        Neither its own enablement, nor a socket's, nor another unit that wants it.
+        Neither its own enablement, nor a socket's, nor another unit that wants it starts it then.
         """
         if kubelet_unit.at_boot(unit).answer != kubelet_unit.NO or unit.masked:
             return False
@@ -302,45 +317,22 @@ class Runtime:
             )
         return not others
 
-    # -- its socket
-    # -------------------------------------------------------------------------------------------------
+    # -- socket
 
     def _of_socket(self) -> list[Hit]:
-        """What is wrong with how it answers."""
-        socket, error = self.told.get("socket"), self.told.get("error")
+        """Return what is wrong with how the runtime answers."""
+        error = self.evidence.get("error")
         gone = self._dockershim()
         if gone:
             return [gone]
-        if (
-            self.kind in (CRI_DOCKER, CONTAINERD, "crio")
-            and self.records
-            and self.records[-1].get("absent") is True
-            and socket == "missing"
-        ):
+        if self._is_absent():
             return [self._absent()]
-        if (
-            socket in ("missing", "other")
-            and self.kind != DOCKER
-            and any(kubelet_unit.unit(one).runs for one in self._there())
-        ):
-            cure = (
-                "see where it listens (systemctl cat; address of [grpc] in containerd's"
-                " configuration, listen of crio's), compare that with the kubelet's"
-                " --container-runtime-endpoint or containerRuntimeEndpoint; where somebody removed"
-                f" the socket only a restart of the runtime makes another: {self._leave()}"
-            )
-            return [
-                self._at_socket(
-                    "its unit runs, and there is no socket at " + self.path,
-                    "no socket is there",
-                    cure,
-                )
-            ]
-        if self.told.get("asked") is not True:
+        if self._is_without_socket():
+            return [self._without_socket()]
+        if self.evidence.get("asked") is not True:
             self.lacking = not self.on_demand
-            self.notes += (
-                [] if self.on_demand else [f"whether it answers at {self.path} was not asked"]
-            )
+            if not self.on_demand:
+                self.notes.append(f"whether it answers at {self.path} was not asked")
             return []
         if isinstance(error, str) and error:
             return [
@@ -353,9 +345,30 @@ class Runtime:
             ]
         return self._of_calls()
 
+    def _is_absent(self) -> bool:
+        """Tell whether neither the unit nor the socket of the runtime is there."""
+        if self.kind not in (CRI_DOCKER, CONTAINERD, "crio") or not self.records:
+            return False
+        no_unit = self.records[-1].get("absent") is True
+        return no_unit and self.evidence.get("socket") == "missing"
+
+    def _is_without_socket(self) -> bool:
+        if self.evidence.get("socket") not in ("missing", "other") or self.kind == DOCKER:
+            return False
+        return any(kubelet_unit.unit(record).runs for record in self._there())
+
+    def _without_socket(self) -> Hit:
+        return self._at_socket(
+            "its unit runs, and there is no socket at " + self.path,
+            "no socket is there",
+            "see where it listens (systemctl cat; address of [grpc] in containerd's"
+            " configuration, listen of crio's), compare that with the kubelet's"
+            " --container-runtime-endpoint or containerRuntimeEndpoint; where somebody removed"
+            f" the socket only a restart of the runtime makes another: {self._leave()}",
+        )
+
     def _of_calls(self) -> list[Hit]:
-        raw = self.told.get("calls")
-        calls = raw if isinstance(raw, Mapping) else {}
+        calls = _mapping(self.evidence.get("calls"))
         v1, old = calls.get("v1"), calls.get("v1alpha2")
         pleg = self._pleg()
         silent = SILENT in (v1, old)
@@ -374,95 +387,86 @@ class Runtime:
         return self._language(v1, old)
 
     def _hangs(self, silent: bool, pleg: tuple[str, str] | None) -> Hit:
-        """One call without an answer is a warning, as a busy node may be that slow.
+        """Report calls without an answer: a warning, unless the kubelet confirms it.
 
-        With what the kubelet says of it too it is more.
+        A busy node may be so slow that one call has no answer.
         """
-        unwell = self._unwell() if silent else None
-        proofs = (
-            [
-                Proof(
-                    "http",
-                    self.host.host,
-                    object=self.path,
-                    text="nothing within 2 s (runtime.v1.RuntimeService/Version)",
-                )
-            ]
-            if silent
-            else []
+        proofs, symptoms = [], []
+        unwell = None
+        if silent:
+            symptoms.append("answers no call within 2 s")
+            text = "nothing within 2 s (runtime.v1.RuntimeService/Version)"
+            proofs.append(Proof("http", self.host.host, object=self.path, text=text))
+            unwell = self._unwell()
+        if pleg:
+            symptoms.append(f"the kubelet has had no list of its containers for {pleg[0]}")
+            proofs.append(Proof("log", self.host.host, object="kubelet", text=pleg[1]))
+        elif unwell:
+            symptoms.append("the kubelet's healthz is not well either")
+        if unwell:
+            proofs.append(unwell)
+        advice = (
+            "see what holds it up: a full or slow disk (iostat, df of its state folder), a shim"
+            " or runc that does not end (ps in state D), too little memory; journalctl -u"
+            f" {self._unit_name()}; {self._leave()}"
         )
-        proofs += [Proof("log", self.host.host, object="kubelet", text=pleg[1])] if pleg else []
-        proofs += [unwell] if unwell else []
-        sure = bool(pleg or unwell)
-        what = ["answers no call within 2 s"] if silent else []
-        what += (
-            [f"the kubelet has had no list of its containers for {pleg[0]}"]
-            if pleg
-            else ["the kubelet's healthz is not well either"]
-            if unwell
-            else []
-        )
-        said = (
-            f"hangs: {self.path} takes connections, and {', '.join(what)}"
-            if sure
-            else (
+        if pleg or unwell:
+            summary = f"hangs: {self.path} takes connections, and {', '.join(symptoms)}"
+            severity = None
+        else:
+            summary = (
                 f"did not answer within 2 s: {self.path} took a connection, one call had no answer,"
                 " and no word of a running kubelet confirms it"
             )
-        )
+            advice = f"audit again, as a busy node may be that slow; {advice}"
+            severity = "warning"
         return self._hit(
             None,
-            f"the container runtime of {self.name} {said}",
+            f"the container runtime of {self.name} {summary}",
             proofs,
-            ("" if sure else "audit again, as a busy node may be that slow; ")
-            + "see what holds it up: a full or slow disk (iostat, df of its state folder), a shim"
-            " or runc that does not end (ps in state D), too little memory; journalctl -u"
-            f" {self._unit_name()}; {self._leave()}",
+            advice,
             risk=0,
-            severity=None if sure else "warning",
+            severity=severity,
         )
 
     def _unwell(self) -> Proof | None:
-        """The healthz of a kubelet that runs, where it does not say that it is well.
+        """Return the healthz of a kubelet that runs, if it is not well.
 
-        One that ended of something else says nothing of its runtime.
+        A kubelet that exited for another reason shows nothing about its runtime.
         """
-        kubelet, why = control_plane.data(self.document, "kubelet"), kubelet_why.read(self.document)
+        kubelet, status = (
+            control_plane.data(self.document, "kubelet"),
+            kubelet_why.read(self.document),
+        )
         healthz = kubelet.get("healthz")
-        if (
-            why is None
-            or why.state.kind != kubelet_unit.RUNNING
-            or kubelet.get("argv_source") != "process"
-            or not isinstance(healthz, Mapping)
-        ):
+        if status is None or status.state.kind != kubelet_unit.RUNNING:
             return None
-        status, error = healthz.get("status"), healthz.get("error")
-        if status == 200 or error == "switched off" or (status is None and not error):
+        if kubelet.get("argv_source") != "process" or not isinstance(healthz, Mapping):
+            return None
+        code, error = healthz.get("status"), healthz.get("error")
+        if code == 200 or error == "switched off" or (code is None and not error):
             return None
         return Proof(
             "http",
             self.host.host,
             object=one_line(healthz.get("url") or "healthz", 100),
-            text=one_line(error or f"HTTP {status}", 100),
+            text=one_line(error or f"HTTP {code}", 100),
         )
 
     def _without_dockershim(self) -> bool:
-        """Whether this kubelet is of 1.24 or newer for certain.
+        """Tell whether this kubelet is certainly of 1.24 or newer.
 
         Up to 1.23 docker's own socket is the default, and another needs --container-runtime=remote.
         """
         argv = control_plane.data(self.document, "kubelet").get("argv")
-        return (
-            isinstance(argv, list)
-            and len(argv) > 1
-            and self.kind in (CONTAINERD, "crio")
-            and flags.string_flag(argv, "container-runtime") is None
-        )
+        if not isinstance(argv, list) or len(argv) < 2 or self.kind not in (CONTAINERD, "crio"):
+            return False
+        return flags.string_flag(argv, "container-runtime") is None
 
     def _language(self, v1: Any, old: Any) -> list[Hit]:
-        """Whether kubelet and runtime share a version of the CRI: one of them answered."""
-        died = self._death()
-        if v1 == UNIMPLEMENTED and ((self.version and self.version >= ONLY_V1) or died):
+        """Return a hit if kubelet and runtime share no version of the CRI: one of them answered."""
+        needs_v1 = self.version and self.version >= ONLY_V1
+        if v1 == UNIMPLEMENTED and (needs_v1 or self._death()):
             return [
                 self._at_calls(
                     "speaks v1alpha2 of the CRI only, and a kubelet of 1.26 or newer v1 only",
@@ -478,55 +482,55 @@ class Runtime:
                     " both; drain the node before",
                 )
             ]
-        if (
-            UNIMPLEMENTED in (v1, old)
-            and self.version is None
-            and not (v1 != UNIMPLEMENTED and self._without_dockershim())
-        ):
-            self.lacking = True
-            self.notes.append(
-                f"the runtime of {self.host.node or self.host.host} speaks"
-                f" {'v1alpha2' if v1 == UNIMPLEMENTED else 'v1'} of the CRI only, and the kubelet's"
-                " version is not known"
-            )
+        if self.version is None and UNIMPLEMENTED in (v1, old):
+            self._note_language(v1)
         return []
 
+    def _note_language(self, v1: Any) -> None:
+        """Note a runtime with one version of the CRI next to a kubelet of unknown version."""
+        spoken = "v1alpha2"
+        if v1 != UNIMPLEMENTED:
+            if self._without_dockershim():
+                return
+            spoken = "v1"
+        self.lacking = True
+        self.notes.append(
+            f"the runtime of {self.host.node or self.host.host} speaks {spoken} of the CRI only,"
+            " and the kubelet's version is not known"
+        )
+
     def _no_cri(self) -> Hit:
-        """It answers and serves no CRI: containerd as docker's packages configure it."""
-        raw = self.told.get("config")
-        config = raw if isinstance(raw, Mapping) else {}
-        names = [
-            one
-            for one in config.get("disabled_plugins") or ()
-            if isinstance(one, str) and one in CRI_PLUGINS
+        """Report a runtime without a CRI, as docker's packages configure containerd."""
+        config = _mapping(self.evidence.get("config"))
+        disabled = [
+            name
+            for name in config.get("disabled_plugins") or ()
+            if isinstance(name, str) and name in CRI_PLUGINS
         ]
         path, line = one_line(config.get("path") or "its configuration", 200), config.get("line")
-        if not names and self.lost:
+        if not disabled and self.lost:
             return self._damaged(self.lost)
-        if not names:
+        if not disabled:
             return self._at_calls(
                 "serves no CRI at all",
                 "see what it says of its plugin cri at its start (journalctl -u"
                 f" {self._unit_name()}; ctr plugins ls), and disabled_plugins in {path};"
                 f" {self._leave()}",
             )
-        place = Proof(
-            "file",
-            self.host.host,
-            path=path,
-            line=line if isinstance(line, int) else None,
-            text=f"disabled_plugins = {', '.join(names)}",
-        )
+        if not isinstance(line, int):
+            line = None
+        names = ", ".join(disabled)
+        text = f"disabled_plugins = {names}"
         return self._at_calls(
-            f"serves no CRI: its plugin {', '.join(names)} is disabled in {path}",
-            f"take {', '.join(names)} out of disabled_plugins in {path} (packages of docker write"
+            f"serves no CRI: its plugin {names} is disabled in {path}",
+            f"take {names} out of disabled_plugins in {path} (packages of docker write"
             " it so), and see that its cgroup driver is the kubelet's; then systemctl restart"
             f" {self._unit_name()}: {self._leave()}",
-            place,
+            Proof("file", self.host.host, path=path, line=line, text=text),
         )
 
     def _damaged(self, path: str) -> Hit:
-        """Containerd runs on without its database, and without all that needs it."""
+        """Report a containerd that runs without its database, and without all that needs it."""
         return self._at_calls(
             "serves no CRI: its database of containers and images is damaged, as a power cut"
             f" leaves it ({path})",
@@ -538,10 +542,8 @@ class Runtime:
         )
 
     def _emptied(self) -> list[Hit]:
-        """Containerd reads a file of 0 bytes like one that changes nothing, and says nothing of
-        it.
-        """
-        raw = self.told.get("emptied")
+        """Report a configuration of 0 bytes, which containerd reads without an error."""
+        raw = self.evidence.get("emptied")
         if self.kind != CONTAINERD or not isinstance(raw, str) or not raw:
             return []
         path = one_line(raw, 200)
@@ -564,21 +566,16 @@ class Runtime:
         ]
 
     def _dockershim(self) -> Hit | None:
-        """A kubelet without dockershim that was told to use docker."""
-        endpoint = self.told.get("endpoint")
-        named = isinstance(endpoint, str) and "dockershim" in endpoint
-        if (
-            self.kind != DOCKER
-            or not (named or self.told.get("docker") is True)
-            or not self.version
-            or self.version < NO_DOCKERSHIM
-        ):
+        """Report a kubelet without dockershim that is configured to use docker."""
+        if self.kind != DOCKER or not self.version or self.version < NO_DOCKERSHIM:
             return None
-        flag = (
-            f"--container-runtime-endpoint={one_line(endpoint, 100)}"
-            if named
-            else "--container-runtime=docker"
-        )
+        endpoint = self.evidence.get("endpoint")
+        if isinstance(endpoint, str) and "dockershim" in endpoint:
+            flag = f"--container-runtime-endpoint={one_line(endpoint, 100)}"
+        elif self.evidence.get("docker") is True:
+            flag = "--container-runtime=docker"
+        else:
+            return None
         return self._hit(
             None,
             f"the kubelet of {self.name} is told to use docker itself ({flag}), which kubelets from"
@@ -591,27 +588,24 @@ class Runtime:
 
     def _absent(self) -> Hit:
         unit = one_line(self.records[-1].get("name") or "", 80)
-        what = "cri-dockerd is not there" if self.kind == CRI_DOCKER else "there is no such runtime"
+        reason, suffix = "there is no such runtime", ""
+        if self.kind == CRI_DOCKER:
+            reason = "cri-dockerd is not there"
+            suffix = "; kubelets from 1.24 on reach docker by cri-dockerd alone"
         return self._hit(
             None,
-            f"the kubelet of {self.name} is told to use {self.path}, and {what}: neither that"
+            f"the kubelet of {self.name} is told to use {self.path}, and {reason}: neither that"
             f" socket nor a unit {unit}",
             (
                 Proof("file", self.host.host, path=self.path, text="missing"),
                 Proof("unit", self.host.host, object=unit, text="not-found"),
             ),
             "install it, or give the kubelet the socket of the runtime that is there"
-            " (--container-runtime-endpoint or containerRuntimeEndpoint)"
-            + (
-                "; kubelets from 1.24 on reach docker by cri-dockerd alone"
-                if self.kind == CRI_DOCKER
-                else ""
-            ),
+            f" (--container-runtime-endpoint or containerRuntimeEndpoint){suffix}",
             risk=0,
         )
 
-    # -- helpers
-    # ----------------------------------------------------------------------------------------------------
+    # -- hits and their evidence
 
     def _hit(
         self,
@@ -622,7 +616,9 @@ class Runtime:
         risk: int | None = None,
         severity: str | None = None,
     ) -> Hit:
-        component = one_line(unit.name, 80).removesuffix(".service") if unit else self._component()
+        component = self._component()
+        if unit:
+            component = one_line(unit.name, 80).removesuffix(".service")
         return Hit(
             one_line(summary, 800),
             tuple(proofs),
@@ -634,11 +630,11 @@ class Runtime:
             severity=severity,
         )
 
-    def _at_socket(self, what: str, proof: str, remedy: str) -> Hit:
-        units = [nodes.proof(self.host, kubelet_unit.unit(one)) for one in self._there()]
+    def _at_socket(self, problem: str, proof: str, remedy: str) -> Hit:
+        units = [nodes.proof(self.host, kubelet_unit.unit(record)) for record in self._there()]
         return self._hit(
             None,
-            f"the container runtime of {self.name} cannot be reached: {what}",
+            f"the container runtime of {self.name} cannot be reached: {problem}",
             (
                 *units,
                 Proof("file", self.host.host, path=self.path, text=one_line(proof, 100)),
@@ -648,113 +644,81 @@ class Runtime:
             risk=0,
         )
 
-    def _at_calls(self, what: str, remedy: str, *places: Proof) -> Hit:
-        raw = self.told.get("calls")
-        calls = raw if isinstance(raw, Mapping) else {}
-        told = ", ".join(
-            f"runtime.{name}.RuntimeService:"
-            f" {'ok' if calls.get(name) == OK else f'status {one_line(calls.get(name), 40)}'}"
+    def _at_calls(self, problem: str, remedy: str, *places: Proof) -> Hit:
+        calls = _mapping(self.evidence.get("calls"))
+        answers = ", ".join(
+            f"runtime.{name}.RuntimeService: {_answer(calls.get(name))}"
             for name in ("v1", "v1alpha2")
             if name in calls
         )
         proofs = (
             *places,
-            Proof("http", self.host.host, object=self.path, text=told),
+            Proof("http", self.host.host, object=self.path, text=answers),
             *self._words(),
         )
-        return self._hit(
-            None, f"the container runtime of {self.name} {what}", proofs, remedy, risk=0
-        )
+        summary = f"the container runtime of {self.name} {problem}"
+        return self._hit(None, summary, proofs, remedy, risk=0)
 
     def _unit_name(self) -> str:
-        there = self._there()
-        return shell_name(kubelet_unit.unit(there[-1]).name, "UNIT") if there else "UNIT"
+        records = self._there()
+        if not records:
+            return "UNIT"
+        return shell_name(kubelet_unit.unit(records[-1]).name, "UNIT")
 
     def _death(self) -> kubelet_death.Death | None:
-        """The kubelet's own last words, where they are of its runtime."""
-        why = kubelet_why.read(self.document)
-        death = why.death if why is not None else None
-        return (
-            death
-            if death is not None and death.certain and death.cause == kubelet_death.RUNTIME
-            else None
-        )
+        """Return the kubelet's exit, if its last log line blames the runtime."""
+        status = kubelet_why.read(self.document)
+        if status is None or status.death is None:
+            return None
+        if status.death.certain and status.death.cause == kubelet_death.RUNTIME:
+            return status.death
+        return None
 
     def _leave(self) -> str:
-        """What a restart of it does to containers, and whose it is."""
-        leaves = (
-            f"at a restart {ENDS}; that"
-            if self.kind == DOCKER
-            else (
+        """Return what a restart of the runtime does to containers, and who decides on it."""
+        effect = "a restart of the runtime leaves containers running, and"
+        if self.kind == DOCKER:
+            effect = f"at a restart {ENDS}; that"
+        elif self.kind == CRI_DOCKER:
+            effect = (
                 "a restart of it leaves containers running (of docker, only with live-restore), and"
-                if self.kind == CRI_DOCKER
-                else "a restart of the runtime leaves containers running, and"
             )
-        )
-        return f"{leaves} {_LEAVE}"
+        return f"{effect} {_LEAVE}"
 
     def _words(self) -> list[Proof]:
         death = self._death()
-        return (
-            [Proof("log", self.host.host, object="kubelet", text=one_line(death.line, 400))]
-            if death is not None and death.line
-            else []
-        )
+        if death is None or not death.line:
+            return []
+        return [Proof("log", self.host.host, object="kubelet", text=one_line(death.line, 400))]
 
     def _pleg(self) -> tuple[str, str] | None:
-        """(how long ago, the line) of a kubelet that misses the runtime's lists now.
-
-        None of one that does not say so.
-        """
-        lines, clock = (
-            control_plane.data(self.document, "kubelet_log").get("lines"),
-            control_plane.data(self.document, "system").get("clock"),
-        )
+        """Return how long a kubelet has missed the runtime's lists, and its log line, or None."""
+        lines = control_plane.data(self.document, "kubelet_log").get("lines")
+        clock = control_plane.data(self.document, "system").get("clock")
         if not isinstance(lines, (list, tuple)) or not isinstance(clock, (int, float)):
             return None
-        for line in reversed([one for one in lines if isinstance(one, str)]):
+        for line in reversed(_texts(lines)):
             match = _PLEG.search(line)
-            at = kubelet_why.moment(line) if match else None
-            if match and at is not None:
-                return (
-                    (match.group(1), one_line(line, 400))
-                    if -RECENT <= clock - at <= RECENT
-                    else None
-                )
+            if match is None:
+                continue
+            logged = kubelet_why.moment(line)
+            if logged is None:
+                continue
+            if not -RECENT <= clock - logged <= RECENT:
+                return None
+            return match.group(1), one_line(line, 400)
         return None
 
 
-FAULTS = (
-    Fault(
-        code="KM508",
-        title="Container runtime does not work",
-        severity="critical",
-        applies="nodes whose container runtime has a unit of systemd",
-        explanation=(
-            "The runtime behind the kubelet's endpoint (containerd, CRI-O, docker, cri-dockerd) is"
-            " stopped, failed, masked or not enabled at boot, has no socket, takes no connection,"
-            ' answers no call within two seconds (the kubelet then says "PLEG is not healthy"),'
-            " or serves no CRI that this kubelet speaks: the plugin cri disabled in containerd's"
-            ' configuration, v1alpha2 alone below a kubelet of 1.26 or newer ("unknown service'
-            ' runtime.v1.RuntimeService"), docker without cri-dockerd from 1.24 on, a database of'
-            " containerd's that a power cut damaged. Of one that ended its last words are shown,"
-            " with the cause where they name one that is known, and of one that systemd itself does"
-            " not start what it refuses (as KM502 tells it). Containers that run go on (of docker:"
-            " until it starts again, unless it has live-restore); the node becomes NotReady, and a"
-            " kubelet that starts ends again. A warning while it runs and is only not enabled, and"
-            " where one call had no answer while the kubelet's healthz and journal complain of"
-            " nothing; so is a configuration of containerd's of 0 bytes, with which it starts, and"
-            " has its defaults. Runtimes that are part of k3s, RKE2, microk8s or k0s are not"
-            " judged."
-        ),
-        remedy=(
-            "One that is down is enabled (systemctl enable --no-reload) and started; the start of"
-            " docker is risk 3, because dockerd without live-restore, its default, ends containers"
-            " that still run. One that runs is never restarted here, whatever it answers."
-        ),
-        risk=2,
-        needs=("system", "kubelet", "pinning", "runtime", "unit_start"),
-        node=not_working,
-        references=("https://kubernetes.io/docs/setup/production-environment/container-runtimes/",),
-    ),
-)
+def _answer(status: object) -> str:
+    if status == OK:
+        return "ok"
+    return f"status {one_line(status, 40)}"
+
+
+def _start_risk(unit: Unit, state: kubelet_unit.State) -> int | None:
+    if state.kind == kubelet_unit.LOOPING:
+        return 0
+    if unit.name == DOCKERD:
+        return 3
+    return None

@@ -1,10 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM527, a firewall of the host that keeps Kubernetes' ports shut.
-
-KM528, what SELinux denied to kubelet and runtime.
-"""
+"""Check what blocks a node's programs: the host's firewall (KM527) and SELinux (KM528)."""
 
 from __future__ import annotations
 
@@ -24,19 +21,17 @@ from ...models.result import Missing, Proof
 from ...parsers import firewall
 from ...parsers import pflag as flags
 from ...parsers.firewall import Wall
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, node_check, not_applicable, present, unknown
 from .boot import NO_KUBELET
 
 KUBELET, API = "10250", "6443"
 SHOWN = 3
 _FIELD = re.compile(r'\b(comm|name|scontext|tcontext)=(?:"([^"]*)"|(\S+))')
 # The domains of kubelet and runtime themselves: container-selinux's (k3s and RKE2 are labelled as
-# its runtime; docker_t in those of RHEL 7 before it was
-# one with container_runtime_t), the reference policy's of Debian and Gentoo (dockerd_t), and those
-# of RKE2's own static pods. What a node's programs are
-# called, as the kernel cuts them (15 characters), and the domains of services that the policy has
-# none of their own for. Pods' domains (container_t,
-# container_init_t, container_engine_t, spc_t) are none of them, nor those of other services.
+# its runtime; docker_t in those of RHEL 7 before it was one with container_runtime_t), the
+# reference policy's of Debian and Gentoo (dockerd_t), and those of RKE2's own static pods. Pods'
+# domains (container_t, container_init_t, container_engine_t, spc_t) are none of them, nor those of
+# other services.
 DOMAINS = (
     "kubelet_t",
     "container_runtime_t",
@@ -45,8 +40,9 @@ DOMAINS = (
     "rke2_service_t",
     "rke2_service_db_t",
 )
+# The domains of services that the policy has no domain of their own for.
 SERVICES = ("unconfined_service_t", "init_t")
-# What their documentation asks for: of k3s the evidence does not tell it, of RKE2 not all of it.
+# The ports of their documentation: evidence does not show those of k3s, nor all of RKE2's.
 DOCUMENTED = {
     "k3s": (
         "k3s asks for 6443/tcp on servers, 10250/tcp on every node where metrics-server is used,"
@@ -54,6 +50,7 @@ DOCUMENTED = {
     ),
     "RKE2": "RKE2 asks for 9345/tcp on servers too",
 }
+# The names of a node's programs, as the kernel cuts them (15 characters).
 PROGRAMS = (
     "kubelet",
     "containerd",
@@ -77,169 +74,195 @@ PROGRAMS = (
     "loopback",
 )
 AUDIT = "/var/log/audit/audit.log"
-Gap = tuple[Missing, str]  # what is missing, and which file or what else, with what to do
+Gap = tuple[Missing, str]  # what is missing, and a note that names it and advises
 
 
+@node_check(
+    "KM527",
+    "A firewall of the host keeps Kubernetes' ports shut",
+    severity="warning",
+    applies="nodes with a kubelet",
+    needs=("system", "kubelet", "instances", "etcd", "boot"),
+)
 def shut(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM527: firewalld or ufw is on, or comes with the next boot, and does not let in what
-    others ask of this node.
-    """
+    """KM527: report firewalld or ufw if it is on, now or after a boot, and blocks needed ports."""
     if host.statuses.get("kubelet") == "absent":
-        yield Outcome((), host=host.host, applies=False, note=NO_KUBELET)
+        yield not_applicable(NO_KUBELET, host=host.host)
         return
     missing = host.missing("kubelet") + host.missing("boot", absent_is_answer=False)
-    seen = control_plane.data(document, "boot").get("firewall")
-    if not missing and not isinstance(seen, Mapping):
+    evidence = control_plane.data(document, "boot").get("firewall")
+    if not missing and not isinstance(evidence, Mapping):
         missing = (Missing(host.host, "boot", "not_asked"),)  # an older release collected it
     if missing:
-        yield Outcome((), missing, host=host.host)
+        yield unknown(*missing, host=host.host)
         return
-    walls = firewall.walls(seen)
-    ports, gaps = _ports(host, document) if walls else ({}, [])
-    hits = []
-    for wall in walls:
-        told = {port: wall.lets_in(port) for port in ports}
-        closed = {port: ports[port] for port, lets in told.items() if lets is False}
-        if closed and (wall.active or wall.comes):
-            hits.append(
-                _hit(
-                    host,
-                    wall,
-                    closed,
-                    DOCUMENTED["RKE2"] if owner.owner_of(document) == "RKE2" else "",
-                )
-            )
-        elif closed or None in told.values():
-            gaps.append(
-                _unjudged(host, wall, [port for port, lets in told.items() if lets is None])
-            )
+    hits: list[Hit] = []
+    gaps: list[Gap] = []
+    walls = firewall.walls(evidence)
+    if walls:
+        ports, gaps = _ports(host, document)
+        advice = ""
+        if owner.owner_of(document) == "RKE2":
+            advice = DOCUMENTED["RKE2"]
+        for wall in walls:
+            hit, gap = _evaluated(host, wall, ports, advice)
+            if hit is not None:
+                hits.append(hit)
+            if gap is not None:
+                gaps.append(gap)
+    note = "; ".join(dict.fromkeys(note for _missing, note in gaps if note))
     yield Outcome(
         tuple(hits),
-        tuple(dict.fromkeys(missing for missing, dummy in gaps)),
+        tuple(dict.fromkeys(missing for missing, _note in gaps)),
         host=host.host,
-        note=one_line("; ".join(dict.fromkeys(note for dummy, note in gaps if note)), 500),
+        note=one_line(note, 500),
     )
 
 
+def _evaluated(
+    host: Host, wall: Wall, ports: Mapping[int, str], advice: str
+) -> tuple[Hit | None, Gap | None]:
+    """Return the hit of one firewall, or what is missing to decide it."""
+    answers = {port: wall.lets_in(port) for port in ports}
+    closed = {port: ports[port] for port, lets in answers.items() if lets is False}
+    if closed and (wall.active or wall.comes):
+        return _hit(host, wall, closed, advice), None
+    if closed or None in answers.values():
+        open_ports = [port for port, lets in answers.items() if lets is None]
+        return None, _unjudged(host, wall, open_ports)
+    return None, None
+
+
 def _unjudged(host: Host, wall: Wall, ports: Sequence[int]) -> Gap:
-    """Why it is not known what a firewall lets in, or whether it is on."""
+    """Return why it is not known what a firewall lets in, or whether it is on."""
     causes = wall.unjudged(ports)
     if not ports:
         causes = [
             (path, why) for path, why in causes if path == wall.file and wall.text(path) is None
         ]
         if not causes:
-            return (
-                Missing(host.host, "boot", "error"),
-                f"whether {wall.name} is on is not known: see "
-                + ("ufw status" if wall.name == firewall.UFW else "systemctl is-active firewalld"),
-            )
-    refused = any(why == "denied" for dummy, why in causes)
-    shown = ", ".join(f"{path} ({why})" for path, why in causes[:SHOWN]) + (
-        f" and {len(causes) - SHOWN} more" if len(causes) > SHOWN else ""
-    )
-    asks = (
-        "ufw status verbose and iptables -S"
-        if wall.name == firewall.UFW
-        else "firewall-cmd --list-all-zones and firewall-cmd --direct --get-all-rules"
-    )
+            command = "systemctl is-active firewalld"
+            if wall.name == firewall.UFW:
+                command = "ufw status"
+            note = f"whether {wall.name} is on is not known: see {command}"
+            return Missing(host.host, "boot", "error"), note
+    shown = ", ".join(f"{path} ({why})" for path, why in causes[:SHOWN])
+    if len(causes) > SHOWN:
+        shown += f" and {len(causes) - SHOWN} more"
+    status, advice = "error", "see "
+    if any(why == "denied" for _path, why in causes):
+        status, advice = "denied", "audit as root (kubemend_become), or see "
+    commands = "firewall-cmd --list-all-zones and firewall-cmd --direct --get-all-rules"
+    if wall.name == firewall.UFW:
+        commands = "ufw status verbose and iptables -S"
     shown = shown or "a zone that is used is in no file"
-    return (
-        Missing(host.host, "boot", "denied" if refused else "error"),
-        f"what {wall.name} lets in is not known: {shown}; "
-        + ("audit as root (kubemend_become), or see " if refused else "see ")
-        + asks,
-    )
+    note = f"what {wall.name} lets in is not known: {shown}; {advice}{commands}"
+    return Missing(host.host, "boot", status), note
 
 
 def _ports(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], list[Gap]]:
-    """The ports that other machines, or pods, ask for on this node, and what keeps more of them
-    from being known.
-    """
-    ports: dict[int, str] = {}
+    """Return the ports that other machines or pods use on this node, and what is missing."""
     gaps: list[Gap] = [
-        (one, "which of the control plane's programs run is not known")
-        for one in host.missing("instances")
+        (missing, "which of the control plane's programs run is not known")
+        for missing in host.missing("instances")
     ]
-    config = kubelet_config.read(control_plane.data(document, "kubelet"))
-    port, address = config.setting("port", "port"), config.setting("address", "address")
-    if not (config.certain(port) and config.certain(address)):
-        denied = config.problem.endswith(": denied")
-        asks = DOCUMENTED.get(owner.owner_of(document) or "", "")
-        gaps.append(
-            (
-                Missing(host.host, "kubelet", "denied" if denied else "error"),
-                f"the kubelet's address and port are not known: {config.problem}; "
-                + ("audit as root (kubemend_become), or see ss -tlnp" if denied else "see ss -tlnp")
-                + (f" ({asks})" if asks else ""),
-            )
-        )
-    elif not _loopback(address.value if address else ""):
-        ports[_number(port.value if port else KUBELET) or int(KUBELET)] = "the kubelet"
-    extract = control_plane.extract(document)
-    raw = control_plane.data(document, "instances").get("processes")
+    ports, kubelet_gaps = _kubelet_port(host, document)
+    gaps += kubelet_gaps
+    processes = control_plane.data(document, "instances").get("processes")
     inner = {
-        one.get("pid")
-        for one in raw or ()
-        if isinstance(one, Mapping) and one.get("host_network") is False
+        process.get("pid")
+        for process in processes or ()
+        if isinstance(process, Mapping) and process.get("host_network") is False
     }
-    for one in extract.of("kube-apiserver") if extract else ():
-        given = _number(flags.string_flag(one.argv, "secure-port") or API)
-        if (
-            given
-            and one.pid not in inner
-            and not _loopback(flags.string_flag(one.argv, "bind-address") or "")
-        ):
-            ports[given] = "the API server"
-    for one in extract.of("etcd") if extract else ():
-        found, why = _peers(host, one.argv) if one.pid not in inner else ((), ())
-        ports.update(dict.fromkeys(found, "etcd's other members"))
-        gaps += why
+    extract = control_plane.extract(document)
+    if extract is None:
+        return ports, gaps
+    for process in extract.of("kube-apiserver"):
+        port = _api_port(process.argv)
+        if port and process.pid not in inner:
+            ports[port] = "the API server"
+    for process in extract.of("etcd"):
+        if process.pid not in inner:
+            peer_ports, peer_gaps = _peers(host, process.argv)
+            ports.update(dict.fromkeys(peer_ports, "etcd's other members"))
+            gaps += peer_gaps
     return ports, gaps
 
 
-def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap]]:
-    """The ports on which etcd's other members ask this one, by the members that etcd itself counts.
+def _kubelet_port(host: Host, document: Mapping[str, Any]) -> tuple[dict[int, str], list[Gap]]:
+    config = kubelet_config.read(control_plane.data(document, "kubelet"))
+    port, address = config.setting("port", "port"), config.setting("address", "address")
+    if config.certain(port) and config.certain(address):
+        if address and _loopback(address.value):
+            return {}, []
+        number = None
+        if port:
+            number = _number(port.value)
+        return {number or int(KUBELET): "the kubelet"}, []
+    status, advice = "error", "see ss -tlnp"
+    if config.problem.endswith(": denied"):
+        status, advice = "denied", "audit as root (kubemend_become), or see ss -tlnp"
+    documented = DOCUMENTED.get(owner.owner_of(document) or "", "")
+    if documented:
+        advice = f"{advice} ({documented})"
+    note = f"the kubelet's address and port are not known: {config.problem}; {advice}"
+    return {}, [(Missing(host.host, "kubelet", status), note)]
 
-    --initial-cluster keeps what was at the first start.
+
+def _api_port(argv: Sequence[str]) -> int | None:
+    """Return the port of an API server that other machines can use, or None."""
+    if _loopback(flags.string_flag(argv, "bind-address") or ""):
+        return None
+    return _number(flags.string_flag(argv, "secure-port") or API)
+
+
+def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap]]:
+    """Return the ports on which etcd's other members use this one, and what is missing.
+
+    etcd's own list of members counts: --initial-cluster keeps what was at the first start.
     """
-    told = flags.string_flag(argv, "listen-peer-urls")
-    ports = [_peer(url) for url in (told or "").split(",") if url.strip()]
-    if told is not None and ports and not any(port != 0 for port in ports):
+    urls = flags.string_flag(argv, "listen-peer-urls")
+    ports = [_peer(url) for url in (urls or "").split(",") if url.strip()]
+    if ports and all(port == 0 for port in ports):
         return (), ()  # on loopback alone
-    missing = host.missing("etcd", absent_is_answer=False)
-    rows = host.etcd.get("members")
-    members = (
-        [one for one in rows if isinstance(one, Mapping)] if isinstance(rows, (list, tuple)) else []
-    )
-    name = flags.string_flag(argv, "name")
-    if missing or not members or (name and name not in [one.get("name") for one in members]):
-        return (), [
-            (
-                missing[0] if missing else Missing(host.host, "etcd", "error"),
-                (
-                    "whether etcd has other members is not known, and so whether its port for them"
-                    " has to be open: see etcdctl member list"
-                ),
-            )
-        ]
-    if len(members) == 1:
+    missing = _members_missing(host, flags.string_flag(argv, "name"))
+    if missing is not None:
+        note = (
+            "whether etcd has other members is not known, and so whether its port for them has to"
+            " be open: see etcdctl member list"
+        )
+        return (), [(missing, note)]
+    if len(_members(host)) == 1:
         return (), ()
-    if told is None or None in ports:
-        return (), [
-            (
-                Missing(host.host, "instances", "error"),
-                (
-                    "etcd's command line does not tell on which port it listens to its other"
-                    " members (--listen-peer-urls): see ss -tlnp"
-                ),
-            )
-        ]
+    if urls is None or None in ports:
+        note = (
+            "etcd's command line does not tell on which port it listens to its other members"
+            " (--listen-peer-urls): see ss -tlnp"
+        )
+        return (), [(Missing(host.host, "instances", "error"), note)]
     return [port for port in ports if port], ()
 
 
+def _members(host: Host) -> list[Mapping[str, Any]]:
+    rows = host.etcd.get("members")
+    if not isinstance(rows, (list, tuple)):
+        return []
+    return [row for row in rows if isinstance(row, Mapping)]
+
+
+def _members_missing(host: Host, name: str | None) -> Missing | None:
+    """Return what is missing to know etcd's members, or None; name: of this host's member."""
+    missing = host.missing("etcd", absent_is_answer=False)
+    if missing:
+        return missing[0]
+    names = [member.get("name") for member in _members(host)]
+    if not names or (name and name not in names):
+        return Missing(host.host, "etcd", "error")
+    return None
+
+
 def _peer(url: str) -> int | None:
-    """Its port, 0 where no other machine can ask there, None where it does not parse."""
+    """Return the port of a URL, 0 if other machines cannot use it, None if it does not parse."""
     try:
         parts = urlsplit(url.strip())
         if parts.scheme in ("unix", "unixs") or _loopback(parts.hostname or ""):
@@ -250,8 +273,10 @@ def _peer(url: str) -> int | None:
 
 
 def _number(text: str) -> int | None:
-    """A port, None where it is none."""
-    return int(text) if text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536 else None
+    """Return a port, or None if the text is none."""
+    if text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536:
+        return int(text)
+    return None
 
 
 def _loopback(address: str) -> bool:
@@ -261,169 +286,171 @@ def _loopback(address: str) -> bool:
         return False
 
 
-def _hit(host: Host, wall: Wall, closed: Mapping[int, str], asks: str) -> Hit:
+def _hit(host: Host, wall: Wall, closed: Mapping[int, str], advice: str) -> Hit:
     name = host.node or host.host
-    shown = " and ".join(f"{port}/tcp ({what})" for port, what in sorted(closed.items()))
-    if wall.active:
-        state = f"is on at {name}" + (
-            ", and comes back with each boot" if wall.comes else ", though no boot brings it"
-        )
-    else:
-        state = (
-            f"{'may be on' if wall.active is None else 'is off'} at {name}, and comes back with"
-            f" {'each' if wall.active is None else 'the next'} boot"
-        )
+    users = " and ".join(f"{port}/tcp ({user})" for port, user in sorted(closed.items()))
+    ports = ", ".join(f"{port}/tcp" for port in sorted(closed))
+    remedy, unseen = _open_ufw(closed)
     if wall.name == firewall.FIREWALLD:
-        adds = " ".join(f"--add-port={port}/tcp" for port in sorted(closed))
-        cure = (
-            f"open them for good (firewall-cmd --permanent {adds}, then firewall-cmd --reload), and"
-            " give pods' interfaces and networks to the zone trusted, as the documentation of your"
-            " network plugin says; or systemctl disable --now firewalld, where something else"
-            " guards the node"
-        )
-        seen = "what was opened without --permanent is in no file, and gone after the next boot"
-    else:
-        cure = (
-            "open them ("
-            + "; ".join(f"ufw allow {port}/tcp" for port in sorted(closed))
-            + "), and see ufw route and DEFAULT_FORWARD_POLICY for pods; or "
-            "ufw disable, where something else guards the node"
-        )
-        seen = "rules that iptables was told beside ufw are in no file of it"
-    proofs = [
-        Proof(
-            "unit",
-            host.host,
-            object=f"{wall.name}.service",
-            text=f"active: {_word(wall.active)}, comes with a boot: {_word(wall.comes)}",
-        ),
-        Proof(
-            "file",
-            host.host,
-            path=wall.file,
-            text=f"nothing lets {', '.join(f'{port}/tcp' for port in sorted(closed))} in",
-        ),
-    ]
-    cure += f". {asks}" if asks else ""
+        remedy, unseen = _open_firewalld(closed)
+    if advice:
+        remedy = f"{remedy}. {advice}"
+    active = f"active: {_word(wall.active)}, comes with a boot: {_word(wall.comes)}"
     return Hit(
-        f"{wall.name} {state}, and its files let nobody in at {shown}; {seen}",
-        tuple(proofs),
-        cure,
+        f"{wall.name} {_state(wall, name)}, and its files let nobody in at {users}; {unseen}",
+        (
+            Proof("unit", host.host, object=f"{wall.name}.service", text=active),
+            Proof("file", host.host, path=wall.file, text=f"nothing lets {ports} in"),
+        ),
+        remedy,
         host=host.host,
         node=host.node,
         component=wall.name,
     )
 
 
+def _state(wall: Wall, name: str) -> str:
+    """Return whether a firewall is on, for a summary."""
+    if wall.active and wall.comes:
+        return f"is on at {name}, and comes back with each boot"
+    if wall.active:
+        return f"is on at {name}, though no boot brings it"
+    if wall.active is None:
+        return f"may be on at {name}, and comes back with each boot"
+    return f"is off at {name}, and comes back with the next boot"
+
+
+def _open_firewalld(closed: Iterable[int]) -> tuple[str, str]:
+    """Return how to open ports, and what the files do not show."""
+    adds = " ".join(f"--add-port={port}/tcp" for port in sorted(closed))
+    remedy = (
+        f"open them for good (firewall-cmd --permanent {adds}, then firewall-cmd --reload), and"
+        " give pods' interfaces and networks to the zone trusted, as the documentation of your"
+        " network plugin says; or systemctl disable --now firewalld, where something else"
+        " guards the node"
+    )
+    return remedy, (
+        "what was opened without --permanent is in no file, and gone after the next boot"
+    )
+
+
+def _open_ufw(closed: Iterable[int]) -> tuple[str, str]:
+    """Return how to open ports, and what the files do not show."""
+    commands = "; ".join(f"ufw allow {port}/tcp" for port in sorted(closed))
+    remedy = (
+        f"open them ({commands}), and see ufw route and DEFAULT_FORWARD_POLICY for pods; or"
+        " ufw disable, where something else guards the node"
+    )
+    return remedy, "rules that iptables was told beside ufw are in no file of it"
+
+
 def _word(value: bool | None) -> str:
-    return {True: "yes", False: "no"}.get(value, "not known") if value is not None else "not known"
+    if value is None:
+        return "not known"
+    if value:
+        return "yes"
+    return "no"
 
 
+@node_check(
+    "KM528",
+    "SELinux denies kubelet or runtime what they need",
+    severity="warning",
+    applies="nodes on which SELinux enforces",
+    needs=("system", "boot"),
+)
 def denied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM528: SELinux enforces, and has denied something to kubelet, runtime or the control plane
-    since the boot.
-    """
+    """KM528: report what SELinux denied to kubelet, runtime or control plane since the boot."""
     missing, node = host.missing("boot", absent_is_answer=False), node_boot.read(document)
     modes = node.seen.get("selinux")
-    enforces = isinstance(modes, Mapping) and str(modes.get("enforce")) == "1"
-    if missing or not enforces or node.container:
-        there = (
-            isinstance(modes, Mapping) and modes.get("enforce") is not None and not node.container
-        )
-        yield Outcome((), missing, host=host.host, applies=bool(missing or there))
+    enforce = None
+    if isinstance(modes, Mapping):
+        enforce = modes.get("enforce")
+    if missing or str(enforce) != "1" or node.container:
+        known = enforce is not None and not node.container
+        yield Outcome((), missing, host=host.host, applies=bool(missing or known))
         return
-    told = node.seen.get("denials")
-    if not isinstance(told, Mapping):
-        yield Outcome((), (Missing(host.host, "boot", "not_asked"),), host=host.host)
+    denials = node.seen.get("denials")
+    if not isinstance(denials, Mapping):
+        yield unknown(Missing(host.host, "boot", "not_asked"), host=host.host)
         return
-    lines = told.get("lines")
-    found = (
-        [line for line in lines if isinstance(line, str) and _ours(line)]
-        if isinstance(lines, (list, tuple))
-        else []
-    )
-    if found:
-        yield Outcome((_denied(host, found, told),), host=host.host)
-    else:
-        status, why = _unheard(told, len(lines) if isinstance(lines, (list, tuple)) else 0)
-        yield Outcome(
-            (),
-            (Missing(host.host, "boot", status),) if why else (),
-            host=host.host,
-            note=one_line(why, 300),
-        )
+    lines: Sequence[Any] = ()
+    if isinstance(denials.get("lines"), (list, tuple)):
+        lines = denials["lines"]
+    relevant = [line for line in lines if isinstance(line, str) and _concerns_node(line)]
+    if relevant:
+        yield present(_denied(host, relevant), host=host.host)
+        return
+    status, reason = _unheard(denials, len(lines))
+    if reason:
+        missing = (Missing(host.host, "boot", status),)
+    yield Outcome((), missing, host=host.host, note=one_line(reason, 300))
 
 
-def _unheard(told: Mapping[str, Any], kept: int) -> tuple[str, str]:
-    """(status, why) where the audit log does not show that nothing was denied.
+def _unheard(denials: Mapping[str, Any], kept: int) -> tuple[str, str]:
+    """Return status and reason where the audit log does not show that nothing was denied.
 
-    Why is empty where it does.
+    The reason is "" where it does.
     """
-    path, error = str(told.get("path") or AUDIT), told.get("error")
+    path, error = str(denials.get("path") or AUDIT), denials.get("error")
     if error == "denied":
-        return (
-            error,
-            (
-                f"{path} may be read by root alone: audit as root (kubemend_become), or see"
-                " ausearch -m avc -ts boot"
-            ),
+        return error, (
+            f"{path} may be read by root alone: audit as root (kubemend_become), or see"
+            " ausearch -m avc -ts boot"
         )
     if error:
-        return (
-            "error",
-            (
-                f"{path}: {error}; see journalctl -k -b -g avc for denials, and systemctl status"
-                " auditd for who writes them down"
-            ),
+        return "error", (
+            f"{path}: {error}; see journalctl -k -b -g avc for denials, and systemctl status"
+            " auditd for who writes them down"
         )
-    if told.get("cut") or int(told.get("count") or 0) > kept:
-        return (
-            "error",
-            (
-                f"only the end of {path} was read, and it does not tell of all since the boot: see"
-                " ausearch -m avc -ts boot"
-            ),
+    if denials.get("cut") or int(denials.get("count") or 0) > kept:
+        return "error", (
+            f"only the end of {path} was read, and it does not tell of all since the boot: see"
+            " ausearch -m avc -ts boot"
         )
-    if told.get("since") is not True:
-        return (
-            "error",
-            (
-                f"{path} has no entry since the boot, so that nobody may write it: see systemctl"
-                " status auditd, and journalctl -k -b -g avc for denials"
-            ),
+    if denials.get("since") is not True:
+        return "error", (
+            f"{path} has no entry since the boot, so that nobody may write it: see systemctl"
+            " status auditd, and journalctl -k -b -g avc for denials"
         )
     return "ok", ""
 
 
 def _fields(line: str) -> dict[str, str]:
-    return {key: one or two for key, one, two in _FIELD.findall(line)}
+    return {key: quoted or bare for key, quoted, bare in _FIELD.findall(line)}
 
 
-def _program(told: Mapping[str, str]) -> str:
-    """Who it was denied to. Just before it executes a unit's program systemd's child is called
-    by its last eight letters, as in (ntainerd): then the file.
+def _program(fields: Mapping[str, str]) -> str:
+    """Return the program that it was denied to.
+
+    Just before it executes a unit's program, systemd's child is called by its last eight letters,
+    as in (ntainerd): then the file counts.
     """
-    comm = told.get("comm", "")
-    return told.get("name", comm) if comm.startswith("(") else comm
+    comm = fields.get("comm", "")
+    if comm.startswith("("):
+        return fields.get("name", comm)
+    return comm
 
 
-def _ours(line: str) -> bool:
-    told = _fields(line)
-    domain = ([*told.get("scontext", "").split(":"), "", "", ""])[2]
-    return domain in DOMAINS or (domain in SERVICES and _program(told).startswith(PROGRAMS))
+def _concerns_node(line: str) -> bool:
+    fields = _fields(line)
+    context = [*fields.get("scontext", "").split(":"), "", "", ""]
+    if context[2] in DOMAINS:
+        return True
+    return context[2] in SERVICES and _program(fields).startswith(PROGRAMS)
 
 
-def _denied(host: Host, found: list[str], told: Mapping[str, Any]) -> Hit:
+def _denied(host: Host, lines: list[str]) -> Hit:
     name = host.node or host.host
-    who = ", ".join(
-        dict.fromkeys(one_line(_program(_fields(line)) or "?", 40) for line in reversed(found))
+    programs = dict.fromkeys(
+        one_line(_program(_fields(line)) or "?", 40) for line in reversed(lines)
     )
     proofs = [
-        Proof("log", host.host, path=AUDIT, text=one_line(line, 300)) for line in found[-SHOWN:]
+        Proof("log", host.host, path=AUDIT, text=one_line(line, 300)) for line in lines[-SHOWN:]
     ]
     return Hit(
-        f"SELinux of {name} enforces, and has denied something to {one_line(who, 200)} since the"
-        f" boot ({len(found)} of the last denials)",
+        f"SELinux of {name} enforces, and has denied something to"
+        f" {one_line(', '.join(programs), 200)} since the boot ({len(lines)} of the last denials)",
         tuple(proofs),
         "see ausearch -m avc -ts boot, and audit2why: most often the package container-selinux is"
         " missing, or a folder or program has not its label (restorecon -Rv on the programs and"
@@ -433,68 +460,3 @@ def _denied(host: Host, found: list[str], told: Mapping[str, Any]) -> Hit:
         node=host.node,
         component="selinux",
     )
-
-
-FAULTS = (
-    Fault(
-        code="KM527",
-        title="A firewall of the host keeps Kubernetes' ports shut",
-        severity="warning",
-        applies="nodes with a kubelet",
-        explanation=(
-            "firewalld or ufw runs, or starts at the next boot because it is enabled, and none of"
-            " its files lets in a port that other machines or pods need here: the kubelet's"
-            " (10250), on a control-plane node the API server's, and that of etcd's"
-            " --listen-peer-urls where etcd itself counts other members. What listens on loopback"
-            " alone needs none. Often somebody stopped it when the node was made, without disabling"
-            " it, or opened ports without --permanent: the next boot undoes both. It is judged by"
-            " files alone, as a boot makes it, and carefully: a port counts as open where any zone"
-            " that is in use, any rule for whatever source, any service or policy (for the zone"
-            " HOST) lets it in. Where direct rules of firewalld accept something, a rule of ufw"
-            " leads to a chain of somebody's own, ufw runs a script, or a file (or a profile of"
-            " NetworkManager, which may name a zone) could not be read, it is unknown; so is it"
-            " where the kubelet is inside another program (k3s, MicroK8s), which does not tell its"
-            " ports. What rules of pods' networks firewalld may break (forwarding, overlay ports)"
-            " is not judged."
-        ),
-        remedy=(
-            "Open the ports for good, or disable the firewall where something else guards the node."
-            " Nothing here does it."
-        ),
-        risk=0,
-        needs=("system", "kubelet", "instances", "etcd", "boot"),
-        node=shut,
-        references=(
-            "https://kubernetes.io/docs/reference/networking/ports-and-protocols/",
-            "https://firewalld.org/documentation/",
-            "https://documentation.ubuntu.com/server/how-to/security/firewalls/",
-        ),
-    ),
-    Fault(
-        code="KM528",
-        title="SELinux denies kubelet or runtime what they need",
-        severity="warning",
-        applies="nodes on which SELinux enforces",
-        explanation=(
-            "SELinux enforces, and the end of the audit log has denials since the boot of the"
-            " kubelet, the container runtime, a network plugin's program or the control plane."
-            " Often a reboot brought it back: setenforce 0 had been said once, and the file still"
-            " says enforcing (KM522 finds that before). Counted are the domains of kubelet and"
-            " runtime, and their programs where systemd runs them in none of their own; pods'"
-            " denials (container_t, and spc_t of privileged ones) are not: those are what it is"
-            " there for. Where no audit log can be read, it has no entry since the boot, or what"
-            " was read of it does not reach back to the boot and has none, it is unknown."
-        ),
-        remedy=(
-            "Install container-selinux, or give folders and programs their labels back. Nothing"
-            " here does it, and nothing switches SELinux off."
-        ),
-        risk=0,
-        needs=("system", "boot"),
-        node=denied,
-        references=(
-            "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
-            "https://github.com/containers/container-selinux",
-        ),
-    ),
-)

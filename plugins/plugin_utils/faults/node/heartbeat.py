@@ -15,7 +15,7 @@ from ...models import ages, writes
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import Missing, Proof
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, causes, cluster_check
 from . import api_node as node_api
 from . import identity as node_identity
 
@@ -63,6 +63,16 @@ REACHED = (
 )
 
 
+@cluster_check(
+    "KM525",
+    "Kubelet runs, and its Node is not ready",
+    severity="critical",
+    applies="Nodes that the API lists",
+    needs=("kubelet", "api_way"),
+    cluster_needs=("nodes",),
+    current_only=True,
+    explained_by=causes("KM115", "KM507", "KM518", "KM526"),
+)
 def unheard(cluster: Cluster) -> Iterator[Outcome]:
     """KM525: a Node that is not ready although its host answers and its kubelet runs."""
     if cluster.key is None:
@@ -175,28 +185,3 @@ def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Hit:
         node=view.name,
         component="kubelet",
     )
-
-
-FAULTS = (
-    Fault(
-        code="KM525",
-        title="Kubelet runs, and its Node is not ready",
-        severity="critical",
-        applies="Nodes that the API lists",
-        explanation=(
-            "The host answers and its kubelet runs, but the API has heard nothing of it for longer"
-            " than the grace period, or the kubelet says itself that the node is not ready. For the"
-            " first, the node was asked whether it reaches the server of the kubelet's kubeconfig:"
-            " name, connection, certificate. A kubelet that started within the last minute is given"
-            " time. A whole group at once is KM512, a changed host name KM509, a kubelet that does"
-            " not run KM502 and its causes; what names the runtime or the network plugin is theirs."
-        ),
-        remedy="Mend the way to the API, or what the kubelet names. Nothing here does it.",
-        risk=0,
-        needs=("kubelet", "api_way"),
-        cluster_needs=("nodes",),
-        cluster=unheard,
-        references=("https://kubernetes.io/docs/concepts/architecture/nodes/#condition",),
-        explained_by=frozenset((("KM507", None), ("KM518", None), ("KM526", None))),
-    ),
-)

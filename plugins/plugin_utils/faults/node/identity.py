@@ -1,24 +1,22 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that is another than the API knows, KM509 and KM518.
-
-The literals of KM519 and KM523 beside them.
-"""
+"""Check that a node's name and addresses are those that the API knows, KM509 and KM518."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from ...evidence import memoize as remember
 from ...evidence.document import one_line, shell_name
 from ...models import node_identity
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster, Host
+from ...models.control_plane import FileUse
 from ...models.result import Missing, Proof
 from ...parsers import pflag as flags
-from ..base import Fault, Hit, Outcome
-from . import network as node_network
+from ..base import Hit, Outcome, cluster_check, not_applicable, present, unknown
 
 KUBELET = "kubelet"
 # What these flags name must be an address of the machine: a process that is to listen there does
@@ -31,168 +29,193 @@ ADVERTISED = {
 UNTOLD = "the machine has more addresses than were kept"
 
 
+class _Flag(NamedTuple):
+    """An address in a flag of a component's manifest."""
+
+    component: str
+    path: str
+    name: str
+    address: str
+
+
+@cluster_check(
+    "KM509",
+    "Node's name is not that of its certificate",
+    severity="critical",
+    applies="kubelets with a client certificate that names a node, and no cloud provider that does",
+    needs=("system", "kubelet"),
+    cluster_needs=("nodes",),
+)
 def renamed(cluster: Cluster) -> Iterator[Outcome]:
-    """KM509: the name by which a kubelet stands for its node is not that of its client
-    certificate.
-    """
+    """KM509: report a kubelet whose node name is not that of its client certificate."""
     yield from _each(cluster, _named)
 
 
+@cluster_check(
+    "KM518",
+    "Node's address is none of its machine's",
+    severity="critical",
+    applies="nodes with a kubelet of its own",
+    needs=("system", "kubelet", "manifests"),
+    cluster_needs=("nodes",),
+)
 def moved(cluster: Cluster) -> Iterator[Outcome]:
-    """KM518: the addresses by which a node is known are none of its machine's."""
+    """KM518: report a node whose known addresses are none of its machine's."""
     yield from _each(cluster, _addressed)
 
 
 def _each(
-    cluster: Cluster, judged: Callable[[Cluster, Host, NodeView | None], Outcome]
+    cluster: Cluster, check: Callable[[Cluster, Host, NodeView | None], Outcome]
 ) -> Iterator[Outcome]:
-    """One outcome of each host that has a kubelet of its own."""
+    """Yield one result for each host, checking those that have a kubelet of their own."""
     if cluster.key is None:
-        yield Outcome(applies=False, component=KUBELET, note="no Kubernetes found on these hosts")
+        yield not_applicable("no Kubernetes found on these hosts", component=KUBELET)
         return
     nodes = {view.host.host: view for view in views(cluster) if view.host is not None}
     for host in cluster.hosts:
-        missing = host.missing(KUBELET) or (
-            ()
-            if host.statuses.get(KUBELET) == "absent"
-            else host.missing("system", absent_is_answer=False)
-        )
+        missing = _missing(host)
         if missing:
-            yield Outcome((), missing, host=host.host, component=KUBELET)
-        elif host.statuses.get(KUBELET) == "absent" or host.identity.inside:
-            why = (
-                f"its kubelet is part of {one_line(host.identity.inside, 80)}"
-                if host.identity.inside
-                else "no kubelet"
-            )
-            yield Outcome(applies=False, host=host.host, component=KUBELET, note=why)
+            yield _unknown(host, *missing)
+        elif host.identity.inside:
+            yield _excluded(host, f"its kubelet is part of {one_line(host.identity.inside, 80)}")
+        elif host.statuses.get(KUBELET) == "absent":
+            yield _excluded(host, "no kubelet")
         else:
-            yield judged(cluster, host, nodes.get(host.host))
+            yield check(cluster, host, nodes.get(host.host))
+
+
+def _missing(host: Host) -> tuple[Missing, ...]:
+    missing = host.missing(KUBELET)
+    if missing or host.statuses.get(KUBELET) == "absent":
+        return missing
+    return host.missing("system", absent_is_answer=False)
+
+
+def _clear(host: Host, note: str = "") -> Outcome:
+    return Outcome(host=host.host, component=KUBELET, note=note)
+
+
+def _unknown(host: Host, *missing: Missing, note: str = "") -> Outcome:
+    return unknown(*missing, host=host.host, component=KUBELET, note=note)
+
+
+def _excluded(host: Host, reason: str) -> Outcome:
+    return not_applicable(reason, host=host.host, component=KUBELET)
+
+
+def _present(host: Host, hit: Hit) -> Outcome:
+    return present(hit, host=host.host, component=KUBELET)
 
 
 def _named(cluster: Cluster, host: Host, view: NodeView | None) -> Outcome:
     known = host.identity
     if known.certificate in (node_identity.DENIED, node_identity.ERROR):
-        return Outcome(
-            (),
-            (Missing(host.host, KUBELET, known.certificate),),
-            host=host.host,
-            component=KUBELET,
-            note="its client certificate was not read",
-        )
-    if known.certificate or known.clouded:
-        why = (
-            f"its cloud provider ({one_line(known.cloud, 40)}) names the node"
-            if known.clouded
-            else "it has no client certificate that names a node"
-        )
-        return Outcome(applies=False, host=host.host, component=KUBELET, note=why)
+        missing = Missing(host.host, KUBELET, known.certificate)
+        return _unknown(host, missing, note="its client certificate was not read")
+    if known.clouded:
+        return _excluded(host, f"its cloud provider ({one_line(known.cloud, 40)}) names the node")
+    if known.certificate:
+        return _excluded(host, "it has no client certificate that names a node")
     if known.name is None:
-        return Outcome(
-            (),
-            (Missing(host.host, KUBELET, "error"),),
-            host=host.host,
-            component=KUBELET,
-            note="which name it uses cannot be told",
-        )
+        missing = Missing(host.host, KUBELET, "error")
+        return _unknown(host, missing, note="which name it uses cannot be told")
     if known.name == host.node:
-        hits = (
-            (_former(host, known.refused[0]),)
-            if known.refused and known.refused[0] != host.node
-            else ()
-        )
-        return Outcome(hits, host=host.host, component=KUBELET)
-    proven, ready = _names(cluster)
-    if known.name in ready and known.name not in proven and not known.refused:
-        return Outcome(
-            host=host.host,
-            component=KUBELET,
-            note=f"the API takes it as {known.name}, whatever its certificate says",
-        )
-    return Outcome((_refused(cluster, host, view),), host=host.host, component=KUBELET)
+        if known.refused and known.refused[0] != host.node:
+            return _present(host, _former(host, known.refused[0]))
+        return _clear(host)
+    verified, ready = _names(cluster)
+    if known.name in ready and known.name not in verified and not known.refused:
+        return _clear(host, f"the API takes it as {known.name}, whatever its certificate says")
+    return _present(host, _refused(cluster, host, view))
 
 
 @remember.last
 def _names(cluster: Cluster) -> tuple[frozenset[str | None], frozenset[str]]:
-    """The nodes that hosts prove to be, and those that the API has Ready.
+    """Return the nodes that hosts are shown to be, and those that the API has Ready.
 
-    Asked for by every host of a fleet.
+    The result is kept, because every host of a fleet needs it.
     """
-    return frozenset(host.node for host in cluster.hosts), frozenset(
-        view.name for view in views(cluster) if view.ready == "True"
-    )
+    verified = frozenset(host.node for host in cluster.hosts)
+    ready = frozenset(view.name for view in views(cluster) if view.ready == "True")
+    return verified, ready
 
 
 def _by(host: Host) -> str:
-    """What gives a kubelet its name."""
+    """Return what gives a kubelet its name."""
     override = host.identity.override
-    return (
-        f"--hostname-override={one_line(override, 120)}"
-        if override and override.strip()
-        else f"the machine's host name, {host.identity.hostname},"
-    )
+    if override and override.strip():
+        return f"--hostname-override={one_line(override, 120)}"
+    return f"the machine's host name, {host.identity.hostname},"
 
 
 def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Hit:
     known, node = host.identity, host.node or ""
-    runs_on = view is not None and view.ready == "True" and known.runs and not known.refused
-    if runs_on:
-        state = (
-            "the API still has it Ready: the kubelet started under the former name, or a moment"
-            " ago; with its next start it is refused"
-        )
-    elif not known.runs:
-        state = "it does not run, and with its next start the API refuses it"
-    elif cluster.missing("nodes") or view is None:
-        state = "the API refuses it, and what it says of the node now is not known"
-    else:
-        state = f"the API refuses it, and the node is NotReady (Ready is {view.ready})"
-    proofs = (
-        [
-            *_identity(host),
-            Proof(
-                "api", cluster.api_host, object=f"Node {view.name}", text=f"Ready is {view.ready}"
-            ),
-        ]
-        if view
-        else _identity(host)
-    )
-    restart = "systemctl restart the kubelet's unit"
-    if known.override and known.override.strip():
-        back = (
-            f"take --hostname-override away, or set it to {node}, where it is given, then {restart}"
-        )
-    else:
-        back = (
-            f"hostnamectl set-hostname {shell_name(node, 'NAME')}, then {restart}; or keep the new"
-            f" name and give the kubelet --hostname-override={node}"
-        )
+    proofs = _identity(host)
+    etcd = ""
+    if view is not None:
+        text = f"Ready is {view.ready}"
+        proofs.append(Proof("api", cluster.api_host, object=f"Node {view.name}", text=text))
+        if view.control_plane:
+            etcd = (
+                "; on a control-plane node etcd's member and certificates carry the former name too"
+            )
+    severity = None
+    if _is_still_ready(host, view):
+        severity = "warning"
     return Hit(
         one_line(
             f"the kubelet of {host.host} calls its node {known.name}, by {_by(host)} and its"
-            f" certificate is that of {node}: {state}",
+            f" certificate is that of {node}: {_refused_state(cluster, host, view)}",
             500,
         ),
         tuple(proofs),
-        f"{back}. See what changed the name (cloud-init, DHCP, a script), or the next boot changes"
-        " it again; delete a CertificateSigningRequest of the new name that waits, as older API"
-        " servers take it (kubectl get csr). Only where the new name is meant: drain and delete"
-        f" the Node {shell_name(node, 'NODE')}, reset the host and let it join anew"
-        + (
-            "; on a control-plane node etcd's member and certificates carry the former name too"
-            if view and view.control_plane
-            else ""
-        )
-        + ". Nothing here renames a host",
+        f"{_former_name(host)}. See what changed the name (cloud-init, DHCP, a script), or the next"
+        " boot changes it again; delete a CertificateSigningRequest of the new name that waits, as"
+        " older API servers take it (kubectl get csr). Only where the new name is meant: drain and"
+        f" delete the Node {shell_name(node, 'NODE')}, reset the host and let it join anew{etcd}."
+        " Nothing here renames a host",
         host=host.host,
         node=host.node,
         component=KUBELET,
-        severity="warning" if runs_on else None,
+        severity=severity,
+    )
+
+
+def _is_still_ready(host: Host, view: NodeView | None) -> bool:
+    if view is None or view.ready != "True":
+        return False
+    return bool(host.identity.runs and not host.identity.refused)
+
+
+def _refused_state(cluster: Cluster, host: Host, view: NodeView | None) -> str:
+    if _is_still_ready(host, view):
+        return (
+            "the API still has it Ready: the kubelet started under the former name, or a moment"
+            " ago; with its next start it is refused"
+        )
+    if not host.identity.runs:
+        return "it does not run, and with its next start the API refuses it"
+    if cluster.missing("nodes") or view is None:
+        return "the API refuses it, and what it says of the node now is not known"
+    return f"the API refuses it, and the node is NotReady (Ready is {view.ready})"
+
+
+def _former_name(host: Host) -> str:
+    """Return how the kubelet gets its former name back."""
+    known, node = host.identity, host.node or ""
+    restart = "systemctl restart the kubelet's unit"
+    if known.override and known.override.strip():
+        return (
+            f"take --hostname-override away, or set it to {node}, where it is given, then {restart}"
+        )
+    return (
+        f"hostnamectl set-hostname {shell_name(node, 'NAME')}, then {restart}; or keep the new"
+        f" name and give the kubelet --hostname-override={node}"
     )
 
 
 def _former(host: Host, name: str) -> Hit:
-    """The name is right, and the process that runs was started under another."""
+    """Report a kubelet whose name is correct, but which was started under another one."""
     return Hit(
         f"the kubelet of {host.host} runs as {name}, which the API refuses: its name is {host.node}"
         " again, but it was started before that",
@@ -206,121 +229,147 @@ def _former(host: Host, name: str) -> Hit:
 
 def _identity(host: Host) -> list[Proof]:
     known = host.identity
+    certificate, user = "client certificate of the kubelet", f"CN system:node:{host.node}"
     proofs = [
-        Proof(
-            "process" if known.runs else "unit",
-            host.host,
-            object=KUBELET,
-            text=f"node name {known.name}, by {_by(host).rstrip(',')}",
-        ),
-        Proof(
-            "file",
-            host.host,
-            object="client certificate of the kubelet",
-            text=f"CN system:node:{host.node}",
-        ),
+        _own(host, f"node name {known.name}, by {_by(host).rstrip(',')}"),
+        Proof("file", host.host, object=certificate, text=user),
     ]
     proofs += [place for place in known.places if "hostname-override" in (place.text or "")]
-    return proofs + (
-        [Proof("log", host.host, object=KUBELET, text=known.refused[1])] if known.refused else []
-    )
+    if known.refused:
+        proofs.append(Proof("log", host.host, object=KUBELET, text=known.refused[1]))
+    return proofs
+
+
+def _own(host: Host, text: str) -> Proof:
+    """Return evidence from the kubelet's process, or from its unit if it does not run."""
+    kind = "unit"
+    if host.identity.runs:
+        kind = "process"
+    return Proof(kind, host.host, object=KUBELET, text=text)
 
 
 def _addressed(cluster: Cluster, host: Host, view: NodeView | None) -> Outcome:
     known = host.identity
     if known.addresses is None or not known.addresses:
-        return Outcome(
-            (),
-            (Missing(host.host, "system", "error"),),
-            host=host.host,
-            component=KUBELET,
-            note="the machine's addresses are not known",
-        )
+        missing = Missing(host.host, "system", "error")
+        return _unknown(host, missing, note="the machine's addresses are not known")
     listens = _gone(host, LISTENS)
-    pinned = bool(known.node_ips) and all(known.here(one) is False for one in known.node_ips)
-    # A cloud provider's word may be an address that the machine never sees.
-    stale = (
-        not known.cloud
-        and view is not None
-        and bool(view.internal)
-        and all(known.here(one) is False for one in view.internal)
-    )
+    pinned = _are_gone(host, known.node_ips)
+    internal: Iterable[str] = ()
+    # The address that a cloud provider reports may be one that the machine never sees.
+    if view is not None and not known.cloud:
+        internal = view.internal
+    stale = _are_gone(host, internal)
     if listens or pinned or stale:
-        return Outcome(
-            (_moved(cluster, host, view, listens, pinned, stale),),
-            host=host.host,
-            component=KUBELET,
-        )
-    asked = [*known.node_ips, *(view.internal if view and not known.cloud else ())]
-    if known.more and asked and not any(known.here(one) for one in asked):
-        return Outcome(
-            (),
-            (Missing(host.host, "system", "error"),),
-            host=host.host,
-            component=KUBELET,
-            note=UNTOLD,
-        )
-    missing = () if known.cloud else cluster.missing("nodes")
-    return Outcome(
-        (),
-        missing,
-        host=host.host,
-        component=KUBELET,
-        note="its cloud provider tells its addresses" if known.cloud else "",
-    )
+        return _present(host, _moved(cluster, host, view, listens, pinned, stale))
+    addresses = [*known.node_ips, *internal]
+    if known.more and addresses and not any(known.here(address) for address in addresses):
+        return _unknown(host, Missing(host.host, "system", "error"), note=UNTOLD)
+    if known.cloud:
+        return _clear(host, "its cloud provider tells its addresses")
+    return _unknown(host, *cluster.missing("nodes"))
 
 
-def _gone(host: Host, flag_names: dict[str, tuple[str, ...]]) -> list[tuple[str, str, str, str]]:
-    """(component, its manifest, flag, address) of the addresses in these flags that the machine
-    does not have.
-    """
-    found = []
-    for use in host.control_plane.files if host.control_plane else ():
-        if not use.usual:  # a copy with an address of former times is another fault
-            continue
-        for name in flag_names.get(use.component, ()):
-            text = flags.string_flag(use.words, name)
-            told = (
-                node_identity.of_urls(text)
-                if name.endswith("urls")
-                else tuple(str(one) for one in [node_identity.ip(text)] if one is not None)
-            )
-            found += [
-                (use.component, use.path, name, one)
-                for one in told
-                if host.identity.here(one) is False
-            ]
-    return found
+def _are_gone(host: Host, addresses: Iterable[str]) -> bool:
+    """Tell whether there are addresses, and the machine has none of them."""
+    answers = [host.identity.here(address) for address in addresses]
+    return bool(answers) and all(answer is False for answer in answers)
+
+
+def _gone(host: Host, flag_names: dict[str, tuple[str, ...]]) -> list[_Flag]:
+    """Return the addresses in these flags that the machine does not have."""
+    if host.control_plane is None:
+        return []
+    return [
+        flag
+        for use in host.control_plane.files
+        for flag in _flags(use, flag_names.get(use.component, ()))
+        if host.identity.here(flag.address) is False
+    ]
+
+
+def _flags(use: FileUse, names: Iterable[str]) -> Iterator[_Flag]:
+    if not use.usual:  # a copy with a former address is another fault
+        return
+    for name in names:
+        for address in _flag_addresses(name, flags.string_flag(use.words, name)):
+            yield _Flag(use.component, use.path, name, address)
+
+
+def _flag_addresses(name: str, text: str | None) -> tuple[str, ...]:
+    if name.endswith("urls"):
+        return tuple(node_identity.of_urls(text))
+    address = node_identity.ip(text)
+    if address is None:
+        return ()
+    return (str(address),)
 
 
 def _moved(
     cluster: Cluster,
     host: Host,
     view: NodeView | None,
-    listens: list[tuple[str, str, str, str]],
+    listens: list[_Flag],
     pinned: bool,
     stale: bool,
 ) -> Hit:
     known, name = host.identity, host.node or host.host
-    said, advice = [], []
+    changes, advice = _changes(host, view, listens, pinned, stale)
+    proofs = [
+        Proof(
+            "file",
+            host.host,
+            path=flag.path,
+            text=f"{flag.component} --{flag.name}: {flag.address}",
+        )
+        for flag in [*listens, *_gone(host, ADVERTISED)]
+    ]
+    if pinned:
+        proofs += [place for place in known.places if "node-ip" in (place.text or "")]
+        proofs.append(_own(host, f"--node-ip={','.join(known.node_ips)}"))
+    if view and view.internal:
+        text = f"InternalIP {', '.join(view.internal)}; Ready is {view.ready}"
+        proofs.append(Proof("api", cluster.api_host, object=f"Node {view.name}", text=text))
+    addresses = sorted(known.addresses or ())
+    table = Proof("file", host.host, path="/proc/net/fib_trie", text=and_others(addresses, 20))
+    component, severity = KUBELET, None
     if listens:
-        running = (
-            {one.component for one in host.control_plane.processes} if host.control_plane else set()
-        )
-        said += dict.fromkeys(
-            f"{component} is to listen on {address}, and "
-            + ("does not start again" if component in running else "cannot start")
-            for component, _path, _flag, address in listens
-        )
+        component = listens[0].component
+    elif not pinned:
+        severity = "warning"
+    return Hit(
+        one_line(
+            f"the address of {name} changed: {'; '.join(changes)}; the machine has"
+            f" {and_others(addresses)}",
+            500,
+        ),
+        (*proofs, table),
+        f"{'; '.join(advice)}. See what changed it (a DHCP lease, a new interface, cloned"
+        " configuration)",
+        host=host.host,
+        node=host.node,
+        component=component,
+        severity=severity,
+    )
+
+
+def _changes(
+    host: Host, view: NodeView | None, listens: list[_Flag], pinned: bool, stale: bool
+) -> tuple[list[str], list[str]]:
+    """Return what is wrong with the addresses, and the advice for it."""
+    changes: list[str] = []
+    advice: list[str] = []
+    if listens:
+        changes += dict.fromkeys(_listening(host, flag) for flag in listens)
         advice.append(
             "give the machine its former address back: etcd's member, the certificates and every"
             " kubeconfig carry it, so that a new address is a control-plane node taken out and"
             " joined anew"
         )
     if pinned:
-        said.append(
-            f"--node-ip pins its kubelet to {', '.join(known.node_ips)}, so that it cannot post"
-            " another"
+        changes.append(
+            f"--node-ip pins its kubelet to {', '.join(host.identity.node_ips)}, so that it cannot"
+            " post another"
         )
         advice.append(
             "give the machine that address back, or put --node-ip right where it is given"
@@ -328,169 +377,26 @@ def _moved(
             " restart the kubelet's unit"
         )
     if stale and view is not None:
-        said.append(f"the API knows it by {', '.join(view.internal)}")
+        changes.append(f"the API knows it by {', '.join(view.internal)}")
         if not pinned:
-            advice.append(
-                "a kubelet without --node-ip posts the new address itself within seconds: look why"
-                " it does not run or does not reach the API"
-                if view.ready != "True"
-                else "its kubelet posts the new address itself within seconds: look again"
-            )
-    advertised = _gone(host, ADVERTISED) if listens or stale or pinned else []
-    proofs = [
-        Proof("file", host.host, path=path, text=f"{component} --{flag}: {address}")
-        for component, path, flag, address in [*listens, *advertised]
-    ]
-    proofs += [place for place in known.places if pinned and "node-ip" in (place.text or "")]
-    proofs += (
-        [
-            Proof(
-                "process" if known.runs else "unit",
-                host.host,
-                object=KUBELET,
-                text=f"--node-ip={','.join(known.node_ips)}",
-            )
-        ]
-        if pinned
-        else []
-    )
-    proofs += (
-        [
-            Proof(
-                "api",
-                cluster.api_host,
-                object=f"Node {view.name}",
-                text=f"InternalIP {', '.join(view.internal)}; Ready is {view.ready}",
-            )
-        ]
-        if (view and view.internal)
-        else []
-    )
-    mine = sorted(known.addresses or ())
-    return Hit(
-        one_line(
-            f"the address of {name} changed: {'; '.join(said)}; the machine has {and_others(mine)}",
-            500,
-        ),
-        (*proofs, Proof("file", host.host, path="/proc/net/fib_trie", text=and_others(mine, 20))),
-        "; ".join(advice)
-        + ". See what changed it (a DHCP lease, a new interface, cloned configuration)",
-        host=host.host,
-        node=host.node,
-        component=listens[0][0] if listens else KUBELET,
-        severity=None if listens or pinned else "warning",
-    )
+            advice.append(_stale_advice(view))
+    return changes, advice
 
 
-FAULTS = (
-    Fault(
-        code="KM509",
-        title="Node's name is not that of its certificate",
-        severity="critical",
-        applies=(
-            "kubelets with a client certificate that names a node, and no cloud provider that does"
-        ),
-        explanation=(
-            "The kubelet stands for its node by --hostname-override, or by the machine's host name"
-            " in lower case, and reads that at its start. The API lets it do so only under the name"
-            " in its client certificate (system:node:NAME): after the host name changed it may not"
-            ' register ("nodes … is forbidden": "node … is not allowed to modify node …", in old'
-            ' releases "cannot modify", in new ones "cannot read …, only its own Node object"), it'
-            ' says "node … not found", and the Node of the former name becomes NotReady although'
-            " the kubelet runs. A warning while a kubelet that started before still posts."
-        ),
-        remedy=(
-            "Give the host its former name back (hostnamectl set-hostname), or --hostname-override"
-            " its former value, and restart the kubelet. Nothing here renames a host."
-        ),
-        risk=0,
-        needs=("system", "kubelet"),
-        cluster_needs=("nodes",),
-        cluster=renamed,
-        references=(
-            "https://kubernetes.io/docs/reference/access-authn-authz/node/",
-            "https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction",
-        ),
-    ),
-    Fault(
-        code="KM518",
-        title="Node's address is none of its machine's",
-        severity="critical",
-        applies="nodes with a kubelet of its own",
-        explanation=(
-            "On a control-plane node etcd or the API server is to listen on an address that the"
-            " machine does not have: it does not start, and with it the control plane. Or --node-ip"
-            ' pins the kubelet to such an address: it cannot post another ("failed to validate'
-            ' nodeIP"), so that the API reaches it no more for logs, exec and metrics, even where'
-            " the node reads Ready. Or, a warning, none of the Node's InternalIPs in the API is one"
-            " of the machine's: a kubelet without --node-ip puts that right itself as soon as it"
-            " posts. ExternalIP is not judged, nor the InternalIPs that a cloud provider tells."
-        ),
-        remedy=(
-            "Give the machine its address back, or put --node-ip right and restart the kubelet."
-            " Nothing here changes an address."
-        ),
-        risk=0,
-        needs=("system", "kubelet", "manifests"),
-        cluster_needs=("nodes",),
-        cluster=moved,
-        references=(
-            "https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/",
-            "https://kubernetes.io/docs/concepts/architecture/nodes/#addresses",
-        ),
-    ),
-    Fault(
-        code="KM519",
-        title="Network of pods is not set up",
-        severity="critical",
-        applies="Nodes whose kubelet posts its conditions",
-        explanation=(
-            'The kubelet posts NotReady because its runtime has no network for pods: "cni plugin'
-            ' not initialized" (containerd), "cni config uninitialized" (dockershim), "No CNI'
-            " configuration file\" (CRI-O). The network plugin's pod writes that configuration on"
-            " each node: it does not run there, or what it wrote is gone or refused. Named with"
-            " what the host's /etc/cni/net.d holds, or the folder of --cni-conf-dir; the runtime"
-            " may have been told another, which is not looked for."
-        ),
-        remedy=(
-            "See the network plugin's pod on that node, and the runtime's log. Nothing here writes"
-            " its configuration."
-        ),
-        risk=0,
-        needs=("kubelet",),
-        cluster_needs=("nodes",),
-        cluster=node_network.uninitialised,
-        references=(
-            "https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/network-plugins/",
-            "https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/troubleshooting-kubeadm/",
-        ),
-    ),
-    Fault(
-        code="KM523",
-        title="Node is short of memory, disk or PIDs",
-        severity="warning",
-        applies="Nodes whose kubelet posts its conditions",
-        explanation=(
-            "The kubelet posts MemoryPressure, DiskPressure or PIDPressure: a signal has crossed a"
-            " threshold of eviction. It evicts pods, the node lifecycle controller keeps new ones"
-            " away by a taint, and of a disk under pressure the kubelet deletes images and dead"
-            " containers. The condition stays for five minutes after the pressure has gone, by"
-            " default. Where the host gave evidence, the finding names the filesystem, what of it"
-            " is free, the kubelet's threshold and where it is set, and the largest folders and"
-            " processes: these are looked for only where something is nearly used up, within a"
-            " limit of time, and never on another filesystem. Of a runtime the usual folder is"
-            " measured. Memory is MemAvailable, which is not quite what the kubelet counts."
-        ),
-        remedy=(
-            "Free what is short, or give the node more of it; the kubelet takes the condition back"
-            " itself, and its controller the taint."
-        ),
-        risk=0,
-        needs=("kubelet", "pressure", "largest"),
-        cluster_needs=("nodes",),
-        cluster=node_network.pressed,
-        references=(
-            "https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/",
-        ),
-    ),
-)
+def _listening(host: Host, flag: _Flag) -> str:
+    running: set[str] = set()
+    if host.control_plane:
+        running = {process.component for process in host.control_plane.processes}
+    effect = "cannot start"
+    if flag.component in running:
+        effect = "does not start again"
+    return f"{flag.component} is to listen on {flag.address}, and {effect}"
+
+
+def _stale_advice(view: NodeView) -> str:
+    if view.ready == "True":
+        return "its kubelet posts the new address itself within seconds: look again"
+    return (
+        "a kubelet without --node-ip posts the new address itself within seconds: look why"
+        " it does not run or does not reach the API"
+    )

@@ -28,7 +28,7 @@ from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import Why
 from ...models.result import Missing, Proof
 from ...parsers import systemd_unit as kubelet_unit
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, node_check
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
 from . import (
@@ -68,6 +68,14 @@ EMPTY = "it is empty"  # files.EMPTY of the collector
 SHOWN = 5
 
 
+@node_check(
+    "KM502",
+    "Kubelet does not run",
+    severity="critical",
+    applies="nodes whose kubelet has a unit of systemd",
+    risk=2,
+    needs=("system", "kubelet", "kubelet_end", "unit_start"),
+)
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM502: the kubelet does not run, and none of the faults of their own is why."""
     why = kubelet_why.read(document)
@@ -147,17 +155,38 @@ def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str
     )
 
 
+@node_check(
+    "KM505",
+    "Kubelet does not know a flag or feature gate",
+    severity="critical",
+    applies="nodes whose kubelet has a unit of systemd",
+    needs=("system", "kubelet", "kubelet_end"),
+)
 def flag(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM505: it does not know a flag or a feature gate that it was given."""
     yield from _caused(host, document, "KM505")
 
 
+@node_check(
+    "KM506",
+    "Kubelet refuses its configuration",
+    severity="critical",
+    applies="nodes whose kubelet has a unit of systemd",
+    needs=("system", "kubelet", "kubelet_end", "pinning"),
+)
 def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM506: it refuses its configuration, or would at its next start."""
     (outcome,) = _caused(host, document, "KM506")
     yield node_configuration.told(host, document, outcome) if outcome.applies else outcome
 
 
+@node_check(
+    "KM507",
+    "Kubelet has no valid client certificate, or soon has none",
+    severity="critical",
+    applies="nodes whose kubelet has a unit of systemd",
+    needs=("system", "kubelet", "kubelet_end"),
+)
 def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM507: it has no client certificate that is good, and no way to another.
 
@@ -171,21 +200,49 @@ def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     )
 
 
+@node_check(
+    "KM510",
+    "A file of the kubelet is empty or damaged",
+    severity="critical",
+    applies="nodes whose kubelet has a unit of systemd",
+    needs=("system", "kubelet", "kubelet_end"),
+)
 def emptied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM510: a file of its own is empty or damaged."""
     yield from _caused(host, document, "KM510")
 
 
+@node_check(
+    "KM515",
+    "Kubelet refuses cgroup v1",
+    severity="critical",
+    applies="nodes whose kubelet has a unit of systemd",
+    needs=("system", "kubelet", "kubelet_end"),
+)
 def cgroup_v1(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM515: it refuses a machine with cgroup v1."""
     yield from _caused(host, document, "KM515")
 
 
+@node_check(
+    "KM516",
+    "Kubelet and runtime differ in their cgroup driver",
+    severity="critical",
+    applies="nodes whose kubelet has a unit of systemd",
+    needs=("system", "kubelet", "kubelet_end"),
+)
 def cgroup_driver(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM516: its cgroup driver is another than the runtime's."""
     yield from _caused(host, document, "KM516")
 
 
+@node_check(
+    "KM517",
+    "Kubelet refuses the kernel's settings",
+    severity="critical",
+    applies="nodes whose kubelet has a unit of systemd",
+    needs=("system", "kubelet", "kubelet_end"),
+)
 def kernel_defaults(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM517: it refuses the kernel's settings, and was told not to change them."""
     yield from _caused(host, document, "KM517")

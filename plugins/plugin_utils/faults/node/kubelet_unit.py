@@ -14,11 +14,19 @@ from ...models import unit_start as start_refused
 from ...models.cluster import Host
 from ...models.result import Missing, Proof
 from ...parsers import systemd_unit as kubelet_unit
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, node_check
 
 NO_UNIT = "its kubelet has no unit of systemd"
 
 
+@node_check(
+    "KM501",
+    "Kubelet does not start at boot",
+    severity="critical",
+    applies="nodes whose kubelet has a unit of systemd",
+    risk=2,
+    needs=("kubelet", "unit_start"),
+)
 def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM501: the kubelet's unit will not start at the next boot, and nobody masked it."""
     unit = unit_of(document)
@@ -68,6 +76,14 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     )
 
 
+@node_check(
+    "KM503",
+    "Kubelet is masked",
+    severity="warning",
+    applies="nodes whose kubelet has a unit of systemd",
+    risk=3,
+    needs=("kubelet", "unit_start"),
+)
 def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM503: somebody put the kubelet's unit out of use."""
     unit = unit_of(document)
@@ -122,56 +138,3 @@ def proof(host: Host, unit: kubelet_unit.Unit) -> Proof:
         object=one_line(unit.name, 80),
         text=", ".join(one_line(word, 40) for word in words if word),
     )
-
-
-FAULTS = (
-    Fault(
-        code="KM501",
-        title="Kubelet does not start at boot",
-        severity="critical",
-        applies="nodes whose kubelet has a unit of systemd",
-        explanation=(
-            "The kubelet's unit is not enabled: the node comes back from the next reboot or power"
-            " cut without it, stays NotReady, and gets the taint node.kubernetes.io/unreachable;"
-            " kubeadm only warns of it. A warning while the kubelet runs. Unknown where another"
-            " unit or a generator decides. A unit that is masked is KM503."
-        ),
-        remedy=(
-            "systemctl enable --no-reload: systemd's daemon-reload, which enable does otherwise,"
-            " can take devices away from running containers. One that is down is started too (risk"
-            " 2), but for one that systemd starts again and again."
-        ),
-        risk=2,
-        needs=("kubelet", "unit_start"),
-        node=not_enabled,
-        references=(
-            "https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#enable%20UNIT%E2%80%A6",
-        ),
-    ),
-    Fault(
-        code="KM503",
-        title="Kubelet is masked",
-        severity="warning",
-        applies="nodes whose kubelet has a unit of systemd",
-        explanation=(
-            "The kubelet's unit is masked: nothing starts it, at boot or by hand, until somebody"
-            " unmasks it. Nobody does that by accident: the node was taken out on purpose, and"
-            " whoever did may be at work there. A kubelet that was running goes on until it ends."
-            " An empty unit file, as a power cut may leave one, reads as masked too."
-        ),
-        remedy=(
-            "Look whether its file is a link to /dev/null or empty (systemctl cat); ask who masked"
-            " it. No repair touches such a node without kubemend_allow: [fenced]; with it, and"
-            " kubemend_max_risk=3, the kubelet is unmasked, enabled and started, unless something"
-            " else says too that the node was taken out (a cordon, a taint, a Node object that is"
-            " gone), or nobody can tell that: its Node is not proven, or the API does not answer,"
-            " whatever is allowed. Then by hand."
-        ),
-        risk=3,
-        needs=("kubelet", "unit_start"),
-        node=masked,
-        references=(
-            "https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#mask%20UNIT%E2%80%A6",
-        ),
-    ),
-)

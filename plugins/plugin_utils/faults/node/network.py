@@ -15,7 +15,7 @@ from ...models import pressure as node_pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import Missing, Proof
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, cluster_check
 from . import taints as node_taints
 
 # kubelets since 1.5 with docker, since 1.7 with a CRI; the runtime's own words stand behind
@@ -69,6 +69,15 @@ PRESSURES = {
 }
 
 
+@cluster_check(
+    "KM519",
+    "Network of pods is not set up",
+    severity="critical",
+    applies="Nodes whose kubelet posts its conditions",
+    needs=("kubelet",),
+    cluster_needs=("nodes",),
+    current_only=True,
+)
 def uninitialised(cluster: Cluster) -> Iterator[Outcome]:
     """KM519: a kubelet posts NotReady because its runtime has no network for pods."""
     if cluster.key is None:
@@ -190,6 +199,15 @@ def _plugin(cluster: Cluster) -> tuple[str, str] | None:
     )
 
 
+@cluster_check(
+    "KM523",
+    "Node is short of memory, disk or PIDs",
+    severity="warning",
+    applies="Nodes whose kubelet posts its conditions",
+    needs=("kubelet", "pressure", "largest"),
+    cluster_needs=("nodes",),
+    current_only=True,
+)
 def pressed(cluster: Cluster) -> Iterator[Outcome]:
     """KM523: a kubelet posts that its node is short of something."""
     if cluster.key is None:

@@ -16,13 +16,21 @@ from ...models.result import Missing, Proof
 from ...models.swap import node as node_swap
 from ...models.swap.evidence import Source
 from ...models.swap.node import NodeSwap
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, node_check
 
 SHOWN = 5
 CLEAR = "no swap is on, and none will be after a boot"
 TOLERATED = "swap is on, or will be, and the kubelet tolerates it (failSwapOn false)"
 
 
+@node_check(
+    "KM504",
+    "Swap is on where the kubelet refuses it",
+    severity="critical",
+    applies="nodes with a kubelet",
+    risk=3,
+    needs=("kubelet", "swap"),
+)
 def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM504: the kubelet refuses swap, and swap is on or will be."""
     if host.statuses.get("kubelet") == "absent":
@@ -185,34 +193,3 @@ def _place(host: Host, source: Source) -> Proof:
     if source.place.startswith("/"):
         return Proof("file", host.host, path=one_line(source.place, 200), text=text)
     return Proof("unit", host.host, object=one_line(source.place or source.unit, 120), text=text)
-
-
-FAULTS = (
-    Fault(
-        code="KM504",
-        title="Swap is on where the kubelet refuses it",
-        severity="critical",
-        applies="nodes with a kubelet",
-        explanation=(
-            "Swap is on, and the kubelet's failSwapOn is true, its default in all versions: it"
-            ' ends at its start with "running with swap on is not supported, please disable swap or'
-            ' set --fail-swap-on flag to false". A warning where the kubelet still runs, since it'
-            " started before swap was switched on, and where swap is off now but fstab, a unit of"
-            " systemd, a partition that systemd finds by itself, zram-generator or a service brings"
-            " it back with the next boot. Not a fault where failSwapOn is false. Each swap is named"
-            " with what switches it on. In a container /proc/swaps is that of the machine."
-        ),
-        remedy=(
-            "First the source, so that a boot does not bring it back (risk 1: fstab's line"
-            " commented, the unit masked by an empty file; systemd is not reloaded), then swapoff"
-            " (risk 3) where memory takes what lies in swap. Nothing is switched off where pods are"
-            " meant to use swap. A revert puts the source back and leaves swap off."
-        ),
-        risk=3,
-        needs=("kubelet", "swap"),
-        node=swap_on,
-        references=(
-            "https://kubernetes.io/docs/concepts/cluster-administration/swap-memory-management/",
-        ),
-    ),
-)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about taints and cordons, KM513 and KM514. Nothing here removes any."""
+"""Check taints and cordons, KM513 and KM514. kubemend never removes one of another owner."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import Missing, Proof
 from ...models.scheduling import excluded_nodes as excluded
+from ...models.taint_catalogue import Owner
 from ...models.taints import Explained, Taint
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, cluster_check
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
-# Beside these a taint is what keeps a pod waiting.
+# Apart from these a taint is what keeps a pod waiting.
 _ITSELF = excluded.CHOSEN | excluded.OTHER | {"taint"}
 
 
 @dataclass
 class _Kept:
-    """What one taint keeps away. plain: whether nothing else keeps some of these pods waiting.
+    """The pods that one taint keeps away.
 
-    Helpless: devices that the nodes that carry it lack as well; others: what keeps these pods off
-    other nodes.
+    plain: whether nothing else keeps some of these pods waiting. helpless: devices that the
+    tainted nodes lack as well. others: what keeps these pods off other nodes.
     """
 
     explained: Explained
@@ -41,38 +42,48 @@ class _Kept:
     others: tuple[excluded.Excluded, ...] = ()
 
     def take(self, entry: Mapping[str, Any], at: list[NodeView], nodes: excluded.Nodes) -> None:
-        """A pod that it keeps off these nodes.
+        """Add a pod that the taint keeps off these nodes.
 
-        What it would lack there as well no toleration brings.
+        A toleration does not help with what the pod would lack there as well.
         """
         self.nodes.update((view.name, view) for view in at)
         self.entries.append(entry)
         helpless = nodes.helpless(entry, [view.name for view in at])
-        others = [
-            one
-            for one in nodes.of(entry)
-            if not one.meant and not one.unsaid and one.kind not in _ITSELF
-        ]
+        others = [reason for reason in nodes.of(entry) if _counts(reason)]
         self.plain = self.plain or (not others and not helpless)
         self.helpless += [name for name in helpless if name not in self.helpless]
-        # A node that is not ready is told by its taint already.
-        self.others = self.others or tuple(
-            one for one in others if not one.nodes or not set(one.nodes) <= set(self.nodes)
-        )
+        if not self.others:
+            # A node that is not ready is known by its taint already.
+            self.others = tuple(reason for reason in others if not self._covers(reason))
+
+    def _covers(self, reason: excluded.Excluded) -> bool:
+        return bool(reason.nodes) and set(reason.nodes) <= set(self.nodes)
 
     @property
     def pods(self) -> int:
+        """Return how many pods the taint keeps away."""
         return sum(_count(entry) for entry in self.entries)
 
 
 def spelled(taint: Mapping[str, Any]) -> str:
-    """A taint as kubectl writes it."""
-    found = taints.read(taint)
-    return one_line(found if found else "a taint that is none", 400)
+    """Return a taint as kubectl writes it."""
+    return one_line(taints.read(taint) or "a taint that is none", 400)
 
 
+def _counts(reason: excluded.Excluded) -> bool:
+    return not reason.meant and not reason.unsaid and reason.kind not in _ITSELF
+
+
+@cluster_check(
+    "KM513",
+    "Pods are kept away by a taint",
+    severity="warning",
+    applies="pods that no scheduler finds a node for",
+    cluster_needs=("pending", "nodes"),
+    current_only=True,
+)
 def kept_away(cluster: Cluster) -> Iterator[Outcome]:
-    """KM513: pods that no node takes because of taints that they do not tolerate."""
+    """KM513: report pods that no node takes because of taints that they do not tolerate."""
     if cluster.key is None:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
@@ -82,174 +93,186 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
         missing.append(_older(cluster))
     if not missing:
         missing += cluster.cut("pending")
-    found: dict[Taint, _Kept] = {}
+    kept: dict[Taint, _Kept] = {}
     for entry in cluster.rows("pending", "items"):
         for taint, at, explained in _matter(entry, nodes):
-            found.setdefault(taint, _Kept(explained)).take(entry, at, nodes)
-    yield Outcome(
-        tuple(_keeps(cluster, found[taint]) for taint in sorted(found, key=str)), tuple(missing)
-    )
+            kept.setdefault(taint, _Kept(explained)).take(entry, at, nodes)
+    hits = tuple(_keeps(cluster, kept[taint]) for taint in sorted(kept, key=str))
+    yield Outcome(hits, tuple(missing))
 
 
 def _matter(
     entry: Mapping[str, Any], nodes: excluded.Nodes
 ) -> Iterator[tuple[Taint, list[NodeView], Explained]]:
-    """(taint, nodes that it keeps from the pod, whose it is).
+    """Yield each taint that keeps the pod waiting, the nodes with it, and its owner.
 
-    Those of nodes that the pod could have otherwise, as far as that is known.
+    Only nodes that the pod could have otherwise count, as far as that is known.
     """
-    message, off, mine = (
-        str(entry.get("message") or ""),
-        excluded.left_out(entry),
-        frozenset(nodes.meant_for(entry)),
-    )
-    whole, asked = _ALL.match(message), [view for view in nodes.views if view.name not in off]
-    for taint, carry, count in _named(
-        message,
-        nodes.off(entry.get("tolerations")),
-        [(view, nodes.group[view.name]) for view in asked],
-    ):
+    message = str(entry.get("message") or "")
+    excluded_names = excluded.left_out(entry)
+    meant = frozenset(nodes.meant_for(entry))
+    groups = [
+        (view, nodes.group[view.name]) for view in nodes.views if view.name not in excluded_names
+    ]
+    for taint, carry, count in _named(message, nodes.off(entry.get("tolerations")), groups):
         explained = taints.explained(taint)
-        if (
-            explained is None
-            or taint.effect == taints.PREFER
-            or taint.key == taints.CORDON
-            or (off and not carry)
-        ):
+        if explained is None or not _may_keep(taint):
             continue
-        at = [view for view in carry if view.name in mine]
+        at = [view for view in carry if view.name in meant]
         # Every pod without its toleration meets the control plane's, as long as there are other
         # nodes; and on those another taint changes nothing.
-        if (carry and not at) or (
-            not carry
-            and explained.owner.kind == "kubeadm"
-            and not (whole and count == int(whole.group(1)))
-        ):
-            continue
-        yield taint, at, explained
+        if carry:
+            keeps = bool(at)
+        else:
+            alone = explained.owner.kind != "kubeadm" or _is_of_all_nodes(message, count)
+            keeps = alone and not excluded_names
+        if keeps:
+            yield taint, at, explained
+
+
+def _may_keep(taint: Taint) -> bool:
+    return taint.effect != taints.PREFER and taint.key != taints.CORDON
+
+
+def _is_of_all_nodes(message: str, count: int | None) -> bool:
+    """Tell whether the scheduler met a taint on every node of its message."""
+    whole = _ALL.match(message)
+    return whole is not None and count == int(whole.group(1))
 
 
 def _named(
     message: str, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]
 ) -> Iterator[tuple[Taint, list[NodeView], int | None]]:
-    """(taint, the nodes that carry it, on how many the scheduler met it).
+    """Yield each taint, the nodes that carry it, and on how many the scheduler met it.
 
-    As the message names it, or as the nodes' own taints tell.
+    The taint is the one that the message names, or the nodes' own taints are used.
 
     off: of each group of nodes the taints that keep the pod away; nodes: each with the place of its
     group.
     """
-    for told in taints.told(message):
-        if told.taint is None and told.kind != "taints":
+    for reason in taints.told(message):
+        named = reason.taint
+        if named is None and reason.kind != "taints":
             continue
         carried: dict[Taint, list[NodeView]] = {}
-        mine = [
-            [
-                one
-                for one in group
-                if told.taint is None or (one.key, one.value) == (told.taint.key, told.taint.value)
-            ]
-            for group in off
-        ]
         for view, place in nodes:
-            for one in mine[place]:
-                carried.setdefault(one, []).append(view)
+            for taint in off[place]:
+                if named is None or (taint.key, taint.value) == (named.key, named.value):
+                    carried.setdefault(taint, []).append(view)
         for taint, at in carried.items():
-            yield taint, at, told.nodes if told.taint is not None else len(at)
-        if told.taint is not None and not carried:
-            yield told.taint, [], told.nodes
+            if named is None:
+                yield taint, at, len(at)
+            else:
+                yield taint, at, reason.nodes
+        if named is not None and not carried:
+            yield named, [], reason.nodes
 
 
 def _keeps(cluster: Cluster, kept: _Kept) -> Hit:
-    owner, name, where = (
-        kept.explained.owner,
-        one_line(kept.explained.taint, 400),
-        sorted(kept.nodes),
-    )
-    who = "1 pod waits" if kept.pods == 1 else f"{kept.pods} pods wait"
-    carries = f"carries {name}: {owner.means}; set by {owner.who}"
-    proofs = [
-        Proof("api", cluster.api_host, object=f"Node {node}", text=carries)
-        for node in where[:SHOWN]
-    ]
-    proofs += [
-        Proof(
-            "api", cluster.api_host, object=_pods(entry), text=one_line(entry.get("message"), 300)
-        )
-        for entry in kept.entries[:SHOWN]
-    ]
-    proofs += [
-        Proof(
-            "api",
-            cluster.api_host,
-            object=f"Nodes {and_others(list(one.nodes))}",
-            text=f"excluded: {excluded.worded(one)}",
-        )
-        for one in kept.others
-        if one.nodes
-    ][:SHOWN]
-    only = next(iter(kept.nodes.values())) if len(kept.nodes) == 1 else None
-    severity = None if kept.plain and owner.kind != "lifecycle" else "info"
-    advice = (
-        "its owner decides"
-        if owner.kind == "lifecycle"
-        else (
-            "if these pods belong there, give them a toleration of it; if not, they need another"
-            " node"
-        )
-    )
-    more = ""
-    if not kept.plain:
-        more = excluded.besides(kept.others)
-    if not kept.plain and kept.helpless:
-        lacks = and_others([one_line(name, 120) for name in kept.helpless])
-        advice, more = (
-            (
-                f"a toleration alone does not help: no node with this taint has the {lacks} that"
-                " these pods ask for (KM210)"
-            ),
-            "",
-        )
+    owner, name = kept.explained.owner, one_line(kept.explained.taint, 400)
+    names = sorted(kept.nodes)
+    waiting, where = f"{kept.pods} pods wait", ""
+    if kept.pods == 1:
+        waiting = "1 pod waits"
+    if names:
+        where = f" of {and_others(names)}"
+    severity: str | None = "info"
+    if kept.plain and owner.kind != "lifecycle":
+        severity = None
+    host, node = None, None
+    if len(kept.nodes) == 1:
+        view = next(iter(kept.nodes.values()))
+        host, node = _host(view), view.name
+    advice, more = _advice(kept)
     return Hit(
-        f"the taint {name}"
-        + (f" of {and_others(where)}" if where else "")
-        + f" keeps {_owners(kept)} away: {who}; set by {owner.who}: {owner.means}",
-        tuple(proofs),
+        f"the taint {name}{where} keeps {_owners(kept)} away: {waiting}; set by {owner.who}:"
+        f" {owner.means}",
+        tuple(_kept_proofs(cluster, kept, names)),
         f"{advice}. Who takes it away: {owner.removed_by}. What must not: {owner.never}{more}",
-        host=only.host.host if only and only.host else None,
-        node=only.name if only else None,
+        host=host,
+        node=node,
         severity=severity,
     )
 
 
+def _kept_proofs(cluster: Cluster, kept: _Kept, names: list[str]) -> Iterator[Proof]:
+    """Yield the nodes with the taint, the pods that wait, and what excludes other nodes."""
+    owner = kept.explained.owner
+    carries = f"carries {one_line(kept.explained.taint, 400)}: {owner.means}; set by {owner.who}"
+    for name in names[:SHOWN]:
+        yield Proof("api", cluster.api_host, object=f"Node {name}", text=carries)
+    for entry in kept.entries[:SHOWN]:
+        message = one_line(entry.get("message"), 300)
+        yield Proof("api", cluster.api_host, object=_pods(entry), text=message)
+    for reason in [reason for reason in kept.others if reason.nodes][:SHOWN]:
+        yield Proof(
+            "api",
+            cluster.api_host,
+            object=f"Nodes {and_others(list(reason.nodes))}",
+            text=f"excluded: {excluded.worded(reason)}",
+        )
+
+
+def _advice(kept: _Kept) -> tuple[str, str]:
+    """Return what to do about a taint, and what else keeps its pods waiting."""
+    if not kept.plain and kept.helpless:
+        lacks = and_others([one_line(name, 120) for name in kept.helpless])
+        advice = (
+            f"a toleration alone does not help: no node with this taint has the {lacks} that"
+            " these pods ask for (KM210)"
+        )
+        return advice, ""
+    more = ""
+    if not kept.plain:
+        more = excluded.besides(kept.others)
+    if kept.explained.owner.kind == "lifecycle":
+        return "its owner decides", more
+    advice = (
+        "if these pods belong there, give them a toleration of it; if not, they need another node"
+    )
+    return advice, more
+
+
+def _host(view: NodeView) -> str | None:
+    if view.host is None:
+        return None
+    return view.host.host
+
+
 def _count(entry: Mapping[str, Any]) -> int:
     pods = entry.get("pods")
-    return pods if isinstance(pods, int) and not isinstance(pods, bool) else 1
+    if isinstance(pods, int) and not isinstance(pods, bool):
+        return pods
+    return 1
 
 
 def _pods(entry: Mapping[str, Any]) -> str:
-    names, more = (
-        [one_line(name, 253) for name in entry.get("names") or ()],
-        _count(entry) - len(entry.get("names") or ()),
-    )
-    return f"Pod {one_line(entry.get('namespace'), 80)}/{', '.join(names)}" + (
-        f" and {more} more" if more > 0 else ""
-    )
+    names = [one_line(name, 253) for name in entry.get("names") or ()]
+    pods = f"Pod {one_line(entry.get('namespace'), 80)}/{', '.join(names)}"
+    more = _count(entry) - len(names)
+    if more > 0:
+        return f"{pods} and {more} more"
+    return pods
 
 
 def _owners(kept: _Kept) -> str:
-    named = dict.fromkeys(
-        f"{one_line(entry.get('owner') or 'Pod/' + str((entry.get('names') or ['?'])[0]), 300)} "
-        f"(namespace {one_line(entry.get('namespace'), 80)})"
-        for entry in kept.entries
-    )
-    return and_others(list(named))
+    return and_others(list(dict.fromkeys(_owner(entry) for entry in kept.entries)))
 
 
+def _owner(entry: Mapping[str, Any]) -> str:
+    owner = entry.get("owner") or "Pod/" + str((entry.get("names") or ["?"])[0])
+    return f"{one_line(owner, 300)} (namespace {one_line(entry.get('namespace'), 80)})"
+
+
+@cluster_check(
+    "KM514",
+    "Node is cordoned or fenced",
+    severity="warning",
+    applies="Nodes that the API lists",
+    cluster_needs=("nodes",),
+)
 def taken_out(cluster: Cluster) -> Iterator[Outcome]:
-    """KM514: a node that somebody cordoned, or that carries a taint by which somebody took it
-    out.
-    """
+    """KM514: report a node that is cordoned, or that carries a taint by which it was taken out."""
     if cluster.key is None:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
@@ -266,37 +289,37 @@ def _older(cluster: Cluster) -> Missing:
 
 
 def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
-    if not view.cordoned or (view.ours is not None and not view.ours.get("held")):
+    managed = view.ours
+    if not view.cordoned or (managed is not None and not managed.get("held")):
         return
-    added = next((one.get("added") for one in view.taints if one.get("key") == taints.CORDON), None)
-    since = f" since {one_line(added, 40)}" if added else ""
-    if view.ours is not None:
-        who = (
-            f"a node_drain (run {one_line(view.ours.get('run'), 40)}:"
-            f" {one_line(view.ours.get('reason'), 120)}) that somebody comes back for"
-        )
-        remedy = "whoever drained it uncordons it: node_drain with state uncordoned"
-    else:
-        who = "somebody"
+    added = next(
+        (taint.get("added") for taint in view.taints if taint.get("key") == taints.CORDON), None
+    )
+    since, text = "", "spec.unschedulable is true"
+    if added:
+        since = f" since {one_line(added, 40)}"
+        text = f"spec.unschedulable is true, taint added {one_line(added, 40)}"
+    severity: str | None = None
+    if managed is None:
+        owner = "somebody"
         remedy = (
             f"ask who cordoned it, and why; kubectl uncordon {shell_name(view.name, 'NODE')} by"
             " them ends it. Nothing here removes it"
         )
+    else:
+        owner = (
+            f"a node_drain (run {one_line(managed.get('run'), 40)}:"
+            f" {one_line(managed.get('reason'), 120)}) that somebody comes back for"
+        )
+        remedy = "whoever drained it uncordons it: node_drain with state uncordoned"
+        severity = "info"
     yield Hit(
-        f"{view.name} is cordoned by {who}{since}: it takes no new pods",
-        (
-            Proof(
-                "api",
-                cluster.api_host,
-                object=f"Node {view.name}",
-                text="spec.unschedulable is true"
-                + (f", taint added {one_line(added, 40)}" if added else ""),
-            ),
-        ),
+        f"{view.name} is cordoned by {owner}{since}: it takes no new pods",
+        (Proof("api", cluster.api_host, object=f"Node {view.name}", text=text),),
         remedy,
-        host=view.host.host if view.host else None,
+        host=_host(view),
         node=view.name,
-        severity="info" if view.ours is not None else None,
+        severity=severity,
     )
 
 
@@ -305,19 +328,22 @@ def _fences(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
         explained = taints.explained(taint)
         if explained is None or not explained.owner.fence or taint.get("key") == taints.CORDON:
             continue
-        owner, added = explained.owner, taint.get("added")
-        yield Hit(
-            f"{view.name} is fenced by the taint {spelled(taint)}"
-            + (f" since {one_line(added, 40)}" if added else "")
-            + f": {owner.means}",
-            (
-                Proof(
-                    "api", cluster.api_host, object=f"Node {view.name}", text=f"set by {owner.who}"
-                ),
-            ),
-            f"nothing here removes it. Who takes it away: {owner.removed_by}. What must not:"
-            f" {owner.never}",
-            host=view.host.host if view.host else None,
-            node=view.name,
-            severity=None if owner.kind == "administrator" else "info",
-        )
+        yield _fence(cluster, view, taint, explained.owner)
+
+
+def _fence(cluster: Cluster, view: NodeView, taint: Mapping[str, Any], owner: Owner) -> Hit:
+    since, added = "", taint.get("added")
+    if added:
+        since = f" since {one_line(added, 40)}"
+    severity: str | None = "info"
+    if owner.kind == "administrator":
+        severity = None
+    return Hit(
+        f"{view.name} is fenced by the taint {spelled(taint)}{since}: {owner.means}",
+        (Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"set by {owner.who}"),),
+        f"nothing here removes it. Who takes it away: {owner.removed_by}. What must not:"
+        f" {owner.never}",
+        host=_host(view),
+        node=view.name,
+        severity=severity,
+    )

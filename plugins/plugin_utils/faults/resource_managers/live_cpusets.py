@@ -18,7 +18,7 @@ from ...models.cpu_manager import Node
 from ...models.result import Missing, Proof
 from ...parsers import cpuset
 from ...parsers.cpu_manager_state import CpuState
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, node_check
 from .state_files import path, per_node, pins
 
 # A kubelet applies what it decided once in a reconcile period of 10 s: what was decided since may
@@ -30,6 +30,13 @@ RETURNED = (1, 1, 8)  # the runc that returns the error
 _RUNC = re.compile(r"\brunc version (\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 
 
+@node_check(
+    "KM308",
+    "Containers run on other CPUs than the state says",
+    severity="warning",
+    applies="nodes with the static policy",
+    needs=("system", "kubelet", "pinning"),
+)
 def drifted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM308: a container runs on other CPUs than the kubelet's state gives it."""
     yield from (
@@ -159,6 +166,14 @@ def _has(one: Mapping[str, Any]) -> cpuset.CPUs | None:
         return None
 
 
+@node_check(
+    "KM311",
+    "The runtime cannot freeze a container's cgroup",
+    severity="warning",
+    applies="nodes with a kubelet",
+    needs=("system", "kubelet", "pinning", "kubelet_log"),
+    tier="deep",
+)
 def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM311: a cgroup that runc cannot freeze to change its CPUs, or that stays frozen."""
     missing = host.missing("kubelet_log") + host.missing("pinning")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from ....module_utils.shared.pod_rejection import TELLING
 from ...models import devices
@@ -14,7 +15,7 @@ from ...models.cluster import Cluster
 from ...models.devices import GRACE_SECONDS, OWN_SECONDS, Holding, Node, Pod
 from ...models.result import Missing, Proof
 from ...parsers.admission_message import DEVICE_KINDS, Refusal
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, causes, cluster_check
 
 SHOWN = 5
 SECOND = "%Y-%m-%dT%H:%M:%SZ"
@@ -70,6 +71,53 @@ def per_node(
     return judge
 
 
+def each_node_check(
+    code: str,
+    title: str,
+    *,
+    cluster_needs: tuple[str, ...],
+    own: Callable[[Node], bool] | None = None,
+    collector: str = "devices",
+    silent: Callable[[Node], bool] | None = None,
+    **metadata: Any,
+) -> Callable[[PerNode], PerNode]:
+    """Register a cluster check that looks at each Node; see per_node and cluster_check."""
+
+    def register(look: PerNode) -> PerNode:
+        check = per_node(look, *cluster_needs, own=own, collector=collector, silent=silent)
+        cluster_check(code, title, cluster_needs=cluster_needs, **metadata)(check)
+        return look
+
+    return register
+
+
+@each_node_check(
+    "KM320",
+    "Pods were rejected by the kubelet",
+    severity="warning",
+    applies="Failed pods that still exist",
+    needs=("devices",),
+    cluster_needs=("rejected", "nodes"),
+    explained_by=causes(
+        "KM101",
+        "KM102",
+        "KM104",
+        "KM106",
+        "KM111",
+        "KM205",
+        "KM321",
+        "KM322",
+        "KM323",
+        "KM324",
+        "KM325",
+        "KM326",
+        "KM327",
+        "KM328",
+        "KM329",
+        "KM330",
+        "KM331",
+    ),
+)
 def rejected(node: Node) -> Iterator[Hit]:
     """KM320: the symptom, and who holds what was asked for."""
     if not node.rejected:
@@ -180,6 +228,11 @@ def _there(node: Node, pod: Pod) -> int:
     return pod.refusal.capacity or 0
 
 
+def silent_nodes(node: Node) -> bool:
+    """Whether a resource without a healthy device makes the node's own evidence necessary."""
+    return any(not healthy for dummy, healthy in node.resources.values())
+
+
 def uncounted(node: Node) -> bool:
     """Whether it lacked something of which evidence does not tell what each pod asks for.
 
@@ -238,6 +291,17 @@ def _askers(pods: list[Pod], resource: str) -> list[Proof]:
     ] + more
 
 
+@each_node_check(
+    "KM321",
+    "Pods with nodeName ask for more than their node has",
+    severity="critical",
+    applies=(
+        "nodes with rejected pods that asked for devices, CPUs, memory, huge pages or storage, or"
+        " found no place"
+    ),
+    cluster_needs=("rejected", "nodes"),
+    silent=uncounted,
+)
 def oversubscribed(node: Node) -> Iterator[Hit]:
     """KM321: what was put on the node past the scheduler asks for more than there is."""
     for pod, resource, asked, there, others in _short(node):
@@ -260,6 +324,17 @@ def oversubscribed(node: Node) -> Iterator[Hit]:
             return
 
 
+@each_node_check(
+    "KM205",
+    "Two schedulers place pods on one node",
+    severity="critical",
+    applies=(
+        "nodes with rejected pods that asked for devices, CPUs, memory, huge pages or storage, or"
+        " found no place"
+    ),
+    cluster_needs=("rejected", "nodes"),
+    silent=uncounted,
+)
 def two_schedulers(node: Node) -> Iterator[Hit]:
     """KM205: schedulers that do not see each other's choices filled one node."""
     for pod, resource, asked, there, others in _short(node):
@@ -282,6 +357,15 @@ def two_schedulers(node: Node) -> Iterator[Hit]:
             return
 
 
+@each_node_check(
+    "KM322",
+    "Devices held by pods that end or have ended",
+    severity="critical",
+    applies="nodes with rejected pods that asked for devices",
+    needs=("devices",),
+    cluster_needs=("rejected", "nodes"),
+    own=lambda node: bool(node.rejected),
+)
 def not_given_back(node: Node) -> Iterator[Hit]:
     """KM322: the kubelet counted devices of pods that end or have ended."""
     for pod in node.rejected:
@@ -329,6 +413,17 @@ def _before(holding: Holding, pod: Pod) -> bool:
     )
 
 
+@each_node_check(
+    "KM328",
+    "Pods were admitted again after their node's kubelet started",
+    severity="warning",
+    applies="nodes with rejected pods that asked for devices",
+    needs=("kubelet", "devices"),
+    cluster_needs=("rejected", "nodes"),
+    explained_by=causes("KM324", "KM325"),
+    own=lambda node: bool(of_devices(node)),
+    collector="kubelet",
+)
 def admitted_again(node: Node) -> Iterator[Hit]:
     """KM328: a kubelet that started rejected what one before it had accepted."""
     pods = [pod for pod in of_devices(node) if node.admitted_again(pod)]
@@ -399,6 +494,15 @@ def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
             )
 
 
+@each_node_check(
+    "KM323",
+    "Unhealthy devices",
+    severity="warning",
+    applies="nodes with device plugins",
+    needs=("devices",),
+    cluster_needs=("nodes",),
+    own=silent_nodes,
+)
 def unhealthy(node: Node) -> Iterator[Hit]:
     """KM323: fewer devices may be given out than the plugin reports."""
     for resource, (there, healthy) in sorted(node.resources.items()):
@@ -433,11 +537,15 @@ def _known(node: Node, resource: str) -> list[Proof]:
     ]
 
 
-def silent_nodes(node: Node) -> bool:
-    """Whether a resource without a healthy device makes the node's own evidence necessary."""
-    return any(not healthy for dummy, healthy in node.resources.values())
-
-
+@each_node_check(
+    "KM324",
+    "Device plugin is not registered",
+    severity="warning",
+    applies="nodes with device plugins",
+    needs=("devices",),
+    cluster_needs=("nodes",),
+    own=silent_nodes,
+)
 def unregistered(node: Node) -> Iterator[Hit]:
     """KM324: nobody serves a resource that the kubelet knows."""
     for resource, (there, healthy) in sorted(node.resources.items()):
@@ -502,6 +610,13 @@ def unregistered(node: Node) -> Iterator[Hit]:
         )
 
 
+@each_node_check(
+    "KM325",
+    "Device plugin does not stay up",
+    severity="critical",
+    applies="nodes with rejected pods",
+    cluster_needs=("rejected", "nodes"),
+)
 def crash_looping(node: Node) -> Iterator[Hit]:
     """KM325: the plugin's own pod does not stay up."""
     for plugin in node.plugins:
@@ -539,6 +654,15 @@ def crash_looping(node: Node) -> Iterator[Hit]:
             )
 
 
+@each_node_check(
+    "KM326",
+    "Device names changed under running pods",
+    severity="warning",
+    applies="nodes with rejected pods",
+    needs=("devices",),
+    cluster_needs=("rejected", "nodes"),
+    own=lambda node: bool(node.rejected),
+)
 def changed_ids(node: Node) -> Iterator[Hit]:
     """KM326: running pods hold devices that the plugin knows no more."""
     for resource, ids in sorted(node.registered.items()):
@@ -560,6 +684,17 @@ def changed_ids(node: Node) -> Iterator[Hit]:
             )
 
 
+@each_node_check(
+    "KM327",
+    "Device checkpoint is stale or corrupt",
+    severity="critical",
+    applies="nodes with device plugins",
+    risk=3,
+    needs=("devices",),
+    cluster_needs=("rejected", "nodes"),
+    own=lambda node: bool(node.resources),
+    silent=undated,
+)
 def corrupt(node: Node) -> Iterator[Hit]:
     """KM327: what the kubelet wrote about devices cannot be read, is not what it wrote, or knows
     nothing of pods that run.
@@ -625,3 +760,58 @@ def of_kind(*kinds: str, what: str, advice: str) -> PerNode:
             )
 
     return look
+
+
+@each_node_check(
+    "KM329",
+    "CPU manager rejects pods",
+    severity="warning",
+    applies="nodes with rejected pods",
+    cluster_needs=("rejected", "nodes"),
+)
+def short_of_cpus(node: Node) -> Iterator[Hit]:
+    """Report pods that the CPU manager rejected."""
+    return of_kind(
+        "cpu",
+        "smt",
+        what="the CPU manager had not the CPUs that it asks for",
+        advice=(
+            "compare the node's exclusive CPUs and its reservation with the request; with"
+            " full-pcpus-only whole cores are needed"
+        ),
+    )(node)
+
+
+@each_node_check(
+    "KM330",
+    "Memory manager rejects pods",
+    severity="warning",
+    applies="nodes with rejected pods",
+    cluster_needs=("rejected", "nodes"),
+)
+def short_of_memory(node: Node) -> Iterator[Hit]:
+    """Report pods that the memory manager rejected."""
+    return of_kind(
+        "memory",
+        what="the memory manager had not the memory that it asks for",
+        advice="compare reservedMemory and memory_manager_state of the node with the request",
+    )(node)
+
+
+@each_node_check(
+    "KM331",
+    "Topology manager rejects pods",
+    severity="warning",
+    applies="nodes with rejected pods",
+    cluster_needs=("rejected", "nodes"),
+)
+def unaligned(node: Node) -> Iterator[Hit]:
+    """Report pods that the topology manager rejected."""
+    return of_kind(
+        "topology",
+        what="its resources cannot be aligned to the node's topology",
+        advice=(
+            "ask for what fits into one NUMA node, or choose another topologyManagerPolicy for this"
+            " node"
+        ),
+    )(node)

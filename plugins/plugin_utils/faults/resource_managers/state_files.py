@@ -28,7 +28,7 @@ from ...models.result import Missing, Proof
 from ...parsers import cpu_manager_state as manager_state
 from ...parsers import cpuset
 from ...parsers.cpu_manager_state import STATIC, CpuState
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, node_check
 
 RESET = (
     "drain {node}, stop its kubelet, move {files} out of its folder (do not delete it), start the"
@@ -92,6 +92,18 @@ def per_node(
             )
 
     return judge
+
+
+def state_check(
+    code: str, title: str, *, policy: Callable[[Node], bool] | None = None, **metadata: Any
+) -> Callable[[PerNode], PerNode]:
+    """Register a node check of the managers' state; policy tells whether it leaves room for it."""
+
+    def register(look: PerNode) -> PerNode:
+        node_check(code, title, **metadata)(per_node(look, policy))
+        return look
+
+    return register
 
 
 def path(node: Node) -> str:
@@ -236,6 +248,15 @@ def _said(node: Node) -> str:
     )
 
 
+@state_check(
+    "KM301",
+    "CPU manager state is of another policy",
+    severity="critical",
+    applies="nodes with a kubelet",
+    risk=3,
+    needs=("system", "kubelet", "pinning"),
+    policy=told_policy,
+)
 def differs(host: Host, node: Node) -> Iterator[Hit]:
     """KM301: a kubelet that starts finds the state of another policy."""
     state = known_state(node)
@@ -258,6 +279,14 @@ def differs(host: Host, node: Node) -> Iterator[Hit]:
     )
 
 
+@state_check(
+    "KM302",
+    "CPU manager state is corrupt",
+    severity="critical",
+    applies="nodes with a kubelet",
+    risk=3,
+    needs=("system", "kubelet", "pinning"),
+)
 def corrupt(host: Host, node: Node) -> Iterator[Hit]:
     """KM302: it reads well, and is not what the checksum was made of."""
     state = known_state(node)
@@ -274,6 +303,14 @@ def corrupt(host: Host, node: Node) -> Iterator[Hit]:
         )
 
 
+@state_check(
+    "KM303",
+    "CPU manager state is empty or unreadable",
+    severity="critical",
+    applies="nodes with a kubelet",
+    risk=3,
+    needs=("system", "kubelet", "pinning"),
+)
 def unreadable(host: Host, node: Node) -> Iterator[Hit]:
     """KM303: empty, cut, of another shape, or of another version than the kubelet's."""
     state = known_state(node)
@@ -290,6 +327,15 @@ def unreadable(host: Host, node: Node) -> Iterator[Hit]:
         )
 
 
+@state_check(
+    "KM304",
+    "Reserved CPUs differ from the CPU manager's state",
+    severity="critical",
+    applies="nodes with the static policy",
+    risk=3,
+    needs=("system", "kubelet", "pinning"),
+    policy=pins,
+)
 def reserved(host: Host, node: Node) -> Iterator[Hit]:
     """KM304: what is reserved now was given to a container, or (strict) is still in the shared
     set.
@@ -324,6 +370,15 @@ def reserved(host: Host, node: Node) -> Iterator[Hit]:
     )
 
 
+@state_check(
+    "KM305",
+    "The machine's CPUs differ from the CPU manager's state",
+    severity="critical",
+    applies="nodes with the static policy",
+    risk=3,
+    needs=("system", "kubelet", "pinning"),
+    policy=pins,
+)
 def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
     """KM305: CPUs came or went since the state was written."""
     _sure(node)
@@ -358,6 +413,15 @@ def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
         )
 
 
+@state_check(
+    "KM306",
+    "Sets of CPUs overlap in the CPU manager's state",
+    severity="critical",
+    applies="nodes with the static policy",
+    risk=3,
+    needs=("system", "kubelet", "pinning"),
+    policy=pins,
+)
 def overlapping(host: Host, node: Node) -> Iterator[Hit]:
     """KM306: CPUs that one container has alone, and somebody else too.
 
@@ -393,6 +457,15 @@ def overlapping(host: Host, node: Node) -> Iterator[Hit]:
     )
 
 
+@state_check(
+    "KM307",
+    "CPUs are kept for pods that are gone",
+    severity="warning",
+    applies="nodes with the static policy",
+    risk=3,
+    needs=("system", "kubelet", "pinning"),
+    policy=pins,
+)
 def orphans(host: Host, node: Node) -> Iterator[Hit]:
     """KM307: CPUs kept for pods, or containers, that are gone from this node."""
     state = node.state
@@ -459,6 +532,14 @@ def _containers_there(node: Node) -> set[str]:
     return there
 
 
+@state_check(
+    "KM309",
+    "The static policy without reserved CPUs",
+    severity="critical",
+    applies="nodes whose kubelet is told the static policy",
+    needs=("system", "kubelet", "pinning"),
+    policy=told_static,
+)
 def unreserved(host: Host, node: Node) -> Iterator[Hit]:
     """KM309: the static policy needs CPUs that are kept from containers."""
     _sure(node)
@@ -482,6 +563,14 @@ def unreserved(host: Host, node: Node) -> Iterator[Hit]:
         )
 
 
+@state_check(
+    "KM310",
+    "Memory manager state does not fit",
+    severity="critical",
+    applies="nodes with a kubelet",
+    risk=3,
+    needs=("system", "kubelet", "pinning"),
+)
 def memory(host: Host, node: Node) -> Iterator[Hit]:
     """KM310: the memory manager's file, likewise."""
     file = node.seen.get("memory_state")

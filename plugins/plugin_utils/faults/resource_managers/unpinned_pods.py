@@ -18,11 +18,24 @@ from ...models.qos import Subject
 from ...models.result import Missing, Proof
 from ...parsers import pod_manifest as manifest
 from ...parsers.cpu_manager_state import NONE, STATIC
-from ..base import Hit, Outcome
+from ..base import Hit, Outcome, cluster_check
 
 SHOWN = 5
 
 
+@cluster_check(
+    "KM313",
+    "Pods that look meant for pinning are not Guaranteed",
+    severity="warning",
+    applies=(
+        "pods on nodes with the static CPU manager policy, and templates of workloads where there"
+        " is such a node"
+    ),
+    risk=3,
+    needs=("kubelet",),
+    cluster_needs=("pinnable",),
+    tier="deep",
+)
 def not_guaranteed(cluster: Cluster) -> Iterator[Outcome]:
     """KM313: pods on nodes with the static policy, and templates, that look meant for pinning
     and are not Guaranteed.
@@ -142,6 +155,14 @@ def _why(item: Mapping[str, Any]) -> str:
     )
 
 
+@cluster_check(
+    "KM312",
+    "kubelet-config ConfigMap differs from nodes' state files",
+    severity="warning",
+    applies="clusters of kubeadm, kubelets whose CPU manager policy is set by kubeadm's file",
+    needs=("kubelet", "pinning"),
+    cluster_needs=("kubelet_configs",),
+)
 def kubelet_config(cluster: Cluster) -> Iterator[Outcome]:
     """KM312: the policy that kubeadm would write is not that of a node's state file."""
     absent = (

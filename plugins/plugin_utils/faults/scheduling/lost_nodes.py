@@ -25,7 +25,7 @@ from ...models.scheduling import (
 from ...models.scheduling import (
     node_tree,
 )
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, causes, cluster_check
 from ..control_plane import leader_election as election
 from ..control_plane import leader_lease as leading
 from . import lost_nodes_cause as scheduling_history
@@ -170,6 +170,14 @@ def _proofs(found: tuple[tuple[Host, Process], ...]) -> list[Proof]:
     ]
 
 
+@cluster_check(
+    "KM201",
+    "The scheduler can lose nodes",
+    severity="warning",
+    applies="clusters whose hosts run kube-scheduler",
+    needs=("instances", "component_http", "manifests"),
+    cluster_needs=("nodes",),
+)
 def has_defect(cluster: Cluster) -> Iterator[Outcome]:
     """KM201: a running scheduler would lose nodes, because its version has the defect and there
     are several zones.
@@ -291,6 +299,17 @@ def _usual(cluster: Cluster) -> list[tuple[Host, Process]]:
     ]
 
 
+@cluster_check(
+    "KM202",
+    "The scheduler has lost a node",
+    severity="critical",
+    applies="clusters whose hosts run kube-scheduler",
+    risk=2,
+    needs=("instances", "component_http", "manifests", "scheduler_log"),
+    cluster_needs=("nodes", "pending", "locks"),
+    current_only=True,
+    explained_by=causes("KM115", "KM201"),
+)
 def lost(cluster: Cluster) -> Iterator[Outcome]:
     """KM202: a pod waits for the one node that it can have, which is well and takes it, and
     which the scheduler's reasons do not count.
@@ -532,58 +551,3 @@ def _why_this_one(pods: _Waiting) -> str:
         if any(entry.get("targets") for _pod, entry in pods)
         else "it alone has what the pod's selector or affinity asks for"
     )
-
-
-_ABOUT = (
-    "https://github.com/kubernetes/kubernetes/issues/91601",
-    "https://github.com/kubernetes/kubernetes/pull/93355",
-    "https://github.com/kubernetes/kubernetes/pull/93387",
-)
-
-FAULTS = (
-    Fault(
-        code="KM201",
-        title="The scheduler can lose nodes",
-        severity="warning",
-        applies="clusters whose hosts run kube-scheduler",
-        explanation=(
-            "Schedulers 1.18.0 to 1.18.6 (and 1.19.0 up to rc.2) keep a list of nodes that is made"
-            " anew when nodes come or go, zone by zone in turn. The cursors are not set back"
-            " before, so that nodes that join while the zones are uneven push others out of the"
-            " list: they get no pods until the next change, while the API shows them Ready. Up to"
-            " 1.17 the next round finds them again. A vendor's build of these versions may have the"
-            " cure: unknown. With one zone nothing is lost."
-        ),
-        remedy="Upgrade the schedulers; until then restart the one that leads after nodes joined.",
-        risk=0,
-        needs=("instances", "component_http", "manifests"),
-        cluster_needs=("nodes",),
-        cluster=has_defect,
-        references=_ABOUT,
-    ),
-    Fault(
-        code="KM202",
-        title="The scheduler has lost a node",
-        severity="critical",
-        applies="clusters whose hosts run kube-scheduler",
-        explanation=(
-            "A DaemonSet's pod, or one whose selector or affinity leaves one node only, stays"
-            " Pending for a node that is Ready and whose taints it tolerates. The scheduler's"
-            " message counts fewer nodes than there are, nothing in it can be of that node, and"
-            " each scheduler that runs has the defect of KM201. Where a reason may be the node's"
-            " own, or a scheduler's version is not known, it is unknown, and the nodes are named in"
-            " a note where its whole log, replayed, lacks as many as a message does. Pods that can"
-            " have several nodes mostly go elsewhere, or wait for a reason that is true."
-        ),
-        remedy=(
-            "Restart the scheduler that leads, while another one is ready to take over; then"
-            " upgrade. Until then it returns when nodes join unevenly."
-        ),
-        risk=2,
-        needs=("instances", "component_http", "manifests", "scheduler_log"),
-        cluster_needs=("nodes", "pending", "locks"),
-        cluster=lost,
-        references=_ABOUT,
-        explained_by=frozenset([("KM201", None)]),
-    ),
-)

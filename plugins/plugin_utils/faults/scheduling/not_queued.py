@@ -20,7 +20,7 @@ from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import Missing, Proof
 from ...models.scheduling.excluded_nodes import PASSING
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, causes, cluster_check
 from .unschedulable import WAITED_SECONDS
 
 # A kubelet takes up what it is given within seconds. One that is not ready is waited for no longer:
@@ -76,6 +76,14 @@ def _who(count: int) -> str:
     return f"{count} pod{' waits' if count == 1 else 's wait'}"
 
 
+@cluster_check(
+    "KM218",
+    "A DaemonSet leaves tainted nodes out",
+    severity="info",
+    applies="clusters whose API answers",
+    cluster_needs=("unmade", "nodes"),
+    current_only=True,
+)
 def left_out(cluster: Cluster) -> Iterator[Outcome]:
     """KM218: nodes that a DaemonSet is meant for, whose taints it does not tolerate."""
     if cluster.key is None:
@@ -132,6 +140,15 @@ def _left_out(cluster: Cluster, found: list[tuple[_Row, dict[str, list[str]]]]) 
     )
 
 
+@cluster_check(
+    "KM219",
+    "Pods are held by scheduling gates",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+    explained_by=causes("KM115"),
+)
 def held(cluster: Cluster) -> Iterator[Outcome]:
     """KM219: pods with scheduling gates, which no scheduler looks at."""
     if cluster.key is None:
@@ -174,6 +191,15 @@ def held(cluster: Cluster) -> Iterator[Outcome]:
     )
 
 
+@cluster_check(
+    "KM220",
+    "Pods have a node whose kubelet does not take them up",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending", "nodes"),
+    current_only=True,
+    explained_by=causes("KM115", "KM512"),
+)
 def kubelets_turn(cluster: Cluster) -> Iterator[Outcome]:
     """KM220: pods that have a node whose kubelet does not take them up."""
     if cluster.key is None:
@@ -338,87 +364,43 @@ def _unmade(cluster: Cluster, code: str, rows: list[_Row]) -> Hit:
     )
 
 
-def _fault(
-    code: str,
-    title: str,
-    explanation: str,
-    remedy: str,
-    cluster: Callable[[Cluster], Iterator[Outcome]],
-    severity: str = "warning",
-    needs: tuple[str, ...] = ("unmade",),
-    because: tuple[str, ...] = (),
-) -> Fault:
-    return Fault(
-        code=code,
-        title=title,
-        severity=severity,
-        applies="clusters whose API answers",
-        explanation=explanation,
-        remedy=remedy,
-        risk=0,
-        cluster_needs=needs,
-        cluster=cluster,
-        explained_by=frozenset((one, None) for one in because),
-    )
-
-
-FAULTS = (
-    _fault(
-        "KM218",
-        "A DaemonSet leaves tainted nodes out",
-        "A DaemonSet makes no pod for a node whose taint it does not tolerate: nothing is Pending,"
-        " and nothing says so. Only its author knows whether it is meant to be there: information."
-        " A taint that was set later leaves its pods where they are. Taints of the control plane"
-        " count where it has no pod at all.",
-        "Give the DaemonSet a toleration, where it is to run on those nodes.",
-        left_out,
-        "info",
-        ("unmade", "nodes"),
-    ),
-    _fault(
-        "KM219",
-        "Pods are held by scheduling gates",
-        "No scheduler looks at a pod with spec.schedulingGates (1.26 and newer) before whoever set"
-        " them took all of them away. Queues of batch jobs hold pods so for as long as it takes:"
-        " information, but for a pod that was asked for.",
-        "See to the controller that owns the gates.",
-        held,
-        needs=("pending",),
-    ),
-    _fault(
-        "KM220",
-        "Pods have a node whose kubelet does not take them up",
-        "The pod has its node, by a scheduler or because its author named it, and its kubelet has"
-        " not begun with it: that node does not exist, is not ready, or its kubelet is silent. What"
-        " a kubelet has begun with (images, volumes) is not meant.",
-        "Bring the kubelet back, or correct nodeName.",
-        kubelets_turn,
-        needs=("pending", "nodes"),
-        because=("KM512",),
-    ),
-    _fault(
-        "KM221",
-        "Pods are not made because of a quota",
-        "A controller cannot make the pods that it lacks, for five minutes and more: a"
-        " ResourceQuota of the namespace refuses them. There is no pod that could be Pending.",
-        "Raise the quota, or lower what is asked for.",
-        unmade("KM221"),
-    ),
-    _fault(
-        "KM222",
-        "Pods are not made because of their service account",
-        "A controller cannot make the pods that it lacks, for five minutes and more: the service"
-        " account that they name does not exist.",
-        "Make the service account, or correct its name.",
-        unmade("KM222"),
-    ),
-    _fault(
-        "KM223",
-        "Pods are not made because the API server refuses them",
-        "A controller cannot make the pods that it lacks, for five minutes and more: admission (a"
-        " webhook, a policy, a limit range) refuses them, or they are not valid. What nobody"
-        " refused for 20 minutes is over.",
-        "Mend what refuses them, or the workload.",
-        unmade("KM223"),
-    ),
+@cluster_check(
+    "KM221",
+    "Pods are not made because of a quota",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("unmade",),
+    current_only=True,
+    explained_by=causes("KM115"),
 )
+def quota_exhausted(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods that a resource quota keeps from being created."""
+    return unmade("KM221")(cluster)
+
+
+@cluster_check(
+    "KM222",
+    "Pods are not made because of their service account",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("unmade",),
+    current_only=True,
+    explained_by=causes("KM115"),
+)
+def no_service_account(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods whose service account does not exist."""
+    return unmade("KM222")(cluster)
+
+
+@cluster_check(
+    "KM223",
+    "Pods are not made because the API server refuses them",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("unmade",),
+    current_only=True,
+    explained_by=causes("KM115"),
+)
+def creation_refused(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods that the API server refuses to create."""
+    return unmade("KM223")(cluster)

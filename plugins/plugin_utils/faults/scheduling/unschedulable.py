@@ -18,7 +18,7 @@ from ...models.cluster import Cluster
 from ...models.result import Missing, Proof
 from ...models.scheduling import excluded_nodes as excluded
 from ...models.scheduling.resource_offers import amount
-from ..base import Fault, Hit, Outcome
+from ..base import Hit, Outcome, causes, cluster_check
 from ..control_plane import leader_election as election
 from ..control_plane import leader_lease as leading
 
@@ -48,6 +48,16 @@ _NONE = (
 )
 
 
+@cluster_check(
+    "KM203",
+    "No scheduler leads",
+    severity="critical",
+    applies="clusters whose schedulers take a lock",
+    needs=("instances", "manifests"),
+    cluster_needs=("locks", "nodes"),
+    current_only=True,
+    explained_by=causes("KM115") | causes("KM105", "KM107", "KM114", component="kube-scheduler"),
+)
 def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     """KM203: nobody renews the schedulers' lock."""
     if cluster.key is None:
@@ -64,6 +74,16 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     yield Outcome(tuple(hits), () if hits else tuple(missing), component=SCHEDULER)
 
 
+@cluster_check(
+    "KM204",
+    "Pods request a scheduler that is not running",
+    severity="warning",
+    applies="clusters whose API answers",
+    needs=("instances",),
+    cluster_needs=("pending",),
+    current_only=True,
+    explained_by=causes("KM115"),
+)
 def unserved(cluster: Cluster) -> Iterator[Outcome]:
     """KM204: pods that no scheduler says anything of, and that want one that no kube-scheduler
     of these hosts is.
@@ -355,162 +375,183 @@ def _proven(reason: excluded.Excluded) -> Iterator[tuple[str, Collection[str]]]:
         )
 
 
-def _fault(
-    code: str,
-    title: str,
-    kinds: frozenset[str],
-    what: str,
-    explanation: str,
-    advice: str,
-    because: tuple[str, ...] = (),
-) -> Fault:
-    return Fault(
-        code=code,
-        title=title,
-        severity="warning",
-        applies="clusters whose API answers",
-        explanation=explanation,
-        remedy=f"{advice[0].upper()}{advice[1:]}.",
-        risk=0,
-        cluster_needs=("pending",),
-        cluster=said(kinds, what, advice),
-        explained_by=frozenset((cause, None) for cause in because),
-    )
-
-
-FAULTS = (
-    Fault(
-        code="KM203",
-        title="No scheduler leads",
-        severity="critical",
-        applies="clusters whose schedulers take a lock",
-        explanation=(
-            "Nobody renews the lock of kube-scheduler. New pods stay Pending, without a condition"
-            " and without an event; those that run go on. The age is taken by the clock of the host"
-            " that asked, and by the lease of the holder's node where that is newer. Of each"
-            " control-plane node that runs none it is told why: no manifest, one that does not"
-            " parse (KM107), a kubelet that is down, or a container that does not stay up (KM114)."
-        ),
-        remedy="Bring a scheduler back: its manifest, its log.",
-        risk=0,
-        needs=("instances", "manifests"),
-        cluster_needs=("locks", "nodes"),
-        cluster=nobody_leads,
-        explained_by=frozenset((code, "kube-scheduler") for code in ("KM105", "KM107", "KM114")),
-    ),
-    Fault(
-        code="KM204",
-        title="Pods want a scheduler that nobody runs",
-        severity="warning",
-        applies="clusters whose API answers",
-        explanation=(
-            "Pods have waited for five minutes and more, and no scheduler has said anything of"
-            " them: their schedulerName is that of none that runs on the control plane. A scheduler"
-            " of that name that runs as an ordinary pod is down then, or does not lead."
-        ),
-        remedy="Start that scheduler, or correct schedulerName in the workload.",
-        risk=0,
-        needs=("instances",),
-        cluster_needs=("pending",),
-        cluster=unserved,
-    ),
-    _fault(
-        "KM210",
-        "Pods ask for more than nodes have",
+@cluster_check(
+    "KM210",
+    "Pods ask for more than nodes have",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+)
+def insufficient_resources(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods that request more than nodes have left."""
+    return said(
         frozenset({"resource"}),
         "nodes have not enough left of what they request",
-        "For five minutes and more the scheduler has found nodes without enough of a resource: what"
-        " pods request counts, not what they use. It is told apart whether too little of it is"
-        " left, whether no node is large enough, or whether no node offers it at all, as extended"
-        " resources without their device plugin. Nodes that have no such device are no reason as"
-        " long as others have it.",
         "lower the requests, remove pods that are not needed, or add nodes with that resource",
-    ),
-    _fault(
-        "KM211",
-        "Pods match no node by selector or affinity",
+    )(cluster)
+
+
+@cluster_check(
+    "KM211",
+    "Pods match no node by selector or affinity",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+)
+def no_matching_node(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods whose selector, affinity or node name matches no node."""
+    return said(
         CHOSEN,
         "their selector, affinity or node name leaves nodes out",
-        "The pod's nodeSelector, node affinity, nodeName or its affinity to other pods excludes"
-        " every node but those of the control plane. Where other nodes are excluded for another"
-        " reason, that one is the finding.",
-        "compare the pod's selector and affinity with the labels of the nodes (kubectl get nodes"
-        " --show-labels)",
-    ),
-    _fault(
-        "KM212",
-        "Pods cannot be spread as they ask",
+        (
+            "compare the pod's selector and affinity with the labels of the nodes (kubectl get nodes"
+            " --show-labels)"
+        ),
+    )(cluster)
+
+
+@cluster_check(
+    "KM212",
+    "Pods cannot be spread as they ask",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+)
+def unsatisfiable_spread(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods whose topology spread constraints exclude nodes."""
+    return said(
         frozenset({"spread"}),
         "their topology spread constraints leave nodes out",
-        "A topology spread constraint with whenUnsatisfiable DoNotSchedule excludes nodes: of a"
-        " domain that has too many of these pods, or without the label.",
-        "add nodes in the domains that have fewer of these pods, label the nodes, or let the"
-        " constraint be ScheduleAnyway",
-    ),
-    _fault(
-        "KM213",
-        "Pods ask for a host port that is taken",
+        (
+            "add nodes in the domains that have fewer of these pods, label the nodes, or let the"
+            " constraint be ScheduleAnyway"
+        ),
+    )(cluster)
+
+
+@cluster_check(
+    "KM213",
+    "Pods ask for a host port that is taken",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+)
+def host_port_taken(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods whose host port is taken on nodes."""
+    return said(
         frozenset({"port"}),
         "the host port that they ask for is taken on nodes",
-        "A pod with a hostPort, or in the host's network, can be once on a node.",
         "remove the other pod with that port, or do without a host port",
-    ),
-    _fault(
-        "KM214",
-        "Nodes have as many pods as they may have",
+    )(cluster)
+
+
+@cluster_check(
+    "KM214",
+    "Nodes have as many pods as they may have",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+)
+def node_full(cluster: Cluster) -> Iterator[Outcome]:
+    """Report nodes that run their maximum number of pods."""
+    return said(
         frozenset({"pods"}),
         "nodes have as many pods as they may have",
-        "The kubelet's maxPods (110 by default, less on some clouds) is reached.",
         "add nodes, or raise maxPods where addresses allow it",
-    ),
-    _fault(
-        "KM215",
-        "Pods wait for a claim that is not bound",
+    )(cluster)
+
+
+@cluster_check(
+    "KM215",
+    "Pods wait for a claim that is not bound",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+)
+def unbound_claim(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods that wait for a claim that is not bound."""
+    return said(
         frozenset({"claim"}),
         "of their claims",
-        "A claim that a pod names is not bound or does not exist, or a device that it claims was"
-        " not allocated.",
-        "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner"
-        " runs",
-    ),
-    _fault(
-        "KM216",
-        "Pods wait for nodes that are cordoned",
+        "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner runs",
+    )(cluster)
+
+
+@cluster_check(
+    "KM216",
+    "Pods wait for nodes that are cordoned",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+    explained_by=causes("KM514", "KM903"),
+)
+def cordoned_nodes(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods that wait for cordoned nodes."""
+    return said(
         frozenset({"cordon"}),
         "nodes that they could have are cordoned",
-        "The pod asks for nodes that are cordoned, or all others are excluded for reasons of their"
-        " own. Who cordoned them has a reason: KM514 names them.",
         "ask who cordoned them, and why; or let the pods have other nodes",
-        ("KM514", "KM903"),
-    ),
-    _fault(
-        "KM217",
-        "Pods wait for nodes that are not ready",
+    )(cluster)
+
+
+@cluster_check(
+    "KM217",
+    "Pods wait for nodes that are not ready",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+    explained_by=causes("KM115", "KM512"),
+)
+def unready_nodes(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods that wait for nodes that are not ready."""
+    return said(
         frozenset({"unready"}),
         "nodes that they could have are not ready",
-        "The pod asks for nodes that are not Ready (their taints are not-ready or unreachable), or"
-        " all others are excluded for reasons of their own. What became of those nodes is a fault"
-        " of its own: KM512, and what keeps its kubelet down.",
         "bring those nodes back: the playbook node_unreachable tells of each why it is not ready",
-        ("KM512",),
-    ),
-    _fault(
-        "KM224",
-        "Pods' volumes are where no node is left",
+    )(cluster)
+
+
+@cluster_check(
+    "KM224",
+    "Pods' volumes are where no node is left",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+)
+def volume_elsewhere(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods whose volumes no remaining node can attach."""
+    return said(
         frozenset({"volume"}),
         "of where their volumes are, or how many nodes may have",
-        "The claim is bound, but its volume is in another zone or on another node than those that"
-        " are left, or each of these has as many volumes as it may have.",
-        "compare the volume's node affinity (kubectl describe pv) with the nodes that are left, and"
-        " bring one there",
-    ),
-    _fault(
-        "KM225",
-        "Pods wait for another reason",
+        (
+            "compare the volume's node affinity (kubectl describe pv) with the nodes that are left,"
+            " and bring one there"
+        ),
+    )(cluster)
+
+
+@cluster_check(
+    "KM225",
+    "Pods wait for another reason",
+    severity="warning",
+    applies="clusters whose API answers",
+    cluster_needs=("pending",),
+    current_only=True,
+    explained_by=causes("KM115"),
+)
+def other_reason(cluster: Cluster) -> Iterator[Outcome]:
+    """Report pods that wait for a reason that only the scheduler's message states."""
+    return said(
         OTHER,
         "of what the scheduler says itself",
-        "The scheduler excludes nodes in words that are not known here (a plugin of its own, say),"
-        " or fails with an error.",
         "read the scheduler's words; its log has more",
-    ),
-)
+    )(cluster)
