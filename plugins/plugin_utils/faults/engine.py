@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..evidence import contract
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from ..models import ages, membership, node_hosts, shared_kernel, writes
 from ..models import cluster as clusters
@@ -103,6 +104,7 @@ def _of_host(
     document: Mapping[str, Any], judged: list[Fault]
 ) -> tuple[Host, list[tuple[Fault, Outcome]]]:
     """One host's extract, and what the faults of nodes say of it."""
+    document = contract.checked(document)
     try:
         host = clusters.host_of(document)
         return host, _outcomes(judged, host, document)
@@ -124,6 +126,7 @@ def assembled(hosts: list[Host], api: list[Mapping[str, Any]]) -> list[Cluster]:
 
     Whichever evidence keeps them from being put together counts as an error of its host.
     """
+    api = [contract.checked(document) for document in api]
     try:
         return membership.assemble(hosts, api)
     except UNFORESEEN as error:
