@@ -16,7 +16,7 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -228,12 +228,20 @@ def _record(kind: Any) -> Decoder:
 
 
 def _text(path: Path) -> str:
-    """Write a path as `processes[3].pid`; the answer itself is `data`."""
-    parts: list[str] = []
+    """Write a path from the answer to a value."""
+    keys: list[Any] = []
     while path:
         path, key = path
-        if isinstance(key, int):
-            parts.append(f"[{key}]")
-        else:
-            parts.append("." + ascii(str(key)[:MAX_KEY])[1:-1])
-    return "".join(reversed(parts)).removeprefix(".") or "data"
+        keys.append(key)
+    return written(reversed(keys))
+
+
+def written(keys: Iterable[Any]) -> str:
+    """Write keys and indexes as `processes[3].pid`; the answer itself is `data`."""
+    return "".join(map(_step, keys)).removeprefix(".") or "data"
+
+
+def _step(key: Any) -> str:
+    if isinstance(key, int):
+        return f"[{key}]"
+    return "." + ascii(str(key)[:MAX_KEY])[1:-1]

@@ -18,7 +18,7 @@ class Unit:
     load_state: str = ""
     active_state: str = ""
     sub_state: str = ""
-    unit_file_state: str = ""
+    unit_file_state: str | None = None
     result: str = ""
     main_pid: int | None = None
     need_daemon_reload: bool = False

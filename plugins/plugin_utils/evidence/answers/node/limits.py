@@ -60,7 +60,7 @@ class SysctlOverrides:
 class Limits:
     """The limits of open files and inotify, and the files that set them."""
 
-    kernel: Mapping[str, str] | None = None
+    kernel: Mapping[str, str | None] | None = None
     file_nr: tuple[int, int] | None = None  # allocated, maximum
     threads: int | None = None
     inotify: InotifyTrial | None = None
