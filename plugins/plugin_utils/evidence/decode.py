@@ -16,7 +16,7 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -61,7 +61,7 @@ def decode(kind: type[Answer], value: Any) -> Decoded[Answer]:
     """Decode a JSON value; never raises, whatever the value is."""
     report = Report()
     try:
-        answer = decoder(kind)(value, (), report)
+        answer = decoder(typing.cast(Hashable, kind))(value, (), report)
     except RecursionError:
         answer = report.add(())
     if answer is MISSING:
@@ -81,7 +81,7 @@ def hints(kind: type) -> dict[str, Any]:
 
 
 @functools.cache
-def decoder(kind: Any) -> Decoder:
+def decoder(kind: Hashable) -> Decoder:
     """Return the decoder of a type; made once, when its first value comes."""
     scalars = scalars_of(kind)
     if scalars:
