@@ -33,9 +33,9 @@ def checked(document: Document) -> Document:
         return document
     kinds = registry.kinds_of(document)
     refused = {
-        name: _refused(record, malformed)
-        for name, record in collectors.items()
-        if name in kinds and (malformed := _malformed(record, kinds[name]))
+        name: _refused(found, malformed)
+        for name, found in collectors.items()
+        if name in kinds and (malformed := _malformed(found, kinds[name]))
     }
     if not refused:
         return document
@@ -44,15 +44,14 @@ def checked(document: Document) -> Document:
 
 def answer(document: Document, kind: type[Answer]) -> Answer:
     """Return what a collector answered, or an empty answer where it did not."""
-    record = _record(document, kind)
-    if record.get("status") != "ok":
+    if record(document, registry.COLLECTORS[kind]).get("status") != "ok":
         return kind()
     return partial_answer(document, kind)
 
 
 def partial_answer(document: Document, kind: type[Answer]) -> Answer:
     """Return what a collector knows, also where it could not answer everything."""
-    data = _record(document, kind).get("data")
+    data = record(document, registry.COLLECTORS[kind]).get("data")
     if data is None:
         return kind()
     return decoded(data, kind).answer
@@ -67,23 +66,27 @@ def decoded(data: Any, kind: type[Answer]) -> Decoded[Answer]:
     return last[1]
 
 
-def _record(document: Document, kind: type) -> Mapping[str, Any]:
-    record = document.get("collectors", {}).get(registry.COLLECTORS[kind])
-    if not isinstance(record, Mapping):
+def record(document: Document, collector: str) -> Mapping[str, Any]:
+    """Return a collector's record; empty where the document has none."""
+    collectors = document.get("collectors")
+    if not isinstance(collectors, Mapping):
         return {}
-    return record
+    found = collectors.get(collector)
+    if not isinstance(found, Mapping):
+        return {}
+    return found
 
 
-def _malformed(record: Any, kind: type) -> tuple[str, ...]:
-    if not isinstance(record, Mapping) or record.get("data") is None:
+def _malformed(found: Any, kind: type) -> tuple[str, ...]:
+    if not isinstance(found, Mapping) or found.get("data") is None:
         return ()
-    return decoded(record["data"], kind).malformed
+    return decoded(found["data"], kind).malformed
 
 
-def _refused(record: Mapping[str, Any], malformed: tuple[str, ...]) -> dict[str, Any]:
+def _refused(found: Mapping[str, Any], malformed: tuple[str, ...]) -> dict[str, Any]:
     """Return the record of a collector whose answer cannot be used."""
     named = ", ".join(malformed[:MAX_PATHS])
     if len(malformed) > MAX_PATHS:
         named += ", …"
     message = f"its answer has values of another type than expected: {named}"
-    return {**record, "status": "error", "data": None, "error": message}
+    return {**found, "status": "error", "data": None, "error": message}

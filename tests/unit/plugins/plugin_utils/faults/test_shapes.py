@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence of a shape that nobody foresaw.
+"""Evidence of an unexpected shape.
 
 It costs its host or its fault, and the judgement of the others goes on.
 """
@@ -160,7 +160,7 @@ def test_what_a_remedy_alone_stumbles_over_costs_its_step_and_not_the_plan(odd):
         "none",
         False,
     )
-    assert "nobody foresaw" in step.blocked_by
+    assert "unexpected shape" in step.blocked_by
 
 
 def test_it_is_said_whose_evidence_it_was_and_what_is_unknown_for_it():
@@ -175,7 +175,7 @@ def test_it_is_said_whose_evidence_it_was_and_what_is_unknown_for_it():
     result = judge.judge(sound)
     row = next(row for row in result.hosts if row.host == "m1")
     assert row.status == "error"
-    assert "nobody foresaw" in row.reason
+    assert "unexpected shape" in row.reason
     assert {finding.host for finding in result.findings if finding.code == "KM901"} == {"m1"}
     assert {finding.host for finding in result.findings if finding.code == "KM101"} == {"m2"}
     assert "m1" in {
