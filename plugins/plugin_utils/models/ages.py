@@ -69,10 +69,16 @@ def _readings(cluster: Cluster) -> list[tuple[str, str, Mapping[str, Any]]]:
     found = []
     for collector in ("server", "nodes"):
         data = cluster.answer(collector)
-        clock = data.get("clock") if isinstance(data, Mapping) else None
+        if isinstance(data, Mapping):
+            clock = data.get("clock")
+        else:
+            clock = None
         if isinstance(clock, Mapping):
             server = cluster.answer("server")
-            url = server.get("url") if isinstance(server, Mapping) else None
+            if isinstance(server, Mapping):
+                url = server.get("url")
+            else:
+                url = None
             found.append(
                 (one_line(str(url or "the API server").rpartition("://")[2], 120), collector, clock)
             )
@@ -97,12 +103,17 @@ def _ahead(clock: Mapping[str, Any]) -> float | None:
     least, most = (said - read).total_seconds(), (said - asked).total_seconds() + SLACK
     if least > 0:
         return least
-    return most if most < 0 else 0.0
+    if most < 0:
+        return most
+    return 0.0
 
 
 def _doubt(cluster: Cluster, off: Mapping[str, float]) -> str:
     name, ahead = max(off.items(), key=lambda one: abs(one[1]))
-    way = "ahead of" if ahead > 0 else "behind"
+    if ahead > 0:
+        way = "ahead of"
+    else:
+        way = "behind"
     return (
         f"ages are not known: the clock of the API server {name} is {abs(ahead):.0f} s {way} that"
         f" of {cluster.api_host}, which read it (KM526)"
@@ -125,13 +136,14 @@ def age(cluster: Cluster, since: Any, collector: str = "") -> float | None:
 
     None where one of the two is not known.
     """
-    at = (
-        since
-        if isinstance(since, datetime)
-        else timestamp(since if isinstance(since, str) else None)
-    )
+    if isinstance(since, datetime):
+        at = since
+    else:
+        at = timestamp(since if isinstance(since, str) else None)
     read = now(cluster, collector)
-    return None if at is None or read is None else (read - at).total_seconds()
+    if at is None or read is None:
+        return None
+    return (read - at).total_seconds()
 
 
 def age_of(cluster: Cluster, since: Any, writer: Host | None, collector: str = "") -> Bounds | None:

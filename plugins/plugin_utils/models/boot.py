@@ -93,11 +93,11 @@ class NodeBoot:
     @property
     def ipv4(self) -> bool | None:
         """Has the machine an address of IPv4? None where its addresses are not known."""
-        return (
-            any(isinstance(one, str) and "." in one and ":" not in one for one in self.addresses)
-            if self.addresses
-            else None
-        )
+        if self.addresses:
+            return any(
+                isinstance(one, str) and "." in one and ":" not in one for one in self.addresses
+            )
+        return None
 
     @property
     def running(self) -> Mapping[str, Any]:
@@ -109,12 +109,17 @@ class NodeBoot:
     def module(self, name: str) -> str | None:
         """loaded, builtin or absent; None where that is not known."""
         told = _mapping(self.seen.get("modules")).get(name)
-        return told if told in (boot.LOADED, boot.BUILTIN, boot.ABSENT) else None
+        if told in (boot.LOADED, boot.BUILTIN, boot.ABSENT):
+            return told
+        return None
 
     @property
     def docker(self) -> bool:
         """Does dockerd run, which sets and loads what it needs at its start?"""
-        units = node_limits.items(self.limits.seen.get("units")) if self.limits else []
+        if self.limits:
+            units = node_limits.items(self.limits.seen.get("units"))
+        else:
+            units = []
         return any(
             one.get("name") == "docker.service" and one.get("active_state") == "active"
             for one in units
@@ -123,11 +128,10 @@ class NodeBoot:
     def named(self) -> list[Named]:
         """What modules-load.d and the kernel's command line name for the next boot."""
         words = self.seen.get("cmdline")
-        pairs = (
-            [pair for pair in words if isinstance(pair, (list, tuple)) and len(pair) == 2]
-            if isinstance(words, (list, tuple))
-            else []
-        )
+        if isinstance(words, (list, tuple)):
+            pairs = [pair for pair in words if isinstance(pair, (list, tuple)) and len(pair) == 2]
+        else:
+            pairs = []
         told = [
             Named(name.replace("-", "_"), "/proc/cmdline", 1)
             for key, value in pairs
@@ -146,11 +150,9 @@ class NodeBoot:
         """What is not known of what runs; empty where all is."""
         if self.ipv4 and self.number(IP_FORWARD) is None:
             return f"{IP_FORWARD} could not be read"
-        return (
-            ""
-            if self.container or self.module(NETFILTER)
-            else "whether br_netfilter is loaded is not known"
-        )
+        if self.container or self.module(NETFILTER):
+            return ""
+        return "whether br_netfilter is loaded is not known"
 
 
 @remember.last
@@ -178,12 +180,14 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
     Of the next boot nothing is said while a file is not known.
     """
     known = node.limits is not None and not node.unread()
-    boots = node.limits.booted((*boot.RUNNING, FORWARDING, IPV6)) if node.limits else {}
-    hands = (
-        sysctl_files.by_hand(node.limits.records, (*boot.RUNNING, FORWARDING))
-        if node.limits
-        else {}
-    )
+    if node.limits:
+        boots = node.limits.booted((*boot.RUNNING, FORWARDING, IPV6))
+    else:
+        boots = {}
+    if node.limits:
+        hands = sysctl_files.by_hand(node.limits.records, (*boot.RUNNING, FORWARDING))
+    else:
+        hands = {}
     both = boots.get(IP_FORWARD), boots.get(FORWARDING)
     # Where both names are set and differ, the one that is written last counts: nothing is said of
     # the next boot.
@@ -225,18 +229,18 @@ def cure(one: Problem) -> str:
         by_hand = (
             f"modprobe {one.name}, and " if one.now else ""
         ) + f"a line {one.name} in a file of /etc/modules-load.d"
-        does = (
-            f"the plan does, in {FILE}"
-            if one.loads
-            else (
+        if one.loads:
+            does = f"the plan does, in {FILE}"
+        else:
+            does = (
                 "install the modules of the kernel that runs, or reboot into the one that was"
                 " installed, first"
             )
-        )
         return f"{by_hand}: {does}"
-    by_hand = (
-        f" (by hand, until the next boot: sysctl -w {one.name}={one.wanted})" if one.now else ""
-    )
+    if one.now:
+        by_hand = f" (by hand, until the next boot: sysctl -w {one.name}={one.wanted})"
+    else:
+        by_hand = ""
     return (
         f"write {one.name} = {one.wanted} where nothing overrides it: the plan does, in"
         f" {SYSCTL_FILE}, and tells the kernel{by_hand}"
@@ -250,10 +254,16 @@ def _forwarding(
     running = node.number(IP_FORWARD)
     if not node.ipv4 or running is None:
         return
-    value = taken(IP_FORWARD, found.value) if found else None
+    if found:
+        value = taken(IP_FORWARD, found.value)
+    else:
+        value = None
     if running == 0:
         if found is None:
-            why = "no file of sysctl.d sets it" if known else "what a boot makes of it is not known"
+            if known:
+                why = "no file of sysctl.d sets it"
+            else:
+                why = "what a boot makes of it is not known"
         else:
             why = f"{place(found)} says {found.value}" + (
                 ": it was never loaded, or something lowered it since"
@@ -280,7 +290,10 @@ def _forwarding(
     elif found is None and known and not (node.container or node.docker or node.foreign):
         # A container has it from whoever makes it; k3s and the like, and dockerd, set it at each
         # start.
-        told = f"; {place(hand)} says {hand.value}, which nothing reads at boot" if hand else ""
+        if hand:
+            told = f"; {place(hand)} says {hand.value}, which nothing reads at boot"
+        else:
+            told = ""
         yield Problem(
             IP_FORWARD,
             f"the kernel has {running}, and no file of sysctl.d says so: the next boot brings 0,"
@@ -329,22 +342,25 @@ def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[
         named.setdefault(one.name, []).append(one)
     for name in boot.MODULES:
         places = [(one.path, one.line, one.name) for one in named.get(name, ())]
-        keys = [_line(found) for found in asked] if name == NETFILTER else []
+        if name == NETFILTER:
+            keys = [_line(found) for found in asked]
+        else:
+            keys = []
         if node.module(name) == boot.ABSENT and (places or keys):
-            wishes = (
-                " and ".join(one.place for one in named[name]) + " names it"
-                if places
-                else ", ".join(f"{path}:{line}" for path, line, dummy in keys)
-                + " sets what only it brings"
-            )
-            lacks = (
-                ""
-                if node.seen.get("tree") is True
-                else (
+            if places:
+                wishes = " and ".join(one.place for one in named[name]) + " names it"
+            else:
+                wishes = (
+                    ", ".join(f"{path}:{line}" for path, line, dummy in keys)
+                    + " sets what only it brings"
+                )
+            if node.seen.get("tree") is True:
+                lacks = ""
+            else:
+                lacks = (
                     "; the modules of the kernel that runs are not installed: it was updated, or"
                     " they lie in a package"
                 )
-            )
             yield Problem(
                 name,
                 f"it is not loaded, and {wishes}{lacks}",
@@ -455,4 +471,6 @@ def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return value
+    return {}

@@ -103,29 +103,33 @@ class Cluster:
     def answer(self, collector: str) -> Any:
         """A cluster collector's data when it answered, else None."""
         record = self.api.get(collector) or {}
-        return record.get("data") if record.get("status") == "ok" else None
+        if record.get("status") == "ok":
+            return record.get("data")
+        return None
 
     def rows(self, collector: str, name: str) -> list[Mapping[str, Any]]:
         """What this list of a cluster collector's data holds, without what is none of its rows."""
         data = self.answer(collector)
-        found = data.get(name) if isinstance(data, Mapping) else None
-        return (
-            [one for one in found if isinstance(one, Mapping)]
-            if isinstance(found, (list, tuple))
-            else []
-        )
+        if isinstance(data, Mapping):
+            found = data.get(name)
+        else:
+            found = None
+        if isinstance(found, (list, tuple)):
+            return [one for one in found if isinstance(one, Mapping)]
+        return []
 
     def cut(self, collector: str) -> tuple[Missing, ...]:
         """What is missing where the API's list was too long, or took too long: the rest of it."""
-        return (
-            (Missing(self.api_host or "cluster API", collector, "timeout"),)
-            if (self.api.get(collector) or {}).get("truncated")
-            else ()
-        )
+        if (self.api.get(collector) or {}).get("truncated"):
+            return (Missing(self.api_host or "cluster API", collector, "timeout"),)
+        return ()
 
     def missing(self, collector: str, *, absent_is_answer: bool = False) -> tuple[Missing, ...]:
         """Empty when the API answered this collector, else the one thing that is missing."""
-        nobody = "not_asked" if self.api_status == "ok" else self.api_status
+        if self.api_status == "ok":
+            nobody = "not_asked"
+        else:
+            nobody = self.api_status
         status = (self.api.get(collector) or {}).get("status") or nobody
         if status == "ok" or (status == "absent" and absent_is_answer):
             return ()
@@ -159,7 +163,10 @@ def host_of(document: Mapping[str, Any]) -> Host:
     names.update(system.get("addresses") or ())
     installer = control_plane.data(document, "installer").get("paths") or ()
     kubelet = control_plane.data(document, "kubelet").get("process")
-    kubelet = kubelet if isinstance(kubelet, Mapping) else {}
+    if isinstance(kubelet, Mapping):
+        kubelet = kubelet
+    else:
+        kubelet = {}
     return Host(
         document["host"],
         document.get("node"),
@@ -194,8 +201,13 @@ def host_of(document: Mapping[str, Any]) -> Host:
 def _etcd(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the collector etcd knows, whether or not it could answer everything."""
     record = document.get("collectors", {}).get("etcd")
-    found = record.get("data") if isinstance(record, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    if isinstance(record, Mapping):
+        found = record.get("data")
+    else:
+        found = None
+    if isinstance(found, Mapping):
+        return found
+    return {}
 
 
 def _errors(document: Mapping[str, Any]) -> dict[str, str]:
@@ -213,7 +225,9 @@ def _traces(document: Mapping[str, Any]) -> tuple[str, ...] | None:
     None where evidence does not say, as that of older releases.
     """
     found = control_plane.data(document, "installer").get("traces")
-    return tuple(str(item) for item in found) if isinstance(found, (list, tuple)) else None
+    if isinstance(found, (list, tuple)):
+        return tuple(str(item) for item in found)
+    return None
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:
@@ -271,7 +285,9 @@ def timestamp(text: str | None) -> datetime | None:
         found = datetime.fromisoformat(str(text or "").replace("Z", "+00:00"))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    if found.tzinfo:
+        return found
+    return found.replace(tzinfo=timezone.utc)
 
 
 def moment(seconds: object) -> datetime | None:

@@ -118,15 +118,20 @@ class ControlPlane:
 def data(document: Mapping[str, Any], collector: str) -> dict[str, Any]:
     """A collector's data when it answered, else an empty mapping."""
     record = document.get("collectors", {}).get(collector, {})
-    found = record.get("data") if record.get("status") == "ok" else None
-    return found if isinstance(found, dict) else {}
+    if record.get("status") == "ok":
+        found = record.get("data")
+    else:
+        found = None
+    if isinstance(found, dict):
+        return found
+    return {}
 
 
 def lines(value: Any) -> list[str]:
     """The texts of a list of lines of a log; [] where it is none."""
-    return (
-        [one for one in value if isinstance(one, str)] if isinstance(value, (list, tuple)) else []
-    )
+    if isinstance(value, (list, tuple)):
+        return [one for one in value if isinstance(one, str)]
+    return []
 
 
 def status(document: Mapping[str, Any], collector: str) -> str:
@@ -209,7 +214,10 @@ def _read_manifests(
                 others += [] if uses else [(path, f"{parsed.namespace}/{parsed.name}")]
             except manifest.ManifestError as exc:
                 lines = text.splitlines()
-                shown = lines[exc.line - 1].strip() if exc.line and exc.line <= len(lines) else ""
+                if exc.line and exc.line <= len(lines):
+                    shown = lines[exc.line - 1].strip()
+                else:
+                    shown = ""
                 broken.append(BrokenFile(path, _named_after(path), exc.problem, exc.line, shown))
     return tuple(files), tuple(broken), tuple(unread), tuple(others)
 
@@ -217,17 +225,15 @@ def _read_manifests(
 def spans(record: Mapping[str, Any]) -> list[tuple[int, int]]:
     """The masked byte spans of a file record, as far as they are two numbers each."""
     found = record.get("masked")
-    return (
-        [
+    if isinstance(found, list):
+        return [
             (one[0], one[1])
             for one in found
             if isinstance(one, (list, tuple))
             and len(one) == 2
             and all(isinstance(place, int) for place in one)
         ]
-        if isinstance(found, list)
-        else []
-    )
+    return []
 
 
 def _named_after(path: str) -> str | None:
@@ -243,7 +249,10 @@ def _uses(parsed: manifest.Manifest, path: str, mtime: float) -> list[FileUse]:
         if component is None:
             continue
         words, places = container.words
-        flag = flags.bool_flag(words, "leader-elect") if component in ELECTED else None
+        if component in ELECTED:
+            flag = flags.bool_flag(words, "leader-elect")
+        else:
+            flag = None
         uses.append(
             FileUse(
                 path,
@@ -278,11 +287,10 @@ def _config(record: Mapping[str, Any] | None) -> ConfigFile | None:
             keys = tuple(str(key).lower() for key in where)
             if keys == ("leaderelection", "leaderelect"):
                 elect, line, said = yaml_nodes.boolean(value), number, value[:40]
-                problem = (
-                    f"leaderElect is no boolean: {said!r}"
-                    if elect is None and value not in yaml_nodes.NULL
-                    else ""
-                )
+                if elect is None and value not in yaml_nodes.NULL:
+                    problem = f"leaderElect is no boolean: {said!r}"
+                else:
+                    problem = ""
             elif len(keys) == 2 and keys[0] == "leaderelection":
                 locks[keys[1]] = value
             elif keys[-1] == "schedulername" and (len(keys) == 1 or keys[0] == "profiles"):
@@ -313,9 +321,10 @@ def _process(
             (None, None),
         )
     spoken = configz.get("leader_election")
-    told = (
-        {key.lower(): value for key, value in spoken.items()} if isinstance(spoken, Mapping) else {}
-    )
+    if isinstance(spoken, Mapping):
+        told = {key.lower(): value for key, value in spoken.items()}
+    else:
+        told = {}
     elect, source, text = _elect(argv, config, version, told, answer)
     locks = {key: str(value) for key, value in told.items() if key.startswith("resource")}
     return Process(
@@ -371,7 +380,10 @@ def _elect(
         )
     if config is None or config.problem:
         return None, "config", config.problem if config else "its --config file was not read"
-    filed = True if config.elect is None else config.elect
+    if config.elect is None:
+        filed = True
+    else:
+        filed = config.elect
     if flag is None or flag.value == filed:
         return filed, "config", f"{config.path}: leaderElect {str(filed).lower()}"
     # With --config, <= 1.22 takes election from the file alone; from 1.23 on an explicit flag
@@ -382,11 +394,9 @@ def _elect(
             "config",
             "flag and file differ, and which of them wins depends on a version that is not known",
         )
-    return (
-        (filed, "config", f"{config.path}: leaderElect")
-        if version < (1, 23)
-        else (flag.value, "argv", flag.raw)
-    )
+    if version < (1, 23):
+        return (filed, "config", f"{config.path}: leaderElect")
+    return (flag.value, "argv", flag.raw)
 
 
 def _ours(raw: Mapping[str, Any], trusted: frozenset[str]) -> bool | None:
@@ -405,7 +415,9 @@ def _ours(raw: Mapping[str, Any], trusted: frozenset[str]) -> bool | None:
     )
     if theirs and trusted:
         return bool(theirs & trusted)
-    return None if in_ordinary_pod else True
+    if in_ordinary_pod:
+        return None
+    return True
 
 
 def _kubelet_unproven(document: Mapping[str, Any]) -> str:
@@ -414,11 +426,9 @@ def _kubelet_unproven(document: Mapping[str, Any]) -> str:
     No restart relies on it then.
     """
     off = (data(document, "kubelet").get("healthz") or {}).get("error") == SWITCHED_OFF
-    return (
-        "the kubelet's healthz is switched off (healthzPort: 0), so nothing shows that it is well"
-        if off
-        else ""
-    )
+    if off:
+        return "the kubelet's healthz is switched off (healthzPort: 0), so nothing shows that it is well"
+    return ""
 
 
 def _kubelet_problem(document: Mapping[str, Any]) -> str:

@@ -188,28 +188,27 @@ class Node:
     def numa(self) -> frozenset[int] | None:
         """The machine's NUMA nodes, also those without a CPU; None where they were not read."""
         found = self.seen.get("numa")
-        return (
-            frozenset(map(int, found))
-            if isinstance(found, list) and all(map(_is_whole, found))
-            else None
-        )
+        if isinstance(found, list) and all(map(_is_whole, found)):
+            return frozenset(map(int, found))
+        return None
 
     @property
     def numa_of_cpus(self) -> frozenset[int]:
         """The NUMA nodes that are known to have a CPU: there may be others."""
         rows = (self.seen.get("cpus") or {}).get("topology")
-        places = (
-            [row[3] for row in rows if isinstance(row, list) and len(row) > 3]
-            if isinstance(rows, list)
-            else []
-        )
+        if isinstance(rows, list):
+            places = [row[3] for row in rows if isinstance(row, list) and len(row) > 3]
+        else:
+            places = []
         return frozenset(one for one in places if _is_whole(one))
 
     @property
     def memory_total(self) -> int | None:
         """The machine's memory in bytes."""
         found = self.seen.get("memory_total")
-        return found if _is_whole(found) and found > 0 else None
+        if _is_whole(found) and found > 0:
+            return found
+        return None
 
     def reservation(self) -> Reservation:
         """What the kubelet keeps: the list where one is given, else so many CPUs as systemReserved
@@ -270,9 +269,9 @@ class Node:
             return None
         # Releases differ in whether they fill sockets or NUMA nodes first.
         orders = [_ordered(rows, places)[:number] for places in ((2,), (2, 3), (3, 2))]
-        return (
-            frozenset(orders[0]) if all(set(order) == set(orders[0]) for order in orders) else None
-        )
+        if all(set(order) == set(orders[0]) for order in orders):
+            return frozenset(orders[0])
+        return None
 
     def containers(self) -> list[Mapping[str, Any]]:
         """Containers of pods that run on this node, with the sets that they really have."""
@@ -302,20 +301,20 @@ class Node:
                 f"its entries are of the format of 1.18 and newer, which Kubernetes {release} does"
                 " not know"
             )
-        there = (
-            self.containers_there() if state.generation == 1 and self.release >= BY_POD else None
-        )
-        gone = (
-            sorted(name for dummy, name in state.entries if name not in there)
-            if there is not None
-            else []
-        )
-        return (
-            f"its entries are of the format up to 1.17, and Kubernetes {release} takes up none of a"
-            f" container that is gone ({gone[0][:12]})"
-            if gone
-            else ""
-        )
+        if state.generation == 1 and self.release >= BY_POD:
+            there = self.containers_there()
+        else:
+            there = None
+        if there is not None:
+            gone = sorted(name for dummy, name in state.entries if name not in there)
+        else:
+            gone = []
+        if gone:
+            return (
+                f"its entries are of the format up to 1.17, and Kubernetes {release} takes up none of a"
+                f" container that is gone ({gone[0][:12]})"
+            )
+        return ""
 
 
 def extract(document: Mapping[str, Any]) -> Pinning:
@@ -347,11 +346,23 @@ def read(document: Mapping[str, Any]) -> Node | None:
         return None
     config = kubelet_config.read(kubelet)
     setting = config.setting("cpuManagerPolicy", "cpu-manager-policy")
-    policy = ((setting.value if setting else "") or NONE) if config.certain(setting) else None
+    if config.certain(setting):
+        policy = (setting.value if setting else "") or NONE
+    else:
+        policy = None
     seen = control_plane.data(document, "pinning")
-    file = seen.get("cpu_state") if isinstance(seen.get("cpu_state"), Mapping) else None
-    trouble = unread(file) if file else ""
-    state = read_state(file) if file and not trouble else None
+    if isinstance(seen.get("cpu_state"), Mapping):
+        file = seen.get("cpu_state")
+    else:
+        file = None
+    if file:
+        trouble = unread(file)
+    else:
+        trouble = ""
+    if file and not trouble:
+        state = read_state(file)
+    else:
+        state = None
     release = flags.parse_version(str(seen.get("kubelet_version") or "").rpartition(" ")[2])
     if (
         policy is not None
@@ -400,11 +411,9 @@ def unread(file: Mapping[str, Any]) -> str:
 
 def read_state(file: Mapping[str, Any]) -> CpuState:
     """cpu_manager_state; what is no text (a power cut can leave zeros) no kubelet reads either."""
-    return (
-        CpuState("it is no text")
-        if file.get("binary")
-        else manager_state.cpu_state(file.get("text"))
-    )
+    if file.get("binary"):
+        return CpuState("it is no text")
+    return manager_state.cpu_state(file.get("text"))
 
 
 def _last_words(document: Mapping[str, Any]) -> str:
@@ -420,20 +429,23 @@ def _refused_memory(document: Mapping[str, Any]) -> str:
     What no reading of the file alone tells.
     """
     why = kubelet_why.read(document)
-    died = why.death if why and why.ended else None
+    if why and why.ended:
+        died = why.death
+    else:
+        died = None
     if died is None or not died.certain or died.cause != kubelet_death.MEMORY_MANAGER_STATE:
         return ""
-    return died.line if any(words in died.line for words in REFUSED_MEMORY) else ""
+    if any(words in died.line for words in REFUSED_MEMORY):
+        return died.line
+    return ""
 
 
 def memory_policy(node: Node) -> tuple[str | None, Setting | None]:
     """The memory manager's policy as the next start reads it."""
     setting = node.config.setting("memoryManagerPolicy", "memory-manager-policy")
-    return (
-        ((setting.value if setting else "") or "None", setting)
-        if node.config.certain(setting)
-        else (None, None)
-    )
+    if node.config.certain(setting):
+        return ((setting.value if setting else "") or "None", setting)
+    return (None, None)
 
 
 def read_memory(file: Mapping[str, Any]) -> MemoryState:
@@ -445,7 +457,9 @@ def read_memory(file: Mapping[str, Any]) -> MemoryState:
         return MemoryState("it is no text")
     text = file.get("text")
     found = memory_state.memory_state(text if isinstance(text, str) else None)
-    return replace(found, problem=CHECKSUM) if found.checksum == WRONG else found
+    if found.checksum == WRONG:
+        return replace(found, problem=CHECKSUM)
+    return found
 
 
 def _even(rows: Iterable[tuple[Any, ...]]) -> bool:
@@ -482,6 +496,8 @@ def _is_whole(value: Any) -> bool:
 
 def _parsed(value: object) -> cpuset.CPUs | None:
     try:
-        return cpuset.parse(value) if isinstance(value, str) else None
+        if isinstance(value, str):
+            return cpuset.parse(value)
+        return None
     except cpuset.CpusetError:
         return None

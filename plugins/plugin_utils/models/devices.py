@@ -76,7 +76,10 @@ class Pod:
         """How it got to its node, in words."""
         if self.placed:
             return f"nodeName set by {self.owner or 'its author'}"
-        whose = f", for {self.owner}" if self.owner else ", without an owner"
+        if self.owner:
+            whose = f", for {self.owner}"
+        else:
+            whose = ", without an owner"
         return (
             f"placed by {self.scheduler or 'a scheduler'}"
             if self.placed is False
@@ -118,12 +121,16 @@ class Node:
 
     @property
     def inventory_host(self) -> str | None:
-        return self.host.host if self.host else None
+        if self.host:
+            return self.host.host
+        return None
 
     @property
     def seen(self) -> Mapping[str, Any]:
         """The evidence of its device plugin folder, empty without."""
-        return self.host.devices if self.host else {}
+        if self.host:
+            return self.host.devices
+        return {}
 
     @property
     def checkpoint(self) -> Mapping[str, Any]:
@@ -135,11 +142,9 @@ class Node:
 
     def missing(self, collector: str = "devices") -> tuple[Missing, ...]:
         """What lacks of its own evidence."""
-        return (
-            self.host.missing(collector)
-            if self.host
-            else (Missing(self.name, "host", "not_asked"),)
-        )
+        if self.host:
+            return self.host.missing(collector)
+        return (Missing(self.name, "host", "not_asked"),)
 
     def admitted_again(self, pod: Pod) -> bool | None:
         """Whether a kubelet rejected a pod that one before it had accepted.
@@ -155,7 +160,10 @@ class Node:
         given = self.had_devices(pod)
         if once and given:
             return True
-        since = self.host.kubelet_started if self.host else None
+        if self.host:
+            since = self.host.kubelet_started
+        else:
+            since = None
         if since is None:
             return None
         early = since - timedelta(seconds=CLOCK_SECONDS)
@@ -165,7 +173,9 @@ class Node:
             return False
         if pod.started is None or pod.rejected_at is None:
             return None
-        return True if once or given else None
+        if once or given:
+            return True
+        return None
 
     def had_devices(self, pod: Pod) -> bool:
         """Whether it was given all that it asks for of the resource that it was rejected for.
@@ -238,7 +248,9 @@ class Node:
             return "gone"
         if pod.ended:
             return "ended"
-        return "terminating" if pod.deleted else "alive"
+        if pod.deleted:
+            return "terminating"
+        return "alive"
 
     def live_sockets(self) -> int:
         """Plugins that may have registered with the kubelet that runs."""
@@ -332,8 +344,6 @@ def _pod(item: Mapping[str, Any]) -> Pod:
 
 
 def _counts(found: object) -> dict[str, int]:
-    return (
-        {str(name): count for name, count in found.items() if isinstance(count, int)}
-        if isinstance(found, Mapping)
-        else {}
-    )
+    if isinstance(found, Mapping):
+        return {str(name): count for name, count in found.items() if isinstance(count, int)}
+    return {}

@@ -75,7 +75,9 @@ def foreign(document: Mapping[str, Any]) -> str | None:
     None for kubeadm and kubespray.
     """
     name = owner_of(document)
-    return f"{name} owns these files and writes them anew: change {PLACES[name]}" if name else None
+    if name:
+        return f"{name} owns these files and writes them anew: change {PLACES[name]}"
+    return None
 
 
 def note(
@@ -91,11 +93,9 @@ def note(
         return ""
     if remedy == "edit_config":
         return _SCHEDULER_FILE
-    return (
-        _EXTRA_ARGS.format(_VARIABLES[component])
-        if remedy in ("edit_manifest", "kubeadm_config")
-        else ""
-    )
+    if remedy in ("edit_manifest", "kubeadm_config"):
+        return _EXTRA_ARGS.format(_VARIABLES[component])
+    return ""
 
 
 def owner_of(document: Mapping[str, Any]) -> str | None:

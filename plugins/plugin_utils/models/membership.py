@@ -71,7 +71,10 @@ def _canonical_keys(
         if not key:
             continue
         canonical.setdefault(key, key)
-        first = by_uid.setdefault(uid, canonical[key]) if uid else canonical[key]
+        if uid:
+            first = by_uid.setdefault(uid, canonical[key])
+        else:
+            first = canonical[key]
         other = canonical[key]
         for name in canonical:
             if canonical[name] == other:
@@ -236,11 +239,10 @@ def lost(cluster: Cluster) -> list[str]:
         if host.status != "ok":
             found.append(f"{host.host} does not answer")
         elif host.statuses.get("instances") == "ok":
-            running = (
-                {item.component for item in host.control_plane.processes}
-                if host.control_plane
-                else set()
-            )
+            if host.control_plane:
+                running = {item.component for item in host.control_plane.processes}
+            else:
+                running = set()
             stacked = bool(etcd & host.names)
             found += [
                 f"{name} of {host.host} does not run"

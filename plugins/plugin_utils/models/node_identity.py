@@ -84,7 +84,9 @@ class Identity:
             return None
         if str(found) in self.addresses or found.is_loopback or found.is_unspecified:
             return True
-        return None if self.more else False
+        if self.more:
+            return None
+        return False
 
 
 def extract(document: Mapping[str, Any]) -> Identity:
@@ -96,8 +98,14 @@ def extract(document: Mapping[str, Any]) -> Identity:
     lent = kubelet_dropin.lent(kubelet)
     argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
     hostname, override = system.get("hostname"), flags.string_flag(argv, "hostname-override")
-    told = override if override and override.strip() else hostname
-    name = told.strip().lower() if isinstance(told, str) and argv else ""
+    if override and override.strip():
+        told = override
+    else:
+        told = hostname
+    if isinstance(told, str) and argv:
+        name = told.strip().lower()
+    else:
+        name = ""
     addresses = system.get("addresses")
     process = kubelet.get("process")
     return Identity(
@@ -153,8 +161,15 @@ def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str
     kubeconfig = kubelet.get("kubeconfig")
     if not found and isinstance(kubeconfig, Mapping) and kubeconfig.get("error") == "denied":
         return DENIED  # it names the certificate
-    error = found.get("error") if isinstance(found, Mapping) else None
-    return NONE if not error or error == "missing" else DENIED if error == "denied" else ERROR
+    if isinstance(found, Mapping):
+        error = found.get("error")
+    else:
+        error = None
+    if not error or error == "missing":
+        return NONE
+    if error == "denied":
+        return DENIED
+    return ERROR
 
 
 def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[Proof]:
@@ -180,7 +195,10 @@ def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[Proof]:
 
 def _refused(document: Mapping[str, Any], process: Any) -> tuple[str, str] | None:
     """Of the process that runs: whatever an earlier one was told is past."""
-    pid = process.get("pid") if isinstance(process, Mapping) else None
+    if isinstance(process, Mapping):
+        pid = process.get("pid")
+    else:
+        pid = None
     if pid is None or not document.get("node"):
         return None
     for collector in ("kubelet_end", "kubelet_log"):

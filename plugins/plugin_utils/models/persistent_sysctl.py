@@ -80,7 +80,9 @@ class Later:
 
     @property
     def blocked(self) -> str | None:
-        return None if self.edit else self.why
+        if self.edit:
+            return None
+        return self.why
 
 
 def lasting(limits: Limits) -> Iterator[Lasting]:
@@ -107,7 +109,9 @@ def says(limits: Limits, key: str, running: int) -> bool:
 def taken(key: str, text: str) -> int | None:
     """The number, where the kernel would take it."""
     value = sysctl_files.number(text)
-    return value if value is not None and 0 <= value <= MOST.get(key, value) else None
+    if value is not None and 0 <= value <= MOST.get(key, value):
+        return value
+    return None
 
 
 def _untold(key: str, running: int, hand: Setting | None) -> Iterator[Lasting]:
@@ -214,11 +218,10 @@ def above(limits: Limits, key: str, number: int) -> list[str]:
         sysctl_files.at_boot(_with_ours(limits, key, number), (key,)),
         (key,),
     ).get(key)
-    over = (
-        [f"{last.path}:{last.line}"]
-        if last and last.path != FILE and (taken(key, last.value) or 0) > number
-        else []
-    )
+    if last and last.path != FILE and (taken(key, last.value) or 0) > number:
+        over = [f"{last.path}:{last.line}"]
+    else:
+        over = []
     decide = [found for found in (limits.at_boot().get(key), limits.by_hand().get(key)) if found]
     places = [(found.path, found.line, found.value) for found in decide] + [
         one for found in decide for one in found.overrides
@@ -268,11 +271,12 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         for path in limits.unread_sysctl()
         if path != FILE and not (path.endswith(".conf") and posixpath.basename(path) < name)
     ]
-    notes = (
-        [f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"]
-        if unread
-        else []
-    )
+    if unread:
+        notes = [
+            f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"
+        ]
+    else:
+        notes = []
     if boot is None:
         line = sysctl_files.excluding(every[:-1], key)
         why = (
@@ -284,7 +288,10 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         return _over(
             limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes
         )
-    keys = (key, sysctl_late.SAME[key]) if key in sysctl_late.SAME else (key,)
+    if key in sysctl_late.SAME:
+        keys = (key, sysctl_late.SAME[key])
+    else:
+        keys = (key,)
     late = sysctl_late.at_boot(limits.seen.get("late"), {key: boot}, keys)
     over = next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
     if over:
@@ -297,7 +304,10 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         )
     if hand and _is_less(hand, wanted):
         edit = _edit(limits, hand, wanted)
-        must = f"that line must read {edit.new} too" if edit else "change that line too"
+        if edit:
+            must = f"that line must read {edit.new} too"
+        else:
+            must = "change that line too"
         notes.insert(
             0,
             f"sysctl --system reads {place(hand)} last, which says {one_line(hand.value, 80)}:"
@@ -312,7 +322,10 @@ def _over(limits: Limits, found: Setting, wanted: int, what: str, notes: Sequenc
     Raised there where it is one of the machine's own files, else for somebody's hand.
     """
     edit = _edit(limits, found, wanted)
-    way = f"it must read {edit.new}" if edit else "raise it there, or take the line away"
+    if edit:
+        way = f"it must read {edit.new}"
+    else:
+        way = "raise it there, or take the line away"
     return Later(f"{place(found)} {what}: {way}", "; ".join(notes), edit)
 
 
@@ -324,7 +337,10 @@ def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
     """
     records = conf_lines.usable([*limits.records, *sysctl_late.records(limits.seen.get("late"))])
     record = next((one for one in records if one["path"] == found.path), None)
-    old = dict(conf_lines.lines(record)).get(found.line) if record else None
+    if record:
+        old = dict(conf_lines.lines(record)).get(found.line)
+    else:
+        old = None
     path = found.real or found.path
     if old is None or not path.startswith("/etc/") or kernel_setting.key_of(old) != found.key:
         return None

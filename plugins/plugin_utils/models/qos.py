@@ -95,7 +95,10 @@ def subjects(answer: Mapping[str, Any]) -> list[Subject]:
     for item in answer.get("items") or ():
         owner = item.get("owner") or {}
         # A static pod's owner is its node, where its manifest lies.
-        named = owner if owner.get("kind") not in (None, "Node") else item
+        if owner.get("kind") not in (None, "Node"):
+            named = owner
+        else:
+            named = item
         key = (str(named.get("kind")), str(item.get("namespace")), str(named.get("name")))
         if item.get("kind") == "Pod":
             pods.setdefault(key, []).append(item)
@@ -247,11 +250,10 @@ def _settled(
         return None, ""
     if not quantity.positive(limit):
         return own, f"{label(container)} gets a limit of {own} {resource}, what it requests now"
-    alone = (
-        ", and with a whole number CPUs of its own"
-        if resource == "cpu" and quantity.whole(limit)
-        else ""
-    )
+    if resource == "cpu" and quantity.whole(limit):
+        alone = ", and with a whole number CPUs of its own"
+    else:
+        alone = ""
     return (
         own,
         f"{label(container)} requests {own} {resource} instead of {request or 'none'}{alone}",
@@ -269,7 +271,10 @@ def patch(kind: str, values: Mapping[tuple[str, str], Mapping[str, str]]) -> dic
     """
     spec: dict[str, Any] = {}
     for (role, name), given in sorted(values.items()):
-        where = "containers" if role == APP else "initContainers"
+        if role == APP:
+            where = "containers"
+        else:
+            where = "initContainers"
         spec.setdefault(where, []).append(
             {"name": name, "resources": {"requests": dict(given), "limits": dict(given)}}
         )
@@ -312,15 +317,14 @@ def advise(subject: Subject) -> Advice:
             if one.get("injected") and unequal(one)
         }
     )
-    more = (
-        [
+    if strangers:
+        more = [
             f"{', '.join(strangers)} is in the pods and not in the template: give it requests that"
             " equal its limits where it is injected (a mesh's configuration or annotations, a"
             " webhook)"
         ]
-        if strangers
-        else []
-    )
+    else:
+        more = []
     elsewhere = _elsewhere(subject)
     if found.choose:
         return Advice((f"{elsewhere}: " if elsewhere else "") + "; ".join([*found.choose, *more]))
@@ -338,11 +342,10 @@ def advise(subject: Subject) -> Advice:
     if elsewhere:
         return Advice(f"{elsewhere}: {wanted}{tail}")
     body = patch(subject.kind, found.values)
-    effect = (
-        "for the Jobs that it makes from then on"
-        if subject.kind == "CronJob"
-        else "which rolls its pods out anew"
-    )
+    if subject.kind == "CronJob":
+        effect = "for the Jobs that it makes from then on"
+    else:
+        effect = "which rolls its pods out anew"
     return Advice(f"patch {subject.title}, {effect}: {wanted}{tail}", body, command(subject, body))
 
 

@@ -25,7 +25,9 @@ LASTING, WISH = "lasting", "wish"  # what a token of KM407 begins with
 def token(document: Mapping[str, Any], what: str, *more: Any) -> Token | None:
     """Return what a host shares with every host of its kernel; None where its boot has no id."""
     boot = control_plane.data(document, "system").get("boot_id")
-    return (what, boot, *more) if isinstance(boot, str) and len(boot) >= 32 else None
+    if isinstance(boot, str) and len(boot) >= 32:
+        return (what, boot, *more)
+    return None
 
 
 def merge(

@@ -112,7 +112,9 @@ def read(taint: Any) -> Taint | None:
         if isinstance(taint, Mapping)
         else (None, None, None)
     )
-    return Taint(key, value, effect) if key and value is not None and effect in EFFECTS else None
+    if key and value is not None and effect in EFFECTS:
+        return Taint(key, value, effect)
+    return None
 
 
 def explained(taint: Any) -> Explained | None:
@@ -167,10 +169,16 @@ def told(text: Any) -> tuple[Told, ...]:
     for kind, pattern in _TOLD:
         for match in pattern.finditer(text):
             parts = match.groupdict()
-            taint = Taint(parts["key"], parts["value"]) if kind == "taint" else None
+            if kind == "taint":
+                taint = Taint(parts["key"], parts["value"])
+            else:
+                taint = None
             if kind == "condition":
                 key = _CONDITIONS.get(parts["condition"])
-                taint = Taint(f"node.kubernetes.io/{key}") if key else None
+                if key:
+                    taint = Taint(f"node.kubernetes.io/{key}")
+                else:
+                    taint = None
             if kind == "cordon":
                 taint = Taint(CORDON, "", NO_SCHEDULE)
             found[match.start()] = Told(
@@ -188,15 +196,12 @@ def tolerated(taint: Any, tolerations: Any) -> Verdict:
     A PreferNoSchedule taint that is not tolerated keeps nobody away: see keeps_away().
     """
     found = read(taint)
-    listed = (
-        ()
-        if tolerations is None
-        else (
-            tolerations
-            if isinstance(tolerations, Sequence) and not isinstance(tolerations, (str, bytes))
-            else None
-        )
-    )
+    if tolerations is None:
+        listed = ()
+    elif isinstance(tolerations, Sequence) and not isinstance(tolerations, (str, bytes)):
+        listed = tolerations
+    else:
+        listed = None
     if found is None or not found.effect or listed is None or len(listed) > MAX_TAINTS:
         return Verdict(None)
     doubt = False
@@ -204,17 +209,13 @@ def tolerated(taint: Any, tolerations: Any) -> Verdict:
         fits = _fits(toleration, found)
         if fits:
             lasting, seconds = _stay(toleration, found)
-            return (
-                Verdict(True, by=position)
-                if doubt and found.effect == NO_EXECUTE
-                else Verdict(True, lasting, seconds, position)
-            )
+            if doubt and found.effect == NO_EXECUTE:
+                return Verdict(True, by=position)
+            return Verdict(True, lasting, seconds, position)
         doubt = doubt or fits is None
-    return (
-        Verdict(None)
-        if doubt
-        else Verdict(False, found.effect != NO_EXECUTE, None if found.effect != NO_EXECUTE else 0)
-    )
+    if doubt:
+        return Verdict(None)
+    return Verdict(False, found.effect != NO_EXECUTE, None if found.effect != NO_EXECUTE else 0)
 
 
 def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]:
@@ -241,7 +242,11 @@ def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]
 def _text(part: Mapping[str, Any], name: str) -> str | None:
     """A text that may be left out: empty then; None for what is no text."""
     value = part.get(name)
-    return "" if value is None else value if isinstance(value, str) else None
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return None
 
 
 def _fits(toleration: Any, taint: Taint) -> bool | None:
@@ -256,7 +261,9 @@ def _fits(toleration: Any, taint: Taint) -> bool | None:
         return False
     if operator in ("", "Equal"):
         return value == taint.value
-    return True if operator == "Exists" else None
+    if operator == "Exists":
+        return True
+    return None
 
 
 def _stay(toleration: Mapping[str, Any], taint: Taint) -> tuple[bool | None, int | None]:
@@ -267,8 +274,6 @@ def _stay(toleration: Mapping[str, Any], taint: Taint) -> tuple[bool | None, int
     value = toleration.get("tolerationSeconds")
     if taint.effect != NO_EXECUTE or value is None:
         return True, None
-    return (
-        (False, max(0, value))
-        if isinstance(value, int) and not isinstance(value, bool)
-        else (None, None)
-    )
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (False, max(0, value))
+    return (None, None)

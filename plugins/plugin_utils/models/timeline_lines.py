@@ -99,7 +99,9 @@ _Words = Callable[[re.Match[str], Line], str]
 
 def _sync(match: re.Match[str], line: Line) -> str:
     source = match.groupdict().get("source") or line.get("source")
-    return match["op"] if source in ("", "api") else f"{match['op']} from {source}"
+    if source in ("", "api"):
+        return match["op"]
+    return f"{match['op']} from {source}"
 
 
 def _pleg(dummy: re.Match[str], line: Line) -> str:
@@ -137,18 +139,25 @@ def _rejects(match: re.Match[str], line: Line) -> str:
     told = match.groupdict().get("why") or ": ".join(
         part for part in (line.get("reason"), line.get("message", "err")) if part
     )
-    return f"rejected: {told}" if told else "rejected"
+    if told:
+        return f"rejected: {told}"
+    return "rejected"
 
 
 def _unable(match: re.Match[str], line: Line) -> str:
     why = line.get("err") or match["why"].strip(" ;:")
-    return f"cannot be scheduled: {why}" if why else "cannot be scheduled"
+    if why:
+        return f"cannot be scheduled: {why}"
+    return "cannot be scheduled"
 
 
 def _count(match: re.Match[str], line: Line) -> str:
     need = match.groupdict().get("need") or line.get("need", "target")
     done = match.groupdict().get("done") or line.get("creating", "deleting", "deleted")
-    act = "creates" if match["which"] == "few" else "deletes"
+    if match["which"] == "few":
+        act = "creates"
+    else:
+        act = "deletes"
     return (
         f"too {match['which']} pods of the Job"
         + (f" ({need} needed)" if need else "")
@@ -296,7 +305,10 @@ def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
             ):
                 told.creators.setdefault(pod, [])
                 told.creators[pod] += [host] if host not in told.creators[pod] else []
-            precision = "s" if isinstance(item.get("time"), int) else "us"
+            if isinstance(item.get("time"), int):
+                precision = "s"
+            else:
+                precision = "us"
             told.entries.append(
                 Entry(
                     when,
@@ -330,13 +342,18 @@ def _about(
     pods = names.named(line.text)
     if rule in (NEEDS, GETS):
         told = _RESOURCE.search(line.message)
-        resource = told.group(1) if told else line.get("resourceName")
+        if told:
+            resource = told.group(1)
+        else:
+            resource = line.get("resourceName")
         if rule == NEEDS:
             needing[host] = (resource, pods)
         elif not pods and not line.get("pod") and needing.get(host, ("", []))[0] == resource:
             return needing.pop(host)[1]
     if not pods and rule in ("count", "event", None) and names.owned(line.text):
-        return [""] if rule else []
+        if rule:
+            return [""]
+        return []
     return pods
 
 
@@ -354,4 +371,6 @@ def _time(value: Any, line: Line) -> float | None:
 
 
 def _word(value: Any) -> str:
-    return one_line(value, 100) if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return one_line(value, 100)
+    return ""

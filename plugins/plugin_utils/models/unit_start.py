@@ -54,7 +54,9 @@ def now(
 ) -> str | None:
     """Why a start is not planned: systemd would refuse it; None where it would accept it."""
     found = next((one for one in of(document, record, lines, without) if one.now), None)
-    return f"{found.what}; {found.cure}, then run again" if found else None
+    if found:
+        return f"{found.what}; {found.cure}, then run again"
+    return None
 
 
 def past(refusals: Iterable[Refusal]) -> Refusal | None:
@@ -81,5 +83,8 @@ def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[Proof]:
 
 def _facts(document: Mapping[str, Any], name: Any) -> Mapping[str, Any]:
     units = control_plane.data(document, "unit_start").get("units")
-    known = units if isinstance(units, (list, tuple)) else ()
+    if isinstance(units, (list, tuple)):
+        known = units
+    else:
+        known = ()
     return next((one for one in known if isinstance(one, Mapping) and one.get("name") == name), {})
