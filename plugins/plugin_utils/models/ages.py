@@ -44,7 +44,7 @@ class Clocks:
 
 @remember.last
 def clocks(cluster: Cluster) -> Clocks:
-    """The clocks by which the API's answers were read."""
+    """Return the clocks by which the API's answers were read."""
     found = _readings(cluster)
     apart = {
         name: ahead for name, _collector, clock in found if (ahead := _ahead(clock)) is not None
@@ -62,7 +62,7 @@ def clocks(cluster: Cluster) -> Clocks:
 
 
 def _readings(cluster: Cluster) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """[(API server, collector, its clock)] of what the evidence says of clocks.
+    """Return (API server, collector, its clock) of each clock in the evidence.
 
     An older release collected none.
     """
@@ -121,9 +121,9 @@ def _doubt(cluster: Cluster, off: Mapping[str, float]) -> str:
 
 
 def now(cluster: Cluster, collector: str = "") -> datetime | None:
-    """The time at which this collector was read, by the host that read it.
+    """Return when a collector was read, by the clock of the host that read it.
 
-    That of the whole reading for older evidence. None: not known.
+    That of the whole reading for older evidence; None where it is not known.
     """
     known = clocks(cluster)
     if known.doubt:
@@ -147,8 +147,9 @@ def age(cluster: Cluster, since: Any, collector: str = "") -> float | None:
 
 
 def age_of(cluster: Cluster, since: Any, writer: Host | None, collector: str = "") -> Bounds | None:
-    """(at least, at most) how many seconds ago this host wrote this time, by the difference of
-    both clocks as far as it is known.
+    """Return how many seconds ago, at least and at most, the host wrote this time.
+
+    By the difference of both clocks, as far as it is known.
     """
     seconds = age(cluster, since, collector)
     if seconds is None:
@@ -171,7 +172,7 @@ def difference(cluster: Cluster, writer: Host | None) -> Bounds | None:
 
 
 def seconds_of(value: Any) -> float | None:
-    """A number of seconds that evidence gives, None for everything else."""
+    """Return a number of seconds in evidence, None for everything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < LAST:
         return None
     return float(value)

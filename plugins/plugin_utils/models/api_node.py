@@ -98,6 +98,6 @@ def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 def and_others(names: Sequence[str], shown: int = SHOWN) -> str:
-    """The first few of them, and how many more."""
+    """Return the first few of them, and how many more there are."""
     more = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")

@@ -101,13 +101,15 @@ class NodeBoot:
 
     @property
     def running(self) -> Mapping[str, Any]:
+        """Return the kernel settings that run, by key."""
         return _mapping(self.seen.get("running"))
 
     def number(self, key: str) -> int | None:
+        """Return a kernel setting as a number, or None."""
         return sysctl_files.number(self.running.get(key))
 
     def module(self, name: str) -> str | None:
-        """loaded, builtin or absent; None where that is not known."""
+        """Return loaded, builtin or absent; None where that is not known."""
         told = _mapping(self.seen.get("modules")).get(name)
         if told in (boot.LOADED, boot.BUILTIN, boot.ABSENT):
             return told
@@ -126,7 +128,7 @@ class NodeBoot:
         )
 
     def named(self) -> list[Named]:
-        """What modules-load.d and the kernel's command line name for the next boot."""
+        """Return what modules-load.d and the kernel's command line name for the next boot."""
         words = self.seen.get("cmdline")
         if isinstance(words, (list, tuple)):
             pairs = [pair for pair in words if isinstance(pair, (list, tuple)) and len(pair) == 2]
@@ -141,13 +143,13 @@ class NodeBoot:
         return boot_files.modules(self.seen.get("modules_files")) + told
 
     def unread(self) -> list[str]:
-        """Files whose content decides what a boot brings, and which nobody could read."""
+        """Return the files that decide what a boot sets and that could not be read."""
         return boot_files.unread(self.seen.get("modules_files")) + (
             self.limits.unread_sysctl() if self.limits else []
         )
 
     def unknown(self) -> str:
-        """What is not known of what runs; empty where all is."""
+        """Return what is not known of the running system; empty where all is known."""
         if self.ipv4 and self.number(IP_FORWARD) is None:
             return f"{IP_FORWARD} could not be read"
         if self.container or self.module(NETFILTER):
@@ -157,7 +159,7 @@ class NodeBoot:
 
 @remember.last
 def read(document: Mapping[str, Any]) -> NodeBoot:
-    """The evidence of a host. Never raises."""
+    """Return the evidence of a host; never raises."""
     kubelet, addresses = (
         control_plane.data(document, "kubelet"),
         control_plane.data(document, "system").get("addresses"),
@@ -224,7 +226,7 @@ def mends(one: Problem) -> bool:
 
 
 def cure(one: Problem) -> str:
-    """What to do about it, in a sentence."""
+    """Return what to do about it, in a sentence."""
     if one.wanted is None:
         by_hand = (
             f"modprobe {one.name}, and " if one.now else ""
@@ -288,7 +290,7 @@ def _forwarding(
             (_line(found),),
         )
     elif found is None and known and not (node.container or node.docker or node.foreign):
-        # A container has it from whoever makes it; k3s and the like, and dockerd, set it at each
+        # A container has it from what makes it; k3s and the like, and dockerd, set it at each
         # start.
         if hand:
             told = f"; {place(hand)} says {hand.value}, which nothing reads at boot"
@@ -305,14 +307,14 @@ def _forwarding(
 
 
 def _asks(found: Setting) -> bool:
-    """Does somebody here want it, rather than a distribution?"""
+    """Tell whether the operator set it, not a distribution."""
     return taken(found.key, found.value) not in (None, 0) and not found.path.startswith(VENDOR)
 
 
 def _overridden(node: NodeBoot, settings: Sequence[Setting]) -> Iterator[Problem]:
-    """Filtering on a bridge that one file asks for and a later one takes away.
+    """Tell whether one file asks for filtering on a bridge and a later one switches it off.
 
-    Who only takes it away may have his reasons.
+    Only switching it off may be on purpose.
     """
     for found in settings:
         asked = [
@@ -392,9 +394,7 @@ def _line(found: Setting) -> Place:
 
 
 def lost(node: NodeBoot) -> Iterator[Lost]:
-    """KM521: file systems that fstab mounts and that are not there, and those that hold the
-    node's folders and are read-only.
-    """
+    """Return KM521: missing file systems of fstab, and read-only ones of the node."""
     mounts = mounted(node)
     folders = {
         path: real
@@ -447,7 +447,7 @@ def fstab_known(node: NodeBoot) -> bool:
 
 
 def mounted(node: NodeBoot) -> dict[str, Mapping[str, Any]] | None:
-    """What is mounted, by its point; None where that is not known."""
+    """Return what is mounted, by its mount point; None where that is not known."""
     rows = node.seen.get("mounts")
     if not isinstance(rows, (list, tuple)):
         return None
@@ -457,9 +457,9 @@ def mounted(node: NodeBoot) -> dict[str, Mapping[str, Any]] | None:
 
 
 def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
-    """The folders that are to lie there.
+    """Return the directories that are to be below a mount point.
 
-    Of those that do not exist only the one that is the point itself.
+    Of those that do not exist, only the one that is the point itself.
     """
     return tuple(
         sorted(

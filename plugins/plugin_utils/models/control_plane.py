@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...module_utils.collectors.node.kubelet import SWITCHED_OFF
+from ..evidence import contract
+from ..evidence.answers.node.kubelet import Kubelet
 from ..parsers import pflag as flags
 from ..parsers import pod_manifest as manifest
 from ..safe_io import yaml_nodes
@@ -39,9 +41,7 @@ class ConfigFile:
 
 @dataclass(frozen=True)
 class FileUse:
-    """One container of a component in one static pod manifest, with its words as the container
-    would run them.
-    """
+    """One container of a component in a static pod manifest, with its arguments."""
 
     path: str
     pod: str
@@ -109,14 +109,14 @@ class ControlPlane:
     others: tuple[tuple[str, str], ...] = ()
 
     def of(self, component: str) -> list[Process]:
-        """This host's instances of a component that belong to the cluster."""
+        """Return this host's instances of a component that belong to the cluster."""
         return [
             process for process in self.processes if process.component == component and process.ours
         ]
 
 
 def data(document: Mapping[str, Any], collector: str) -> dict[str, Any]:
-    """A collector's data when it answered, else an empty mapping."""
+    """Return a collector's data when it answered, else an empty mapping."""
     record = document.get("collectors", {}).get(collector, {})
     if record.get("status") == "ok":
         found = record.get("data")
@@ -128,19 +128,19 @@ def data(document: Mapping[str, Any], collector: str) -> dict[str, Any]:
 
 
 def lines(value: Any) -> list[str]:
-    """The texts of a list of lines of a log; [] where it is none."""
+    """Return the texts in a list of log lines; [] where it is no list."""
     if isinstance(value, (list, tuple)):
         return [one for one in value if isinstance(one, str)]
     return []
 
 
 def status(document: Mapping[str, Any], collector: str) -> str:
-    """A collector's status; not_asked when the document does not hold it."""
+    """Return a collector's status; not_asked when the document does not contain it."""
     return document.get("collectors", {}).get(collector, {}).get("status", "not_asked")
 
 
 def extract(document: Mapping[str, Any]) -> ControlPlane | None:
-    """The host's part of the control plane; None when it has none (an ordinary worker)."""
+    """Return the host's part of the control plane; None for a worker."""
     records = data(document, "manifests").get("files") or []
     running = data(document, "instances").get("processes") or []
     if not records and not running:
@@ -169,9 +169,7 @@ def extract(document: Mapping[str, Any]) -> ControlPlane | None:
 
 
 def authority_digests(kubeconfig: str | None, pem: str | None) -> frozenset[str]:
-    """SHA-256 digests of the CA certificates that a kubeconfig embeds, or of a PEM file beside
-    it.
-    """
+    """Return the SHA-256 digests of the CA certificates in a kubeconfig or a PEM text."""
     embedded = re.findall(
         r"certificate-authority-data[\"']?:\s*[\"']?([A-Za-z0-9+/=]+)", kubeconfig or ""
     )
@@ -223,7 +221,7 @@ def _read_manifests(
 
 
 def spans(record: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The masked byte spans of a file record, as far as they are two numbers each."""
+    """Return the masked byte spans of a file record, as far as they are two numbers each."""
     found = record.get("masked")
     if isinstance(found, list):
         return [
@@ -421,14 +419,16 @@ def _ours(raw: Mapping[str, Any], trusted: frozenset[str]) -> bool | None:
 
 
 def _kubelet_unproven(document: Mapping[str, Any]) -> str:
-    """Why nobody can tell whether this host's kubelet, which runs, is well.
+    """Return why it is not known whether this host's running kubelet is well.
 
     No restart relies on it then.
     """
-    off = (data(document, "kubelet").get("healthz") or {}).get("error") == SWITCHED_OFF
-    if off:
-        return "the kubelet's healthz is switched off (healthzPort: 0), so nothing shows that it is well"
-    return ""
+    healthz = contract.answer(document, Kubelet).healthz
+    if healthz is None or healthz.error != SWITCHED_OFF:
+        return ""
+    return (
+        "the kubelet's healthz is switched off (healthzPort: 0), so nothing shows that it is well"
+    )
 
 
 def _kubelet_problem(document: Mapping[str, Any]) -> str:
@@ -446,7 +446,7 @@ def _kubelet_problem(document: Mapping[str, Any]) -> str:
         return f"the kubelet does not run (unit {unit.get('active_state') or 'unknown'})"
     health = kubelet.get("healthz") or {}
     if health.get("error") == SWITCHED_OFF:
-        return ""  # somebody's wish, and no sign of illness
+        return ""  # set on purpose, and no sign of illness
     if health.get("error") or (health.get("status") or 200) != 200:
         return (
             "the kubelet's healthz does not answer well"

@@ -54,7 +54,7 @@ FATAL = (
     "failed to initialize cpu manager",
 )
 CHECKSUM = "its checksum is that of other content"
-# Last words of a memory manager about its state, and not about the memory that is reserved for it.
+# The last log lines of a memory manager about its state, not about the memory reserved for it.
 REFUSED_MEMORY = (
     "delete the memory manager checkpoint file",
     "the expected machine state is different from the real one",
@@ -160,9 +160,7 @@ class Node:
         }
 
     def takes_strict(self) -> bool:
-        """Whether its release and gates leave room for reserved CPUs that are kept from
-        everybody, as far as is known.
-        """
+        """Tell whether its release and gates may support reserving CPUs from all containers."""
         return not self._misfits(manager_state.STATIC, {cpu_options.STRICT: "true"})
 
     def _misfits(self, policy: str | None, options: Mapping[str, str]) -> str:
@@ -211,8 +209,7 @@ class Node:
         return None
 
     def reservation(self) -> Reservation:
-        """What the kubelet keeps: the list where one is given, else so many CPUs as systemReserved
-        and kubeReserved come to.
+        """Return what the kubelet reserves: its list, else systemReserved and kubeReserved.
 
         Without a list a kubelet takes whole sockets, then whole cores, then threads, the lowest
         first; where its release, its options or an uneven machine may make it take others, which
@@ -301,20 +298,22 @@ class Node:
                 f"its entries are of the format of 1.18 and newer, which Kubernetes {release} does"
                 " not know"
             )
-        if state.generation == 1 and self.release >= BY_POD:
-            there = self.containers_there()
-        else:
-            there = None
-        if there is not None:
-            gone = sorted(name for dummy, name in state.entries if name not in there)
-        else:
-            gone = []
-        if gone:
-            return (
-                f"its entries are of the format up to 1.17, and Kubernetes {release} takes up none of a"
-                f" container that is gone ({gone[0][:12]})"
-            )
-        return ""
+        gone = self._gone(state)
+        if not gone:
+            return ""
+        return (
+            f"its entries are of the format up to 1.17, and Kubernetes {release} takes up none of a"
+            f" container that is gone ({gone[0][:12]})"
+        )
+
+    def _gone(self, state: CpuState) -> list[str]:
+        """Return the containers of an old state that are gone, as far as that is known."""
+        if state.generation != 1 or self.release is None or self.release < BY_POD:
+            return []
+        there = self.containers_there()
+        if there is None:
+            return []
+        return sorted(name for _pod, name in state.entries if name not in there)
 
 
 def extract(document: Mapping[str, Any]) -> Pinning:
@@ -340,7 +339,7 @@ def extract(document: Mapping[str, Any]) -> Pinning:
 
 @remember.last
 def read(document: Mapping[str, Any]) -> Node | None:
-    """What is known of a node; None where its kubelet was not found, or not asked for."""
+    """Return what is known of a node; None where its kubelet was not found, or not collected."""
     kubelet = control_plane.data(document, "kubelet")
     if not kubelet:
         return None
@@ -424,9 +423,9 @@ def _last_words(document: Mapping[str, Any]) -> str:
 
 
 def _refused_memory(document: Mapping[str, Any]) -> str:
-    """The line with which a kubelet ended over memory_manager_state, where that is what it died of.
+    """Return the line with which a kubelet exited over memory_manager_state, or nothing.
 
-    What no reading of the file alone tells.
+    No reading of the file alone shows that.
     """
     why = kubelet_why.read(document)
     if why and why.ended:
@@ -441,7 +440,7 @@ def _refused_memory(document: Mapping[str, Any]) -> str:
 
 
 def memory_policy(node: Node) -> tuple[str | None, Setting | None]:
-    """The memory manager's policy as the next start reads it."""
+    """Return the memory manager's policy as the next start reads it."""
     setting = node.config.setting("memoryManagerPolicy", "memory-manager-policy")
     if node.config.certain(setting):
         return ((setting.value if setting else "") or "None", setting)
@@ -472,11 +471,12 @@ def _even(rows: Iterable[tuple[Any, ...]]) -> bool:
 
 
 def _ordered(rows: Iterable[tuple[Any, ...]], places: tuple[int, ...]) -> list[int]:
-    """CPUs by these columns (socket 2, NUMA node 3), then by core, named by its lowest CPU, then
-    by number.
+    """Return CPUs by these columns (socket 2, NUMA node 3), then by core, then by number.
+
+    A core is named by its lowest CPU.
     """
     first: dict[tuple[Any, Any], int] = {}
-    for cpu, core, socket, dummy in rows:
+    for cpu, core, socket, _numa in rows:
         first[socket, core] = min(cpu, first.get((socket, core), cpu))
 
     def key(row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ CLOCK_SECONDS = 5
 # Kubelets of these releases admit again even what has ended, or was rejected, so that its start
 # time proves no acceptance
 # (kubernetes #126341; repaired in 1.32 and in late patch releases of 1.28 to 1.31, which are not
-# told apart here).
+# distinguished here).
 ENDED_AGAIN = ((1, 22), (1, 31))
 
 
@@ -49,7 +49,7 @@ class Pod:
     deleted: datetime | None
     ended: datetime | None
     alias: str | None
-    refusal: Refusal = Refusal("other")
+    refusal: Refusal = field(default_factory=lambda: Refusal("other"))
     said: str = ""
     started: datetime | None = None
     rejected_at: datetime | None = None
@@ -64,7 +64,7 @@ class Pod:
         return self.rejected_at or self.created
 
     def alive_at(self, when: datetime | None) -> bool:
-        """Whether it held what it asks for at that time and nobody had asked it to go.
+        """Whether it held what it asks for at that time and its deletion was not requested.
 
         Now, where no time is known.
         """
@@ -121,6 +121,7 @@ class Node:
 
     @property
     def inventory_host(self) -> str | None:
+        """Return the host of the inventory that this node is."""
         if self.host:
             return self.host.host
         return None
@@ -134,14 +135,16 @@ class Node:
 
     @property
     def checkpoint(self) -> Mapping[str, Any]:
+        """Return the kubelet's record of devices."""
         return self.seen.get("checkpoint") or {}
 
     @property
     def registered(self) -> Mapping[str, list[str]]:
+        """Return the devices that plugins registered, by resource."""
         return self.checkpoint.get("registered") or {}
 
     def missing(self, collector: str = "devices") -> tuple[Missing, ...]:
-        """What lacks of its own evidence."""
+        """Return what is missing of its own evidence."""
         if self.host:
             return self.host.missing(collector)
         return (Missing(self.name, "host", "not_asked"),)
@@ -209,8 +212,7 @@ class Node:
         ]
 
     def forgotten(self) -> list[tuple[Pod, str]]:
-        """(pod, resource) of those that run with devices of which the checkpoint, written after
-        they were taken up, does not know.
+        """Return (pod, resource) of running pods with devices that the newer checkpoint lacks.
 
         Both times are of the kubelet's own clock. Devices that no plugin ever registered here are
         another's, as a DRA driver's.
@@ -225,9 +227,7 @@ class Node:
         ]
 
     def unknown_holders(self) -> list[tuple[Pod, str]]:
-        """(pod, resource) of those that run with devices of which the checkpoint does not know,
-        whenever it was written.
-        """
+        """Return (pod, resource) of running pods with devices that the checkpoint lacks."""
         entries = self.checkpoint.get("entries") or ()
         if len(entries) >= MAX_ENTRIES:
             return []

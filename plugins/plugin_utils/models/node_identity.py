@@ -52,8 +52,8 @@ class Identity:
 
     certificate: "" where one names a node, else why none does (none, denied, error). cloud:
     --cloud-provider; inside: the program that holds the kubelet. node_ips: --node-ip, without those
-    that only choose a family. addresses: the machine's own, None where nobody looked; more: they
-    are more than were kept. runs: whether a process of it was seen. places: the lines that set name
+    that only choose a family. addresses: the machine's own, None where not read; more: they are
+    more than were kept. runs: whether a process of it was seen. places: the lines that set name
     or address. refused: (the name that the API server refused to the running process, the line that
     says so). networks: None where an older release collected.
     """
@@ -90,7 +90,7 @@ class Identity:
 
 
 def extract(document: Mapping[str, Any]) -> Identity:
-    """What judging a cluster keeps of one host."""
+    """Return what evaluating a cluster keeps of one host."""
     kubelet, system = (
         control_plane.data(document, "kubelet"),
         control_plane.data(document, "system"),
@@ -130,10 +130,7 @@ def extract(document: Mapping[str, Any]) -> Identity:
 
 
 def ip(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address as it is written in flags, with or without brackets and zone.
-
-    None where it is none.
-    """
+    """Return an address of a flag, without brackets and zone, or None."""
     try:
         return ipaddress.ip_address(str(text).strip().strip("[]").partition("%")[0])
     except ValueError:
@@ -141,7 +138,7 @@ def ip(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def of_urls(text: str | None) -> tuple[str, ...]:
-    """The addresses in a list of URLs, as etcd's flags have them; a name is none."""
+    """Return the addresses in a list of URLs, as etcd's flags have them; a name is none."""
     found = (_URL.match(part.strip()) for part in (text or "").split(","))
     return tuple(
         str(ip(match.group(1))) for match in found if match and ip(match.group(1)) is not None
@@ -173,7 +170,7 @@ def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str
 
 
 def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[Proof]:
-    """The lines of the files of the unit's environment that set name or address."""
+    """Return the lines of the unit's environment files that set name or address."""
     unit = kubelet.get("unit")
     found = []
     for record in (unit.get("environment_files") or ()) if isinstance(unit, Mapping) else ():

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether kernel settings last.
 
-What a boot makes of them, against what runs and what somebody meant.
+What a boot makes of them, against what runs and what was intended.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST = {
     PID_MAX: 4194304,
 }
 VENDOR = ("/usr/", "/lib/")
-# what systemd gives fs.file-max before it reads any file: nobody raised it, and a file that says
+# what systemd gives fs.file-max before it reads any file: it was not raised, and a file that says
 # less is a wish
 UNBOUNDED = 2**63 - 1
 FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
@@ -39,7 +39,7 @@ FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
 
 @dataclass(frozen=True)
 class Lasting:
-    """A setting that will not be, or is not, what somebody meant.
+    """A setting that will not be, or is not, what was intended.
 
     Key, what the kernel has, what it should lastingly have, why, and where that stands.
     """
@@ -64,6 +64,7 @@ class Edit:
 
     @property
     def new(self) -> str:
+        """Return the line that sets it."""
         return kernel_setting.line_with(self.old, self.wanted).strip()
 
 
@@ -80,14 +81,16 @@ class Later:
 
     @property
     def blocked(self) -> str | None:
+        """Return why it cannot be set, or None."""
         if self.edit:
             return None
         return self.why
 
 
 def lasting(limits: Limits) -> Iterator[Lasting]:
-    """KM407: overridden by a later file, running but not written down, written down but not
-    running. Nothing is said while a file is not known.
+    """Find KM407: settings that a later file overrides, or that only run or are only written.
+
+    Nothing is returned while a file is not known.
     """
     if limits.unread_sysctl():
         return
@@ -107,7 +110,7 @@ def says(limits: Limits, key: str, running: int) -> bool:
 
 
 def taken(key: str, text: str) -> int | None:
-    """The number, where the kernel would take it."""
+    """Return the number, where the kernel would take it."""
     value = sysctl_files.number(text)
     if value is not None and 0 <= value <= MOST.get(key, value):
         return value
@@ -177,7 +180,7 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
             " boot",
             (won,),
         )
-    # what a distribution ships is nobody's wish, and not for every machine
+    # what a distribution ships was not set on purpose, and is not for every machine
     elif running < value and not found.path.startswith(VENDOR):
         yield Lasting(
             key,
@@ -209,9 +212,9 @@ def asked_for(limits: Limits, key: str) -> Iterable[int]:
 
 
 def above(limits: Limits, key: str, number: int) -> list[str]:
-    """The lines of the machine's own files, but for ours, that ask for more than this.
+    """Return the lines of the host's own files, without kubemend's, that ask for more.
 
-    A vendor's default is nobody's wish, unless it decides over ours.
+    A vendor's default counts only where it overrides kubemend's.
     """
     last = sysctl_late.at_boot(
         limits.seen.get("late"),
@@ -241,7 +244,7 @@ def above(limits: Limits, key: str, number: int) -> list[str]:
 
 
 def _with_ours(limits: Limits, key: str, wanted: int) -> list[Mapping[str, Any]]:
-    """The files as they are, and ours with this alone."""
+    """Return the files as they are, and kubemend's with this alone."""
     ours = {
         "path": FILE,
         "name": posixpath.basename(FILE),
@@ -256,7 +259,7 @@ def _with_ours(limits: Limits, key: str, wanted: int) -> list[Mapping[str, Any]]
 
 
 def later(limits: Limits, key: str, wanted: int) -> Later:
-    """What keeps our file from deciding at boot, and what else is to be known of it.
+    """Return what overrides kubemend's file at boot, and what else is to be known of it.
 
     `sysctl --system`, files that were not read.
     """
@@ -317,9 +320,9 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
 
 
 def _over(limits: Limits, found: Setting, wanted: int, what: str, notes: Sequence[str]) -> Later:
-    """A line that decides in place of ours.
+    """Return how to change a line that overrides kubemend's.
 
-    Raised there where it is one of the machine's own files, else for somebody's hand.
+    It is raised where it is in one of the host's own files, else it is for the operator to change.
     """
     edit = _edit(limits, found, wanted)
     if edit:
@@ -330,10 +333,10 @@ def _over(limits: Limits, found: Setting, wanted: int, what: str, notes: Sequenc
 
 
 def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
-    """The line with this value in its place.
+    """Return the line with this value in its place.
 
-    A vendor's file is not ours to change, nor what is made anew at every boot, nor a pattern's
-    other keys.
+    A vendor's file is not kubemend's to change, nor one that is written at every boot, nor a
+    pattern's other keys.
     """
     records = conf_lines.usable([*limits.records, *sysctl_late.records(limits.seen.get("late"))])
     record = next((one for one in records if one["path"] == found.path), None)

@@ -49,7 +49,7 @@ class Lack:
 class Cure:
     """values: {(kind, name) of a container: {resource: request and limit}}; choose.
 
-    What nobody but the operator knows; notes: what it costs.
+    What only the operator knows; notes: what it costs.
     """
 
     values: Mapping[tuple[str, str], Mapping[str, str]]
@@ -59,7 +59,7 @@ class Cure:
 
 @dataclass(frozen=True)
 class Subject:
-    """An owner with its pods that are not pinned: kind Pod where nobody owns it. template.
+    """An owner with its pods that are not pinned: kind Pod where nothing owns it. template.
 
     The owner's own, where that is at fault.
     """
@@ -79,9 +79,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Advice:
-    """One sentence; patch and the command that applies it, where the owner's template may be
-    patched.
-    """
+    """One sentence, a patch, and the command that applies it, where the template may be patched."""
 
     text: str
     patch: Mapping[str, Any] | None = None
@@ -112,7 +110,7 @@ def subjects(answer: Mapping[str, Any]) -> list[Subject]:
 
 
 def label(container: Mapping[str, Any]) -> str:
-    """What a container is, and its name."""
+    """Return what a container is, and its name."""
     return f"{_LABELS.get(str(container.get('kind')), 'container')} {container.get('name')}"
 
 
@@ -166,7 +164,7 @@ def said(found: Iterable[Lack]) -> str:
 
 
 def target(item: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The app container that is to be pinned: of several the first whose memory is known.
+    """Return the app container to be pinned: of several the first whose memory is known.
 
     None where none asks for whole CPUs.
     """
@@ -175,9 +173,9 @@ def target(item: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def cure(item: Mapping[str, Any]) -> Cure:
-    """The values that would make it Guaranteed, as far as they are known.
+    """Return the values that would make it Guaranteed, as far as they are known.
 
-    Injected containers are left out.
+    Injected containers are excluded.
     """
     if item.get("pod_level"):
         return Cure(
@@ -212,9 +210,9 @@ def cure(item: Mapping[str, Any]) -> Cure:
 
 
 def _own(container: Mapping[str, Any], resource: str) -> str | None:
-    """What a container asks for itself.
+    """Return what a container asks for itself.
 
-    Its limit, so that nothing is taken from it, else its request.
+    Its limit, so that it loses nothing, else its request.
     """
     return next(
         (
@@ -265,7 +263,7 @@ def _units(text: str) -> Any:
 
 
 def patch(kind: str, values: Mapping[tuple[str, str], Mapping[str, str]]) -> dict[str, Any]:
-    """The strategic merge patch of a workload of this kind; containers are merged by name.
+    """Return the strategic merge patch of a workload of this kind, by names of containers.
 
     Raises KeyError for a kind without a template.
     """
@@ -285,9 +283,9 @@ def patch(kind: str, values: Mapping[tuple[str, str], Mapping[str, str]]) -> dic
 
 
 def command(subject: Subject, body: Mapping[str, Any]) -> str | None:
-    """The line that applies a patch; None where a name is none that Kubernetes allows.
+    """Return the command that applies a patch; None for a name that Kubernetes does not allow.
 
-    It would be read as something else.
+    A shell would read it as something else.
     """
     if not (_NAME.fullmatch(subject.namespace) and _NAME.fullmatch(subject.name)):
         return None
@@ -306,7 +304,7 @@ def command(subject: Subject, body: Mapping[str, Any]) -> str | None:
 
 
 def advise(subject: Subject) -> Advice:
-    """What to do about it: the patch, or why there is none."""
+    """Return what to do about it: the patch, or why there is none."""
     item = subject.template or subject.pods[0]
     found = cure(item)
     strangers = sorted(
@@ -345,7 +343,7 @@ def advise(subject: Subject) -> Advice:
     if subject.kind == "CronJob":
         effect = "for the Jobs that it makes from then on"
     else:
-        effect = "which rolls its pods out anew"
+        effect = "which rolls its pods out again"
     return Advice(f"patch {subject.title}, {effect}: {wanted}{tail}", body, command(subject, body))
 
 
@@ -363,7 +361,7 @@ def _elsewhere(subject: Subject) -> str:
     if subject.kind in ("Pod", "Job"):
         return (
             f"a {'bare pod' if subject.kind == 'Pod' else 'Job'} cannot be changed, so create it"
-            " anew"
+            " again"
         )
     if subject.kind not in PATCHED:
         return f"change {subject.title} where it is defined"

@@ -91,7 +91,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Verdict:
-    """tolerated: None where nobody can tell; by: the toleration that takes it.
+    """tolerated: None where it is not known; by: the toleration that takes it.
 
     lasting: may a running pod stay for good? Where not, it has to leave after so many seconds; None
     where that is not known.
@@ -104,7 +104,7 @@ class Verdict:
 
 
 def read(taint: Any) -> Taint | None:
-    """A taint of a Node object; None for what is none."""
+    """Return a taint of a Node object; None for what is none."""
     if isinstance(taint, Taint):
         return taint
     key, value, effect = (
@@ -132,9 +132,9 @@ def explained(taint: Any) -> Explained | None:
     if owner is None and any(found.key == key for key, _effects, _owner in OWNED):
         owner = Owner(
             "user",
-            f"somebody who borrowed the key: its controller sets no {found.effect} with it",
-            "a taint of somebody's own",
-            "whoever set it",
+            f"someone who borrowed the key: its controller sets no {found.effect} with it",
+            "a taint of a user's own",
+            "the one who set it",
             "any repair; no controller removes it either",
         )
     if owner is None and _KUBERNETES.match(found.key):
@@ -150,17 +150,18 @@ def explained(taint: Any) -> Explained | None:
         owner
         or Owner(
             "user",
-            "somebody of this cluster",
+            "a user of this cluster",
             "only pods that tolerate it are meant to be here",
-            "whoever set it; a pod that belongs here gets a toleration",
+            "the one who set it; a pod that belongs here gets a toleration",
             "any repair: removing it lets foreign pods in",
         ),
     )
 
 
 def told(text: Any) -> tuple[Told, ...]:
-    """What a scheduler's message says of taints, cordons and conditions, in its order, each
-    clause once; its words on preemption say it again.
+    """Return the taints, cordons and conditions that a scheduler's message names, in its order.
+
+    Each clause once: its words on preemption repeat it.
     """
     if not isinstance(text, str):
         return ()
@@ -193,7 +194,7 @@ def tolerated(taint: Any, tolerations: Any) -> Verdict:
     The first that matches counts.
 
     Lt and Gt (a gate of 1.35 and newer) are unknown: whether the gate is on, the pod does not say.
-    A PreferNoSchedule taint that is not tolerated keeps nobody away: see keeps_away().
+    A PreferNoSchedule taint that is not tolerated keeps no pod away: see keeps_away().
     """
     found = read(taint)
     if tolerations is None:
@@ -219,7 +220,7 @@ def tolerated(taint: Any, tolerations: Any) -> Verdict:
 
 
 def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]:
-    """(taints that keep a pod off a node, taints of which nobody can tell).
+    """(taints that keep a pod off a node, taints of which it is not known).
 
     Those of NoSchedule and NoExecute that are not tolerated.
 
@@ -240,7 +241,7 @@ def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]
 
 
 def _text(part: Mapping[str, Any], name: str) -> str | None:
-    """A text that may be left out: empty then; None for what is no text."""
+    """Return an optional text, empty where it is not set; None for what is no text."""
     value = part.get(name)
     if value is None:
         return ""

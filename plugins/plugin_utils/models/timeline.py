@@ -39,7 +39,7 @@ _Ranked = tuple[int, Entry]
 class Timeline:
     """One pod's. pod: namespace/name; name: as entries have it; about: what it is, in words; uid.
 
-    Empty where nobody says.
+    Empty where it is not known.
     """
 
     pod: str
@@ -52,9 +52,7 @@ class Timeline:
 def of_clusters(
     clusters: Iterable[Cluster], lines: Iterable[Mapping[str, Any]] = ()
 ) -> tuple[tuple[Timeline, ...], tuple[str, ...]]:
-    """The timelines of the pods that this run looked at, and a sentence for each that it does
-    not have.
-    """
+    """Return the timelines of this run's pods, and a sentence for each that it lacks."""
     found: list[Timeline] = []
     lacking: list[str] = []
     unknown: list[str] = []
@@ -81,7 +79,7 @@ def of_clusters(
 
 
 def describe(pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = ()) -> Timeline:
-    """The timeline of the collector pod's data, with what it is."""
+    """Return the timeline of the collector pod's data, with what it is."""
     owner = _owner(pod_data)
     if owner:
         about = f"pod of {owner}"
@@ -104,13 +102,12 @@ def describe(pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = (
 def timeline(
     pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = ()
 ) -> tuple[Entry, ...]:
-    """What happened to a pod, its siblings and their owner, in the order of time.
+    """Return what happened to a pod, its siblings and their owner, in the order of time.
 
-    What has no time comes last.
+    What has no time comes last. Times that the API has in seconds come before finer ones.
 
     pod_data: the data of the collector pod. lines: captured log lines, {"time": epoch seconds as a
-    float, "host", "component", "source", "text"}. Times that the API tells in seconds come before
-    finer ones of the same second.
+    float, "host", "component", "source", "text"}.
     """
     pods, events = _pods(pod_data), _maps(pod_data.get("events"))[:MAX_EVENTS]
     names = {_text(pod.get("name")): _text(pod.get("uid")) for pod in pods}
@@ -169,7 +166,7 @@ def _of_owner(data: Mapping[str, Any]) -> Iterator[_Ranked]:
 
 
 def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_Ranked]:
-    """What the object itself tells."""
+    """Yield what the object itself contains."""
     name, node = _text(pod.get("name")), _text(pod.get("node"))
     yield from _at(
         CREATED,
@@ -320,7 +317,7 @@ def _of_event(event: Mapping[str, Any], names: Mapping[str, str]) -> _Ranked:
 def _at(
     rank: int, stamp: Any, where: str, pod: str, what: str, detail: str = ""
 ) -> Iterator[_Ranked]:
-    """An entry where the API has a time for it."""
+    """Yield an entry where the API has a time for it."""
     time, precision = _time(stamp)
     if time is not None:
         yield (

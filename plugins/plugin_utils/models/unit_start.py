@@ -60,17 +60,17 @@ def now(
 
 
 def past(refusals: Iterable[Refusal]) -> Refusal | None:
-    """What refused the last start."""
+    """Return what refused the last start."""
     return next((one for one in refusals if one.past), None)
 
 
 def future(refusals: Iterable[Refusal]) -> Refusal | None:
-    """What would refuse a start now, and did not refuse the last one."""
+    """Return what would refuse a start now, and did not refuse the last one."""
     return next((one for one in refusals if one.now and not one.past), None)
 
 
 def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[Proof]:
-    """The lines of its files and of its journal that show it."""
+    """Return the lines of its files and of its journal that show it."""
     found = []
     for one in refusals:
         if one.place is not None:

@@ -39,8 +39,9 @@ UNREACHED = ("refused", "timed out", "No route", "unreachable")
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease: whose it is, when it was renewed, how long ago at least and at most, and for how
-    long it is good. writer: its host, where that is known.
+    """A lease: its holder, when it was renewed, how long ago, and for how long it is valid.
+
+    writer: its host, where that is known.
     """
 
     name: str
@@ -137,7 +138,7 @@ def why(cluster: Cluster) -> str:
 
 
 def _missing(cluster: Cluster, found: list[Lease]) -> tuple[Missing, ...]:
-    """What is missing to tell: the API's answers, or the leases in them."""
+    """Return what is missing for it: the API's answers, or the leases in them."""
     missing = (*cluster.missing("nodes"), *cluster.missing("locks"))
     if missing:
         return missing
@@ -230,7 +231,7 @@ def _of_servers(cluster: Cluster) -> Iterator[Lease]:
 
 
 def _read(cluster: Cluster, found: list[Lease]) -> tuple[Proof, ...]:
-    """The lease that was renewed last, and how many there are."""
+    """Return the lease that was renewed last, and how many there are."""
     if not found:
         return ()
     last = max(found, key=lambda one: one.renewed)
@@ -253,20 +254,19 @@ def _read(cluster: Cluster, found: list[Lease]) -> tuple[Proof, ...]:
 
 
 def etcd(cluster: Cluster) -> Etcd:
-    """What etcd's members that were asked say.
+    """Return what the reachable members of etcd report.
 
-    An alarm counts wherever it is told, a leader that one of them knows is a quorum.
+    An alarm counts wherever it is reported, a leader that one of them knows is a quorum.
     """
     known = [(host, status) for host in cluster.hosts if (status := _status(host)) is not None]
     leaders = [leader for _host, status in known if (leader := _leader(status)) is not None]
     without = [(host, status) for host, status in known if _leader(status) == NO_LEADER]
     if not leaders:
         lost = _absent(cluster)
+    elif len(without) == len(leaders):
+        lost = _leaderless(cluster, without)
     else:
-        if len(without) == len(leaders):
-            lost = _leaderless(cluster, without)
-        else:
-            lost = Etcd()
+        lost = Etcd()
     for kind in (CORRUPT, NOSPACE):
         raised = [
             (host, status, ids)
@@ -294,9 +294,9 @@ def _said(host: Host) -> Mapping[str, Any]:
 
 
 def _status(host: Host) -> Mapping[str, Any] | None:
-    """What the member that this host asked says of itself.
+    """Return what the member that this host asked reports of itself.
 
-    Of one that no credential could be shown to, what its /health says.
+    Of one that accepted no credential, what its /health reports.
     """
     status, health = _said(host).get("status"), _said(host).get("health")
     if isinstance(status, Mapping) and isinstance(status.get("version"), str):
@@ -315,7 +315,7 @@ def _status(host: Host) -> Mapping[str, Any] | None:
 
 
 def _leader(status: Mapping[str, Any]) -> str | None:
-    """The id of the leader that it knows, "0" for none, None where it does not say."""
+    """Return the id of the leader that it knows, "0" for none, None where it is not reported."""
     leader = status.get("leader")
     if isinstance(leader, str) and leader.isdecimal():
         return leader
@@ -323,7 +323,7 @@ def _leader(status: Mapping[str, Any]) -> str | None:
 
 
 def _raised(host: Host, status: Mapping[str, Any], kind: str) -> list[str] | None:
-    """The members for which this alarm is raised, None where it is not."""
+    """Return the members for which this alarm is raised, None where it is not."""
     found = [
         one_line(one.get("member_id"), 40)
         for one in _mappings(_said(host).get("alarms"))
@@ -499,9 +499,7 @@ def _without_etcd(cluster: Cluster, host: Host) -> bool:
 
 
 def _absent(cluster: Cluster) -> Etcd:
-    """No etcd is left on any control-plane host, and none of their API servers reaches one
-    elsewhere.
-    """
+    """Tell whether no control-plane host has an etcd or reaches one elsewhere."""
     masters = [host for host in cluster.members if host.status != "not_asked"]
     if not masters or not all(_without_etcd(cluster, host) for host in masters):
         return Etcd()

@@ -424,7 +424,7 @@ def test_a_taint_that_somebody_set(world, message, severity):
     ) == ("w1", "w1", severity, 0)
     assert found.summary.startswith(
         "the taint caf=log:NoExecute of w1 keeps ReplicaSet/cart (namespace shop) away: 2 pods"
-        " wait; set by somebody"
+        " wait; set by a user"
     )
     assert "toleration" in found.remedy
     assert "What must not: any repair" in found.remedy
