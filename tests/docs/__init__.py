@@ -57,7 +57,16 @@ def between(path: Path, name: str, text: str, whole: str = "") -> str:
 
 def pages() -> dict[Path, str]:
     """Every generated file with its text."""
-    from tests.docs import faults, guide, readme, rights, roles, symptoms, verification
+    from tests.docs import (
+        evidence_schema,
+        faults,
+        guide,
+        readme,
+        rights,
+        roles,
+        symptoms,
+        verification,
+    )
 
     catalogue, all_symptoms, repaired = load()
     docs = ROOT / "docs"
@@ -74,6 +83,8 @@ def pages() -> dict[Path, str]:
     found.update(roles.pages())
     found[docs / "rights.md"] = rights.page()
     found[docs / "verification.md"] = verification.page()
+    schema = docs / "schema" / "evidence-1.json"
+    found[schema] = evidence_schema.page(schema)
     found[docs / "docsite" / "rst" / "guide.rst"] = guide.page(catalogue, all_symptoms)
     return found
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 
 from tests.docs import GENERATED, RISKS, ROOT
 

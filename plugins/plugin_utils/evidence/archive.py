@@ -48,7 +48,7 @@ class ArchiveError(ValueError):
 def packed(members: Iterable[tuple[str, bytes]], file: BinaryIO) -> None:
     """Write the members in the order given.
 
-    The same members are the same bytes, whoever packs them and when.
+    The same members give the same bytes, on any controller at any time.
     """
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as stream,
@@ -61,7 +61,7 @@ def packed(members: Iterable[tuple[str, bytes]], file: BinaryIO) -> None:
 
 
 def member_name(file_name: str) -> str:
-    """The name of an evidence file in an archive.
+    """Return the name of an evidence file in an archive.
 
     Its own, or its digest where ustar has no room for it.
     """
@@ -72,8 +72,8 @@ def member_name(file_name: str) -> str:
 
 
 def is_archive(path: Path) -> bool:
-    """Does this file begin as one that gzip wrote?"""
-    with open(path, "rb") as file:
+    """Tell whether this file begins as one that gzip wrote."""
+    with path.open("rb") as file:
         return file.read(2) == MAGIC
 
 
@@ -84,7 +84,7 @@ def documents(path: Path) -> dict[str, bytes]:
     """
     found: dict[str, bytes] = {}
     seen: set[str] = set()
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         for name, data in _members(_Bounded(file)):
             if name in seen:
                 raise ArchiveError(f"{_shown(name)} is in it twice.")
@@ -152,7 +152,7 @@ def _check_member(name: str, kind: bytes, size: int) -> None:
 
 
 def _named(header: bytes) -> str:
-    """The name of a member, if its header is one."""
+    """Return the name of a member, if its header is valid."""
     try:
         told = int(header[148:156].split(b"\0")[0].strip() or b"0", 8)
     except ValueError:
@@ -186,9 +186,7 @@ class _Bounded:
         self._given = 0
 
     def read(self, size: int) -> bytes:
-        """Up to size bytes; the count comes before the bytes, so that nothing large is ever
-        made.
-        """
+        """Return up to size bytes; they are counted before they are read."""
         self._count(size)
         parts, left = [], size
         try:

@@ -33,9 +33,14 @@ except ImportError:
 from ...module_utils.shared.cluster_key import CERTIFICATE, cluster_key
 from ...module_utils.shared.text import one_line
 from ...module_utils.shared.version import TOOL_VERSION
-from ..safe_io import atomic_file as private_files
+from ..safe_io import atomic_file
 from ..safe_io.bounded_json import decoded
 from ..safe_io.yaml_nodes import BROKEN, first_document, get, items, text_of
+from . import contract
+from .answers.file_record import CertificateFile, FileRecord
+from .answers.node.instances import ComponentProcess, Instances
+from .answers.node.kubelet import Kubelet
+from .answers.node.manifests import Manifests
 
 SCHEMA = "kubemend.evidence/1"
 STATUSES = ("ok", "unreachable", "error", "not_asked", "skipped")
@@ -45,6 +50,7 @@ NEVER_BEGAN = "Ansible could not begin with it"
 NOT_NAMED = "kubemend_hosts does not name it"  # the reason of a host that was not asked for that
 MAX_SIZE, MAX_DEPTH = 64 * 1024 * 1024, 40
 NODE_PREFIX = "system:node:"
+COMPONENTS = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
 ENVELOPE = {
     "host": (str,),
     "node": (str, type(None)),
@@ -69,14 +75,16 @@ RECORD: dict[str, tuple[tuple[type, ...], Any]] = {
     "duration_ms": ((int, float), 0),
     "error": ((str,), None),
 }
+# what the controller adds, which stays where a node's answer cannot be used
+OF_CONTROLLER = ("groups", "address", "asked_at", "received_at")
 COLLECTOR, MOMENT = (
     re.compile(r"[a-z][a-z0-9_]{0,60}"),
     re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"),
 )
 
 
-# What evidence of a shape that nobody foresaw raises: it costs that host or that fault, not the
-# judgement of all the others.
+# What evidence of an unexpected shape raises: it costs that host or that fault, and the others are
+# evaluated.
 UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -85,9 +93,9 @@ class EvidenceError(Exception):
 
 
 def unforeseen(error: Exception) -> str:
-    """Why a host's evidence was not judged."""
+    """Return why a host's evidence was not evaluated."""
     return (
-        f"its evidence has a shape that nobody foresaw ({type(error).__name__}:"
+        f"its evidence has an unexpected shape ({type(error).__name__}:"
         f" {one_line(error, 200)}); collect it again, or report it"
     )
 
@@ -98,10 +106,10 @@ MAX_REASON = 800  # a sentence of Ansible's, and the end of a connection's stand
 def envelope(
     host: str, status: str, reason: str, answer: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The document of one host: the node's answer, with what only the controller can say about
-    it.
-    """
+    """Return the document of one host: its answer, and what only the controller knows."""
     answer = answer or {}
+    if status == "ok":
+        status = answer.get("status", "ok")
     return {
         "collected_at": now(),
         "duration_ms": 0,
@@ -113,7 +121,7 @@ def envelope(
         "cluster_key": None,
         "groups": [],
         "collectors": answer.get("collectors") or {},
-        "status": status if status != "ok" else answer.get("status", "ok"),
+        "status": status,
         "reason": one_line(reason or answer.get("reason") or "", MAX_REASON),
     }
 
@@ -123,92 +131,89 @@ def finalise(document: dict[str, Any], groups: Iterable[str] = ()) -> dict[str, 
 
     Its cluster, by the kubelet's CA, and its Node, by the kubelet's certificate.
     """
-    kubelet = _data(document, "kubelet")
+    kubelet = contract.partial_answer(document, Kubelet)
     document["groups"] = list(groups)
     document["cluster_key"] = cluster_key(_authority(kubelet))
-    document["node"] = _node_name(_text(kubelet.get("client_certificate"), "pem"))
+    document["node"] = _node_name(_pem(kubelet.client_certificate))
     return document
 
 
 def accepted(document: dict[str, Any]) -> dict[str, Any]:
-    """The document as it may be written.
+    """Return the document as it may be written.
 
-    What a node said is of the schema's shape, or the node's answer is an error of that host alone.
+    An answer that is not of the schema's shape becomes an error of that host alone.
     """
     try:
-        validate(document)
-        strange = next(
-            (name for name in document["collectors"] if not COLLECTOR.fullmatch(name)), None
-        )
-        if strange is not None:
-            raise EvidenceError(f"collector {one_line(strange, 40)!r} is none.")
-        if document["status"] == "not_asked":
-            raise EvidenceError("it says that it was not asked.")
+        _require_answer(document)
     except EvidenceError as error:
-        kept = {
-            name: document[name]
-            for name in ("groups", "address", "asked_at", "received_at")
-            if name in document
-        }
         return {
             **envelope(document["host"], "error", f"its answer is no evidence: {error}"),
-            **kept,
+            **{name: document[name] for name in OF_CONTROLLER if name in document},
         }
     document["collectors"] = {
         name: _of_shape(record) for name, record in document["collectors"].items()
     }
     if not MOMENT.fullmatch(document["collected_at"]):
         document["collected_at"] = now()
-    if (
-        not document["duration_ms"]
-        or isinstance(document["duration_ms"], bool)
-        or document["duration_ms"] < 0
-    ):
-        document["duration_ms"] = 0
+    document["duration_ms"] = _duration(document["duration_ms"])
     return document
 
 
+def _require_answer(document: dict[str, Any]) -> None:
+    """Refuse what is no answer of a node; raises EvidenceError."""
+    validate(document)
+    for name in document["collectors"]:
+        if not COLLECTOR.fullmatch(name):
+            raise EvidenceError(f"collector {one_line(name, 40)!r} is none.")
+    if document["status"] == "not_asked":
+        raise EvidenceError("it says that it was not asked.")
+
+
 def _of_shape(record: dict[str, Any]) -> dict[str, Any]:
-    found = {
-        name: record.get(name) if isinstance(record.get(name), kinds) else default
-        for name, (kinds, default) in RECORD.items()
-    }
-    return {
-        "status": record["status"],
-        **found,
-        "duration_ms": (
-            0 if isinstance(found["duration_ms"], bool) else max(0, found["duration_ms"])
-        ),
-    }
+    values = {name: default for name, (_kinds, default) in RECORD.items()}
+    for name, (kinds, _default) in RECORD.items():
+        if isinstance(record.get(name), kinds):
+            values[name] = record[name]
+    values["duration_ms"] = _duration(values["duration_ms"])
+    return {"status": record["status"], **values}
+
+
+def _duration(value: Any) -> float:
+    """Return a duration that is not negative."""
+    if not value or isinstance(value, bool) or value < 0:
+        return 0
+    return value
 
 
 def role_of(document: dict[str, Any]) -> str:
-    """control_plane where one of its components runs or has a manifest.
+    """Return control_plane where one of its components runs or has a manifest.
 
-    Unknown where nobody could look.
+    Unknown where that could not be read.
     """
-    components = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
-    instances, manifests = _data(document, "instances"), _data(document, "manifests")
-    for process in _list(instances.get("processes")):
-        # else it belongs to a cluster inside a container
-        here = process.get("host_network") is not False
-        if (
-            here
-            and process.get("component") in components
-            and (process.get("static") or process.get("unit"))
-        ):
-            return "control_plane"
-    for file in _list(manifests.get("files")):
-        if any(component in str(file.get("text") or file.get("name")) for component in components):
-            return "control_plane"
+    instances = contract.partial_answer(document, Instances)
+    manifests = contract.partial_answer(document, Manifests)
+    if any(map(_runs_here, instances.processes)) or any(map(_names_component, manifests.files)):
+        return "control_plane"
     states = [
-        _record(document, name).get("status") for name in ("kubelet", "manifests", "instances")
+        contract.record(document, name).get("status")
+        for name in ("kubelet", "manifests", "instances")
     ]
-    return (
-        "worker"
-        if all(state in ("ok", "absent") for state in states) and states[0] == "ok"
-        else "unknown"
-    )
+    if states[0] == "ok" and all(state in ("ok", "absent") for state in states):
+        return "worker"
+    return "unknown"
+
+
+def _names_component(file: FileRecord) -> bool:
+    """Tell whether a manifest names a component."""
+    text = file.text or file.name
+    return any(component in text for component in COMPONENTS)
+
+
+def _runs_here(process: ComponentProcess) -> bool:
+    """Tell whether a process is of the control plane, and of no cluster inside a container."""
+    if process.host_network is False or process.component not in COMPONENTS:
+        return False
+    return bool(process.static or process.unit)
 
 
 def stub(
@@ -217,7 +222,7 @@ def stub(
     status: str = "not_asked",
     reason: str = "not asked in this run",
 ) -> dict[str, Any]:
-    """A document of a host that nobody asked."""
+    """Return the document of a host that was not asked."""
     return {**envelope(host, status, reason), "groups": list(groups)}
 
 
@@ -254,7 +259,7 @@ def write(
         raise EvidenceError("a number without a value.") from None
     target = Path(folder) / file_name(document["host"], suffix)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private_files.replace(target, [text])
+    atomic_file.replace(target, [text])
     return {
         "path": str(target),
         "sha256": hashlib.sha256(text.encode("ascii")).hexdigest(),
@@ -274,7 +279,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def parsed(where: str, data: bytes) -> dict[str, Any]:
-    """The document in these bytes, checked; where: what an EvidenceError names."""
+    """Return the document in these bytes, checked; an EvidenceError names where."""
     try:
         document = decoded(data)
     except OverflowError as error:
@@ -288,7 +293,7 @@ def parsed(where: str, data: bytes) -> dict[str, Any]:
 
 
 def validate(document: Any) -> dict[str, Any]:
-    """The document, if it is one of this schema; raises EvidenceError with the reason."""
+    """Return the document, if it is one of this schema; raises EvidenceError."""
     if not isinstance(document, dict):
         raise EvidenceError("no JSON object.")
     schema = document.get("schema")
@@ -297,16 +302,9 @@ def validate(document: Any) -> dict[str, Any]:
     if _depth(document) > MAX_DEPTH:
         raise EvidenceError(f"nested more than {MAX_DEPTH} deep.")
     for name, kinds in ENVELOPE.items():
-        value = document.get(name)
-        if (value is None and name in REQUIRED) or (
-            value is not None and not isinstance(value, kinds)
-        ):
+        if not _is_allowed(document.get(name), name, kinds):
             raise EvidenceError(f"{name} is missing or of the wrong type.")
-    if not document["host"] or document["status"] not in STATUSES:
-        raise EvidenceError("host or status has no known value.")
-    for name, record in document["collectors"].items():
-        if not isinstance(record, dict) or record.get("status") not in COLLECTOR_STATUSES:
-            raise EvidenceError(f"collector {one_line(name, 40)} has no known status.")
+    _require_statuses(document)
     return {
         "node": None,
         "cluster_key": None,
@@ -317,20 +315,34 @@ def validate(document: Any) -> dict[str, Any]:
     }
 
 
-def shell_name(name: str | None, instead: str) -> str:
-    """A unit's or node's name as an operator may copy it into a shell.
+def _is_allowed(value: Any, name: str, kinds: tuple[type, ...]) -> bool:
+    if value is None:
+        return name not in REQUIRED
+    return isinstance(value, kinds)
 
-    Instead, where it has other characters.
-    """
-    return (
-        name
-        if name and all((char.isascii() and char.isalnum()) or char in "@_.:-" for char in name)
-        else instead
-    )
+
+def _require_statuses(document: dict[str, Any]) -> None:
+    """Refuse a status that this version does not know; raises EvidenceError."""
+    if not document["host"] or document["status"] not in STATUSES:
+        raise EvidenceError("host or status has no known value.")
+    for name, record in document["collectors"].items():
+        if not isinstance(record, dict) or record.get("status") not in COLLECTOR_STATUSES:
+            raise EvidenceError(f"collector {one_line(name, 40)} has no known status.")
+
+
+def shell_name(name: str | None, instead: str) -> str:
+    """Return a name that an operator may copy into a shell, or the other word."""
+    if name and all(_is_plain(char) for char in name):
+        return name
+    return instead
+
+
+def _is_plain(char: str) -> bool:
+    return (char.isascii() and char.isalnum()) or char in "@_.:-"
 
 
 def now() -> str:
-    """The time of the controller, as documents write it."""
+    """Return the time of the controller, as documents write it."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -338,51 +350,43 @@ def _depth(value: Any) -> int:
     depth, level = 0, [value]
     while level and depth <= MAX_DEPTH:
         depth += 1
-        level = [
-            child
-            for item in level
-            for child in (item.values() if isinstance(item, dict) else item)
-            if type(child) in NESTED
-        ]
+        level = [child for item in level for child in _nested(item)]
     return depth
 
 
-def _record(document: dict[str, Any], name: str) -> dict[str, Any]:
-    record = (
-        document["collectors"].get(name) if isinstance(document.get("collectors"), dict) else None
-    )
-    return record if isinstance(record, dict) else {}
+def _nested(item: Any) -> list[Any]:
+    """Return the mappings and lists within one."""
+    if isinstance(item, dict):
+        item = item.values()
+    return [child for child in item if type(child) in NESTED]
 
 
-def _data(document: dict[str, Any], name: str) -> dict[str, Any]:
-    data = _record(document, name).get("data")
-    return data if isinstance(data, dict) else {}
-
-
-def _list(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _text(value: Any, key: str) -> str | None:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else None
-
-
-def _authority(kubelet: dict[str, Any]) -> str | None:
-    """The CA that the kubelet trusts: embedded in its kubeconfig, or the file which that names."""
-    try:
-        config = first_document(_text(kubelet.get("kubeconfig"), "text") or "")
-        embedded = text_of(
-            get(next(items(get(config, "clusters")), None), "cluster", "certificate-authority-data")
-        )
-    except BROKEN:
-        embedded = ""
+def _authority(kubelet: Kubelet) -> str | None:
+    """Return the CA that the kubelet trusts: of its kubeconfig, or of the file named there."""
+    embedded = _embedded_authority(kubelet.kubeconfig)
     if embedded in ("", "~", "null"):
-        return _text(kubelet.get("ca"), "pem")
+        return _pem(kubelet.ca)
     try:
         return base64.b64decode(embedded).decode("utf-8", "replace")
     except ValueError:
         return None
+
+
+def _embedded_authority(kubeconfig: FileRecord | None) -> str:
+    if kubeconfig is None:
+        return ""
+    try:
+        config = first_document(kubeconfig.text or "")
+    except BROKEN:
+        return ""
+    cluster = next(items(get(config, "clusters")), None)
+    return text_of(get(cluster, "cluster", "certificate-authority-data"))
+
+
+def _pem(file: CertificateFile | None) -> str | None:
+    if file is None:
+        return None
+    return file.pem
 
 
 def _node_name(pem: str | None) -> str | None:
@@ -394,4 +398,6 @@ def _node_name(pem: str | None) -> str | None:
         names = [str(item.value) for item in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     except (ValueError, TypeError, x509.InvalidVersion, UnsupportedAlgorithm):
         return None
-    return names[0][len(NODE_PREFIX) :] if names and names[0].startswith(NODE_PREFIX) else None
+    if not names or not names[0].startswith(NODE_PREFIX):
+        return None
+    return names[0][len(NODE_PREFIX) :]

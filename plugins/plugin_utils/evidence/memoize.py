@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A reading of evidence that several faults ask for, one after the other."""
+"""Remember the last reading of evidence: several faults need it, one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 def last(read: Callable[[Evidence], Answer]) -> Callable[[Evidence], Answer]:
-    """The same function, which reads the evidence that it was given the last time once only.
+    """Return a function that reads the same evidence once, if it gets it twice in a row.
 
     By identity: faults get one document after the other, and evidence is not changed once it is
     read. One is held, so that memory does not grow, and so that no other one can have its identity.

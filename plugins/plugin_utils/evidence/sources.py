@@ -29,8 +29,7 @@ Source = tuple[str, Callable[[], dict[str, Any]]]
 def stream(
     paths: Iterable[str | os.PathLike[str]], notices: list[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The documents of these folders (or of a run's folder with `evidence` in it) and bundles, one
-    in memory at a time.
+    """Yield the documents of these directories (or of a run's) and bundles, one at a time.
 
     For the same host of several folders a real answer beats an unreachable one, which beats one
     that was not asked; among equals the later counts. notices: takes a sentence for each file that
@@ -54,7 +53,7 @@ def stream(
 
 
 def _unread(name: str, error: EvidenceError) -> dict[str, Any]:
-    """What stands for a file that cannot be read."""
+    """Return what stands for a file that cannot be read."""
     suffix = CLUSTER if name.endswith(CLUSTER) else ".json"
     host = unquote(name.removesuffix(suffix)) or name
     document = stub(host, (), "error", f"{BROKEN}: {str(error).rpartition(': ')[2]}")
@@ -62,9 +61,9 @@ def _unread(name: str, error: EvidenceError) -> dict[str, Any]:
 
 
 def finder(paths: Iterable[str | os.PathLike[str]]) -> Callable[[str], dict[str, Any]]:
-    """What gives the document of a host, the one that stream() would give.
+    """Return a function that finds the document of a host, the one that stream() would yield.
 
-    An empty one where there is none. The folders are looked through once.
+    An empty one where there is none. The directories are listed once.
     """
     several = _by_name(paths)
 
@@ -87,7 +86,9 @@ def _by_name(paths: Iterable[str | os.PathLike[str]]) -> dict[str, list[Source]]
 
 
 def _best(candidates: list[Source]) -> Source:
-    return candidates[0] if len(candidates) == 1 else max(candidates, key=_worth)
+    if len(candidates) == 1:
+        return candidates[0]
+    return max(candidates, key=_worth)
 
 
 def _sources(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Source]:
@@ -114,7 +115,7 @@ def _is_archive(path: Path) -> bool:
 
 
 def _packed(path: Path) -> list[Source]:
-    """What a bundle holds. It is opened once, however often a plan looks a host up in it."""
+    """Return the documents of a bundle. It is opened once, however often a plan needs a host."""
     try:
         state = path.stat()
         key = (str(path), state.st_mtime_ns, state.st_size, state.st_ino)

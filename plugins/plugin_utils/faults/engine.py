@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..evidence import contract
 from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from ..models import ages, membership, node_hosts, shared_kernel, writes
 from ..models import cluster as clusters
@@ -128,6 +129,7 @@ class _Selection:
 
 
 def _evaluate_host(document: Mapping[str, Any], faults: list[Fault]) -> tuple[Host, _Results]:
+    document = contract.checked(document)
     try:
         host = clusters.host_of(document)
         return host, _node_results(faults, host, document)
@@ -164,6 +166,7 @@ def assembled(hosts: list[Host], api: list[Mapping[str, Any]]) -> list[Cluster]:
 
     Evidence that keeps them from being assembled counts as an error of its host.
     """
+    api = [contract.checked(document) for document in api]
     try:
         return membership.assemble(hosts, api)
     except UNFORESEEN as error:

@@ -44,7 +44,7 @@ class Clocks:
 
 @remember.last
 def clocks(cluster: Cluster) -> Clocks:
-    """The clocks by which the API's answers were read."""
+    """Return the clocks by which the API's answers were read."""
     found = _readings(cluster)
     apart = {
         name: ahead for name, _collector, clock in found if (ahead := _ahead(clock)) is not None
@@ -62,17 +62,23 @@ def clocks(cluster: Cluster) -> Clocks:
 
 
 def _readings(cluster: Cluster) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """[(API server, collector, its clock)] of what the evidence says of clocks.
+    """Return (API server, collector, its clock) of each clock in the evidence.
 
     An older release collected none.
     """
     found = []
     for collector in ("server", "nodes"):
         data = cluster.answer(collector)
-        clock = data.get("clock") if isinstance(data, Mapping) else None
+        if isinstance(data, Mapping):
+            clock = data.get("clock")
+        else:
+            clock = None
         if isinstance(clock, Mapping):
             server = cluster.answer("server")
-            url = server.get("url") if isinstance(server, Mapping) else None
+            if isinstance(server, Mapping):
+                url = server.get("url")
+            else:
+                url = None
             found.append(
                 (one_line(str(url or "the API server").rpartition("://")[2], 120), collector, clock)
             )
@@ -97,12 +103,17 @@ def _ahead(clock: Mapping[str, Any]) -> float | None:
     least, most = (said - read).total_seconds(), (said - asked).total_seconds() + SLACK
     if least > 0:
         return least
-    return most if most < 0 else 0.0
+    if most < 0:
+        return most
+    return 0.0
 
 
 def _doubt(cluster: Cluster, off: Mapping[str, float]) -> str:
     name, ahead = max(off.items(), key=lambda one: abs(one[1]))
-    way = "ahead of" if ahead > 0 else "behind"
+    if ahead > 0:
+        way = "ahead of"
+    else:
+        way = "behind"
     return (
         f"ages are not known: the clock of the API server {name} is {abs(ahead):.0f} s {way} that"
         f" of {cluster.api_host}, which read it (KM526)"
@@ -110,9 +121,9 @@ def _doubt(cluster: Cluster, off: Mapping[str, float]) -> str:
 
 
 def now(cluster: Cluster, collector: str = "") -> datetime | None:
-    """The time at which this collector was read, by the host that read it.
+    """Return when a collector was read, by the clock of the host that read it.
 
-    That of the whole reading for older evidence. None: not known.
+    That of the whole reading for older evidence; None where it is not known.
     """
     known = clocks(cluster)
     if known.doubt:
@@ -125,18 +136,20 @@ def age(cluster: Cluster, since: Any, collector: str = "") -> float | None:
 
     None where one of the two is not known.
     """
-    at = (
-        since
-        if isinstance(since, datetime)
-        else timestamp(since if isinstance(since, str) else None)
-    )
+    if isinstance(since, datetime):
+        at = since
+    else:
+        at = timestamp(since if isinstance(since, str) else None)
     read = now(cluster, collector)
-    return None if at is None or read is None else (read - at).total_seconds()
+    if at is None or read is None:
+        return None
+    return (read - at).total_seconds()
 
 
 def age_of(cluster: Cluster, since: Any, writer: Host | None, collector: str = "") -> Bounds | None:
-    """(at least, at most) how many seconds ago this host wrote this time, by the difference of
-    both clocks as far as it is known.
+    """Return how many seconds ago, at least and at most, the host wrote this time.
+
+    By the difference of both clocks, as far as it is known.
     """
     seconds = age(cluster, since, collector)
     if seconds is None:
@@ -159,7 +172,7 @@ def difference(cluster: Cluster, writer: Host | None) -> Bounds | None:
 
 
 def seconds_of(value: Any) -> float | None:
-    """A number of seconds that evidence gives, None for everything else."""
+    """Return a number of seconds in evidence, None for everything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < LAST:
         return None
     return float(value)

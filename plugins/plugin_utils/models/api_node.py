@@ -92,14 +92,12 @@ def _views(cluster: Cluster) -> Iterator[NodeView]:
 
 
 def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:
-    return (
-        tuple(one for one in values if isinstance(one, Mapping))
-        if isinstance(values, Sequence) and not isinstance(values, (str, bytes))
-        else ()
-    )
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
+        return tuple(one for one in values if isinstance(one, Mapping))
+    return ()
 
 
 def and_others(names: Sequence[str], shown: int = SHOWN) -> str:
-    """The first few of them, and how many more."""
+    """Return the first few of them, and how many more there are."""
     more = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")

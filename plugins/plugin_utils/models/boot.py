@@ -93,45 +93,47 @@ class NodeBoot:
     @property
     def ipv4(self) -> bool | None:
         """Has the machine an address of IPv4? None where its addresses are not known."""
-        return (
-            any(isinstance(one, str) and "." in one and ":" not in one for one in self.addresses)
-            if self.addresses
-            else None
-        )
+        if self.addresses:
+            return any(
+                isinstance(one, str) and "." in one and ":" not in one for one in self.addresses
+            )
+        return None
 
     @property
     def running(self) -> Mapping[str, Any]:
+        """Return the kernel settings that run, by key."""
         return _mapping(self.seen.get("running"))
 
     def number(self, key: str) -> int | None:
+        """Return a kernel setting as a number, or None."""
         return sysctl_files.number(self.running.get(key))
 
     def module(self, name: str) -> str | None:
-        """loaded, builtin or absent; None where that is not known."""
+        """Return loaded, builtin or absent; None where that is not known."""
         told = _mapping(self.seen.get("modules")).get(name)
-        return (
-            told
-            if told in (kernel_modules.LOADED, kernel_modules.BUILTIN, kernel_modules.ABSENT)
-            else None
-        )
+        if told in (kernel_modules.LOADED, kernel_modules.BUILTIN, kernel_modules.ABSENT):
+            return told
+        return None
 
     @property
     def docker(self) -> bool:
         """Does dockerd run, which sets and loads what it needs at its start?"""
-        units = node_limits.items(self.limits.seen.get("units")) if self.limits else []
+        if self.limits:
+            units = node_limits.items(self.limits.seen.get("units"))
+        else:
+            units = []
         return any(
             one.get("name") == "docker.service" and one.get("active_state") == "active"
             for one in units
         )
 
     def named(self) -> list[Named]:
-        """What modules-load.d and the kernel's command line name for the next boot."""
+        """Return what modules-load.d and the kernel's command line name for the next boot."""
         words = self.seen.get("cmdline")
-        pairs = (
-            [pair for pair in words if isinstance(pair, (list, tuple)) and len(pair) == 2]
-            if isinstance(words, (list, tuple))
-            else []
-        )
+        if isinstance(words, (list, tuple)):
+            pairs = [pair for pair in words if isinstance(pair, (list, tuple)) and len(pair) == 2]
+        else:
+            pairs = []
         told = [
             Named(name.replace("-", "_"), "/proc/cmdline", 1)
             for key, value in pairs
@@ -141,25 +143,23 @@ class NodeBoot:
         return boot_files.modules(self.seen.get("modules_files")) + told
 
     def unread(self) -> list[str]:
-        """Files whose content decides what a boot brings, and which nobody could read."""
+        """Return the files that decide what a boot sets and that could not be read."""
         return boot_files.unread(self.seen.get("modules_files")) + (
             self.limits.unread_sysctl() if self.limits else []
         )
 
     def unknown(self) -> str:
-        """What is not known of what runs; empty where all is."""
+        """Return what is not known of the running system; empty where all is known."""
         if self.ipv4 and self.number(IP_FORWARD) is None:
             return f"{IP_FORWARD} could not be read"
-        return (
-            ""
-            if self.container or self.module(NETFILTER)
-            else "whether br_netfilter is loaded is not known"
-        )
+        if self.container or self.module(NETFILTER):
+            return ""
+        return "whether br_netfilter is loaded is not known"
 
 
 @remember.last
 def read(document: Mapping[str, Any]) -> NodeBoot:
-    """The evidence of a host. Never raises."""
+    """Return the evidence of a host; never raises."""
     kubelet, addresses = (
         control_plane.data(document, "kubelet"),
         control_plane.data(document, "system").get("addresses"),
@@ -182,12 +182,14 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
     Of the next boot nothing is said while a file is not known.
     """
     known = node.limits is not None and not node.unread()
-    boots = node.limits.booted((*sysctl.RUNNING, FORWARDING, IPV6)) if node.limits else {}
-    hands = (
-        sysctl_files.by_hand(node.limits.records, (*sysctl.RUNNING, FORWARDING))
-        if node.limits
-        else {}
-    )
+    if node.limits:
+        boots = node.limits.booted((*sysctl.RUNNING, FORWARDING, IPV6))
+    else:
+        boots = {}
+    if node.limits:
+        hands = sysctl_files.by_hand(node.limits.records, (*sysctl.RUNNING, FORWARDING))
+    else:
+        hands = {}
     both = boots.get(IP_FORWARD), boots.get(FORWARDING)
     # Where both names are set and differ, the one that is written last counts: nothing is said of
     # the next boot.
@@ -224,23 +226,23 @@ def mends(one: Problem) -> bool:
 
 
 def cure(one: Problem) -> str:
-    """What to do about it, in a sentence."""
+    """Return what to do about it, in a sentence."""
     if one.wanted is None:
         by_hand = (
             f"modprobe {one.name}, and " if one.now else ""
         ) + f"a line {one.name} in a file of /etc/modules-load.d"
-        does = (
-            f"the plan does, in {FILE}"
-            if one.loads
-            else (
+        if one.loads:
+            does = f"the plan does, in {FILE}"
+        else:
+            does = (
                 "install the modules of the kernel that runs, or reboot into the one that was"
                 " installed, first"
             )
-        )
         return f"{by_hand}: {does}"
-    by_hand = (
-        f" (by hand, until the next boot: sysctl -w {one.name}={one.wanted})" if one.now else ""
-    )
+    if one.now:
+        by_hand = f" (by hand, until the next boot: sysctl -w {one.name}={one.wanted})"
+    else:
+        by_hand = ""
     return (
         f"write {one.name} = {one.wanted} where nothing overrides it: the plan does, in"
         f" {SYSCTL_FILE}, and tells the kernel{by_hand}"
@@ -254,10 +256,16 @@ def _forwarding(
     running = node.number(IP_FORWARD)
     if not node.ipv4 or running is None:
         return
-    value = taken(IP_FORWARD, found.value) if found else None
+    if found:
+        value = taken(IP_FORWARD, found.value)
+    else:
+        value = None
     if running == 0:
         if found is None:
-            why = "no file of sysctl.d sets it" if known else "what a boot makes of it is not known"
+            if known:
+                why = "no file of sysctl.d sets it"
+            else:
+                why = "what a boot makes of it is not known"
         else:
             why = f"{place(found)} says {found.value}" + (
                 ": it was never loaded, or something lowered it since"
@@ -282,9 +290,12 @@ def _forwarding(
             (_line(found),),
         )
     elif found is None and known and not (node.container or node.docker or node.foreign):
-        # A container has it from whoever makes it; k3s and the like, and dockerd, set it at each
+        # A container has it from what makes it; k3s and the like, and dockerd, set it at each
         # start.
-        told = f"; {place(hand)} says {hand.value}, which nothing reads at boot" if hand else ""
+        if hand:
+            told = f"; {place(hand)} says {hand.value}, which nothing reads at boot"
+        else:
+            told = ""
         yield Problem(
             IP_FORWARD,
             f"the kernel has {running}, and no file of sysctl.d says so: the next boot brings 0,"
@@ -296,14 +307,14 @@ def _forwarding(
 
 
 def _asks(found: Setting) -> bool:
-    """Does somebody here want it, rather than a distribution?"""
+    """Tell whether the operator set it, not a distribution."""
     return taken(found.key, found.value) not in (None, 0) and not found.path.startswith(VENDOR)
 
 
 def _overridden(node: NodeBoot, settings: Sequence[Setting]) -> Iterator[Problem]:
-    """Filtering on a bridge that one file asks for and a later one takes away.
+    """Tell whether one file asks for filtering on a bridge and a later one switches it off.
 
-    Who only takes it away may have his reasons.
+    Only switching it off may be on purpose.
     """
     for found in settings:
         asked = [
@@ -333,22 +344,25 @@ def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[
         named.setdefault(one.name, []).append(one)
     for name in kernel_modules.MODULES:
         places = [(one.path, one.line, one.name) for one in named.get(name, ())]
-        keys = [_line(found) for found in asked] if name == NETFILTER else []
+        if name == NETFILTER:
+            keys = [_line(found) for found in asked]
+        else:
+            keys = []
         if node.module(name) == kernel_modules.ABSENT and (places or keys):
-            wishes = (
-                " and ".join(one.place for one in named[name]) + " names it"
-                if places
-                else ", ".join(f"{path}:{line}" for path, line, dummy in keys)
-                + " sets what only it brings"
-            )
-            lacks = (
-                ""
-                if node.seen.get("tree") is True
-                else (
+            if places:
+                wishes = " and ".join(one.place for one in named[name]) + " names it"
+            else:
+                wishes = (
+                    ", ".join(f"{path}:{line}" for path, line, dummy in keys)
+                    + " sets what only it brings"
+                )
+            if node.seen.get("tree") is True:
+                lacks = ""
+            else:
+                lacks = (
                     "; the modules of the kernel that runs are not installed: it was updated, or"
                     " they lie in a package"
                 )
-            )
             yield Problem(
                 name,
                 f"it is not loaded, and {wishes}{lacks}",
@@ -380,9 +394,7 @@ def _line(found: Setting) -> Place:
 
 
 def lost(node: NodeBoot) -> Iterator[Lost]:
-    """KM521: file systems that fstab mounts and that are not there, and those that hold the
-    node's folders and are read-only.
-    """
+    """Return KM521: missing file systems of fstab, and read-only ones of the node."""
     mounts = mounted(node)
     folders = {
         path: real
@@ -435,7 +447,7 @@ def fstab_known(node: NodeBoot) -> bool:
 
 
 def mounted(node: NodeBoot) -> dict[str, Mapping[str, Any]] | None:
-    """What is mounted, by its point; None where that is not known."""
+    """Return what is mounted, by its mount point; None where that is not known."""
     rows = node.seen.get("mounts")
     if not isinstance(rows, (list, tuple)):
         return None
@@ -445,9 +457,9 @@ def mounted(node: NodeBoot) -> dict[str, Mapping[str, Any]] | None:
 
 
 def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
-    """The folders that are to lie there.
+    """Return the directories that are to be below a mount point.
 
-    Of those that do not exist only the one that is the point itself.
+    Of those that do not exist, only the one that is the point itself.
     """
     return tuple(
         sorted(
@@ -459,4 +471,6 @@ def _below(folders: Mapping[str, str | None], point: str) -> tuple[str, ...]:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return value
+    return {}

@@ -5,11 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from ..evidence import contract
+from ..evidence.answers.cluster.work import Work
+from ..evidence.answers.kubemend_journal import Lock, OpenStep
+from ..evidence.answers.node.installer import Installer
+from ..evidence.answers.node.journal import Journal
+from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from . import control_plane, node_identity
 from . import cpu_manager as pinning
@@ -20,7 +27,7 @@ from .node_identity import Identity
 from .pressure import Pressure
 from .result import Missing
 
-# A lock that nobody renewed for this long has no holder: left by a retired master, or by a former
+# A lock that was not renewed for this long has no holder: left by a retired master, or by a former
 # release's lock kind.
 STALE_LOCK_SECONDS = 120
 
@@ -45,12 +52,12 @@ class Host:
     installer: tuple[str, ...]
     devices: Mapping[str, Any] = field(default_factory=dict)
     kubelet_started: datetime | None = None
-    pinning: Pinning = Pinning()
-    identity: Identity = Identity()
-    working: frozenset[str] = frozenset()  # runs of ours that are at work there
+    pinning: Pinning = field(default_factory=Pinning)
+    identity: Identity = field(default_factory=Identity)
+    working: frozenset[str] = frozenset()  # runs of kubemend that work there
     api_way: Mapping[str, Any] = field(default_factory=dict)
     scheduler_log: Mapping[str, Any] = field(default_factory=dict)
-    pressure: Pressure = Pressure()
+    pressure: Pressure = field(default_factory=Pressure)
     # seconds by which it is ahead of the controller's, at least and at most
     clock: tuple[float, float] | None = None
     # also where etcd's member list was not answered
@@ -101,45 +108,49 @@ class Cluster:
     control_plane_nodes: set[str] = field(default_factory=set)
 
     def answer(self, collector: str) -> Any:
-        """A cluster collector's data when it answered, else None."""
+        """Return a cluster collector's data when it answered, else None."""
         record = self.api.get(collector) or {}
-        return record.get("data") if record.get("status") == "ok" else None
+        if record.get("status") == "ok":
+            return record.get("data")
+        return None
 
     def rows(self, collector: str, name: str) -> list[Mapping[str, Any]]:
-        """What this list of a cluster collector's data holds, without what is none of its rows."""
+        """Return the mappings in a list of a cluster collector's data."""
         data = self.answer(collector)
-        found = data.get(name) if isinstance(data, Mapping) else None
-        return (
-            [one for one in found if isinstance(one, Mapping)]
-            if isinstance(found, (list, tuple))
-            else []
-        )
+        if isinstance(data, Mapping):
+            found = data.get(name)
+        else:
+            found = None
+        if isinstance(found, (list, tuple)):
+            return [one for one in found if isinstance(one, Mapping)]
+        return []
 
     def cut(self, collector: str) -> tuple[Missing, ...]:
-        """What is missing where the API's list was too long, or took too long: the rest of it."""
-        return (
-            (Missing(self.api_host or "cluster API", collector, "timeout"),)
-            if (self.api.get(collector) or {}).get("truncated")
-            else ()
-        )
+        """Return what is missing where the API's list was cut: the rest of it."""
+        if (self.api.get(collector) or {}).get("truncated"):
+            return (Missing(self.api_host or "cluster API", collector, "timeout"),)
+        return ()
 
     def missing(self, collector: str, *, absent_is_answer: bool = False) -> tuple[Missing, ...]:
         """Empty when the API answered this collector, else the one thing that is missing."""
-        nobody = "not_asked" if self.api_status == "ok" else self.api_status
-        status = (self.api.get(collector) or {}).get("status") or nobody
+        if self.api_status == "ok":
+            silent = "not_asked"
+        else:
+            silent = self.api_status
+        status = (self.api.get(collector) or {}).get("status") or silent
         if status == "ok" or (status == "absent" and absent_is_answer):
             return ()
         return (Missing(self.api_host or "cluster API", collector, status),)
 
     @property
     def working(self) -> frozenset[str]:
-        """Runs of ours that are at work, as far as the hosts and whoever asked the API know."""
-        return frozenset().union(
-            _working(self.answer("work") or {}), *(host.working for host in self.hosts)
-        )
+        """Runs of kubemend that work, as far as the hosts and the host that asked the API know."""
+        work = contract.decoded(self.answer("work") or {}, Work).answer
+        return _working(work.lock, work.unproven).union(*(host.working for host in self.hosts))
 
     @property
     def version(self) -> str | None:
+        """Return the version of Kubernetes that the API server reports."""
         return (self.answer("server") or {}).get("git_version")
 
 
@@ -148,18 +159,16 @@ LAST = 253402300799.0  # the end of the year 9999, in seconds since the epoch
 
 
 def host_of(document: Mapping[str, Any]) -> Host:
-    """The extract of one node evidence document."""
-    system = control_plane.data(document, "system")
-    names = {
-        document["host"],
-        document.get("node"),
-        document.get("address"),
-        system.get("hostname"),
-    }
-    names.update(system.get("addresses") or ())
-    installer = control_plane.data(document, "installer").get("paths") or ()
-    kubelet = control_plane.data(document, "kubelet").get("process")
-    kubelet = kubelet if isinstance(kubelet, Mapping) else {}
+    """Return the extract of one node's evidence."""
+    system = contract.answer(document, System)
+    kubelet = contract.answer(document, Kubelet)
+    installer = contract.answer(document, Installer)
+    journal = contract.answer(document, Journal)
+    names = {document["host"], document.get("node"), document.get("address"), system.hostname}
+    names.update(system.addresses)
+    started = None
+    if kubelet.process is not None:
+        started = moment(kubelet.process.started_at)
     return Host(
         document["host"],
         document.get("node"),
@@ -174,46 +183,30 @@ def host_of(document: Mapping[str, Any]) -> Host:
         },
         control_plane.extract(document),
         control_plane.data(document, "etcd"),
-        tuple(installer),
+        installer.paths,
         control_plane.data(document, "devices"),
-        moment(kubelet.get("started_at")),
+        started,
         pinning.extract(document),
         node_identity.extract(document),
-        _working(control_plane.data(document, "journal")),
+        _working(journal.lock, journal.unproven),
         control_plane.data(document, "api_way"),
         control_plane.data(document, "scheduler_log"),
         node_pressure.extract(document),
-        _clock(document, system.get("clock")),
-        _etcd(document),
+        _clock(document, system.clock),
+        contract.record(document, "etcd").get("data") or {},
         _errors(document),
-        _traces(document),
-        bool(control_plane.data(document, "kubelet").get("unit")),
+        installer.traces,
+        kubelet.unit is not None,
     )
 
 
-def _etcd(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the collector etcd knows, whether or not it could answer everything."""
-    record = document.get("collectors", {}).get("etcd")
-    found = record.get("data") if isinstance(record, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
-
-
 def _errors(document: Mapping[str, Any]) -> dict[str, str]:
-    """What the collectors said that gave no answer."""
+    """Return the errors of the collectors that gave no answer."""
     found = {}
     for name, record in (document.get("collectors") or {}).items():
         if record.get("status") not in ("ok", "not_asked") and record.get("error"):
             found[str(name)] = one_line(record["error"], MAX_ERROR)
     return found
-
-
-def _traces(document: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """What shows that a machine is a node.
-
-    None where evidence does not say, as that of older releases.
-    """
-    found = control_plane.data(document, "installer").get("traces")
-    return tuple(str(item) for item in found) if isinstance(found, (list, tuple)) else None
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:
@@ -231,19 +224,18 @@ def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | Non
     return times[1] - times[2], times[1] - times[0]
 
 
-def _working(journal: Mapping[str, Any]) -> frozenset[str]:
-    """Runs that hold the lock of a host, or have a step under way on it."""
-    held = journal.get("lock") or {}
-    steps = [one for one in journal.get("unproven") or () if one.get("running")]
-    return frozenset(
-        str(one.get("run_id")) for one in [*steps, *([held] if held.get("held") else [])]
-    )
+def _working(lock: Lock | None, steps: Iterable[OpenStep]) -> frozenset[str]:
+    """Return the runs that lock a host, or have a step running on it."""
+    runs = {str(step.run_id) for step in steps if step.running}
+    if lock is not None and lock.held:
+        runs.add(str(lock.run_id))
+    return frozenset(runs)
 
 
 def unjudged(known: Mapping[str, Any], reason: str) -> Host:
-    """The extract of a host whose evidence cannot be judged; known.
+    """Return the extract of a host whose evidence cannot be evaluated.
 
-    Its document or former extract.
+    known: its document, or its former extract.
     """
     key, node, groups = (
         known.get("cluster_key") or known.get("key"),
@@ -266,16 +258,18 @@ def unjudged(known: Mapping[str, Any], reason: str) -> Host:
 
 
 def timestamp(text: str | None) -> datetime | None:
-    """An RFC 3339 time of the API (with or without fractions), or None."""
+    """Return an RFC 3339 time of the API (with or without fractions), or None."""
     try:
         found = datetime.fromisoformat(str(text or "").replace("Z", "+00:00"))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    if found.tzinfo:
+        return found
+    return found.replace(tzinfo=timezone.utc)
 
 
 def moment(seconds: object) -> datetime | None:
-    """A time that a node gives in seconds since 1970, or None."""
+    """Return the time of seconds since 1970, or None."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0:
         return None
     try:

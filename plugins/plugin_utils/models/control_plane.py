@@ -8,14 +8,27 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...module_utils.shared.cluster_key import certificate_digests
 from ...module_utils.shared.kubelet_health import SWITCHED_OFF
-from ..parsers import pflag as flags
-from ..parsers import pod_manifest as manifest
+from ..evidence import contract
+from ..evidence.answers.file_record import CertificateFile, FileRecord
+from ..evidence.answers.http_answer import HttpAnswer
+from ..evidence.answers.node import instances
+from ..evidence.answers.node.component_http import (
+    ComponentAnswer,
+    ComponentHttp,
+    Configz,
+    Metrics,
+)
+from ..evidence.answers.node.instances import ComponentProcess, Instances
+from ..evidence.answers.node.kubelet import Kubelet, KubeletUnit
+from ..evidence.answers.node.manifests import Manifests
+from ..evidence.answers.node.system import System
+from ..parsers import pflag, pod_manifest
 from ..safe_io import yaml_nodes
 
 ELECTED = ("kube-scheduler", "kube-controller-manager")
@@ -39,15 +52,13 @@ class ConfigFile:
 
 @dataclass(frozen=True)
 class FileUse:
-    """One container of a component in one static pod manifest, with its words as the container
-    would run them.
-    """
+    """One container of a component in a static pod manifest, with its arguments."""
 
     path: str
     pod: str
     component: str
     words: tuple[str, ...]
-    flag: flags.BoolFlag | None
+    flag: pflag.BoolFlag | None
     line: int | None
     mtime: float
     version: tuple[int, int] | None
@@ -109,64 +120,76 @@ class ControlPlane:
     others: tuple[tuple[str, str], ...] = ()
 
     def of(self, component: str) -> list[Process]:
-        """This host's instances of a component that belong to the cluster."""
+        """Return this host's instances of a component that belong to the cluster."""
         return [
             process for process in self.processes if process.component == component and process.ours
         ]
 
 
 def data(document: Mapping[str, Any], collector: str) -> dict[str, Any]:
-    """A collector's data when it answered, else an empty mapping."""
+    """Return a collector's data when it answered, else an empty mapping."""
     record = document.get("collectors", {}).get(collector, {})
-    found = record.get("data") if record.get("status") == "ok" else None
-    return found if isinstance(found, dict) else {}
+    if record.get("status") == "ok":
+        found = record.get("data")
+    else:
+        found = None
+    if isinstance(found, dict):
+        return found
+    return {}
 
 
 def lines(value: Any) -> list[str]:
-    """The texts of a list of lines of a log; [] where it is none."""
-    return (
-        [one for one in value if isinstance(one, str)] if isinstance(value, (list, tuple)) else []
-    )
+    """Return the texts in a list of log lines; [] where it is no list."""
+    if isinstance(value, (list, tuple)):
+        return [one for one in value if isinstance(one, str)]
+    return []
 
 
 def status(document: Mapping[str, Any], collector: str) -> str:
-    """A collector's status; not_asked when the document does not hold it."""
+    """Return a collector's status; not_asked when the document does not contain it."""
     return document.get("collectors", {}).get(collector, {}).get("status", "not_asked")
 
 
 def extract(document: Mapping[str, Any]) -> ControlPlane | None:
-    """The host's part of the control plane; None when it has none (an ordinary worker)."""
-    records = data(document, "manifests").get("files") or []
-    running = data(document, "instances").get("processes") or []
-    if not records and not running:
+    """Return the host's part of the control plane; None for a worker."""
+    manifests = contract.answer(document, Manifests).files
+    running = contract.answer(document, Instances).processes
+    if not manifests and not running:
         return None
-    files, broken, unread, others = _read_manifests(records)
-    trusted = authority_digests(
-        (data(document, "kubelet").get("kubeconfig") or {}).get("text"),
-        (data(document, "kubelet").get("ca") or {}).get("pem"),
-    )
-    answers = {
-        item.get("pid"): item for item in data(document, "component_http").get("components") or []
-    }
+    kubelet = contract.answer(document, Kubelet)
+    read = _read_manifests(manifests)
+    trusted = authority_digests(_text_of(kubelet.kubeconfig), _pem_of(kubelet.ca))
+    answers = {answer.pid: answer for answer in contract.answer(document, ComponentHttp).components}
     processes = tuple(
-        _process(raw, answers.get(raw.get("pid")) or {}, trusted, files) for raw in running
+        _process(process, answers.get(process.pid, ComponentAnswer()), trusted, read.files)
+        for process in running
     )
     return ControlPlane(
-        files,
-        broken,
-        unread,
+        tuple(read.files),
+        tuple(read.broken),
+        tuple(read.unread),
         processes,
         _kubelet_problem(document),
-        float(data(document, "system").get("clock") or 0.0),
+        float(contract.answer(document, System).clock or 0),
         _kubelet_unproven(document),
-        others,
+        tuple(read.others),
     )
+
+
+def _text_of(file: FileRecord | None) -> str | None:
+    if file is None:
+        return None
+    return file.text
+
+
+def _pem_of(file: CertificateFile | None) -> str | None:
+    if file is None:
+        return None
+    return file.pem
 
 
 def authority_digests(kubeconfig: str | None, pem: str | None) -> frozenset[str]:
-    """SHA-256 digests of the CA certificates that a kubeconfig embeds, or of a PEM file beside
-    it.
-    """
+    """Return the SHA-256 digests of the CA certificates in a kubeconfig or a PEM text."""
     embedded = re.findall(
         r"certificate-authority-data[\"']?:\s*[\"']?([A-Za-z0-9+/=]+)", kubeconfig or ""
     )
@@ -179,262 +202,329 @@ def authority_digests(kubeconfig: str | None, pem: str | None) -> frozenset[str]
     return frozenset(certificate_digests("\n".join(texts)))
 
 
-def _read_manifests(
-    records: list[dict[str, Any]],
-) -> tuple[
-    tuple[FileUse, ...], tuple[BrokenFile, ...], tuple[str, ...], tuple[tuple[str, str], ...]
-]:
-    files: list[FileUse] = []
-    others: list[tuple[str, str]] = []
-    broken: list[BrokenFile] = []
-    unread: list[str] = []
-    for record in records:
-        path, text = record["path"], record.get("text")
-        if record.get("kind") not in ("file", "symlink"):
-            continue
-        if record.get("binary"):
-            broken.append(BrokenFile(path, _named_after(path), "not text", None, ""))
-        elif text is None or record.get("truncated"):
-            unread.append(path)
+@dataclass
+class _StaticPods:
+    """What the files of the static pod directory contain."""
+
+    files: list[FileUse] = field(default_factory=list)
+    broken: list[BrokenFile] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    others: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, file: FileRecord) -> None:
+        """Sort one file in."""
+        if file.binary:
+            self.broken.append(BrokenFile(file.path, _named_after(file.path), "not text", None, ""))
+        elif file.text is None or file.truncated:
+            self.unread.append(file.path)
         else:
-            try:
-                parsed = manifest.parse(manifest.parseable(text, spans(record)))
-                uses = _uses(parsed, path, float(record.get("mtime") or 0))
-                files.extend(uses)
-                others += [] if uses else [(path, f"{parsed.namespace}/{parsed.name}")]
-            except manifest.ManifestError as exc:
-                lines = text.splitlines()
-                shown = lines[exc.line - 1].strip() if exc.line and exc.line <= len(lines) else ""
-                broken.append(BrokenFile(path, _named_after(path), exc.problem, exc.line, shown))
-    return tuple(files), tuple(broken), tuple(unread), tuple(others)
+            self._parse(file, file.text)
+
+    def _parse(self, file: FileRecord, text: str) -> None:
+        try:
+            parsed = pod_manifest.parse(pod_manifest.parseable(text, file.masked))
+            uses = _uses(parsed, file.path, float(file.mtime or 0))
+        except pod_manifest.ManifestError as error:
+            self.broken.append(
+                BrokenFile(
+                    file.path,
+                    _named_after(file.path),
+                    error.problem,
+                    error.line,
+                    _line_at(text, error.line),
+                )
+            )
+            return
+        self.files.extend(uses)
+        if not uses:
+            self.others.append((file.path, f"{parsed.namespace}/{parsed.name}"))
+
+
+def _line_at(text: str, number: int | None) -> str:
+    """Return a line of a text, empty where there is none of that number."""
+    lines = text.splitlines()
+    if not number or number > len(lines):
+        return ""
+    return lines[number - 1].strip()
+
+
+def _read_manifests(files: Iterable[FileRecord]) -> _StaticPods:
+    found = _StaticPods()
+    for file in files:
+        if file.kind in ("file", "symlink"):
+            found.add(file)
+    return found
 
 
 def spans(record: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The masked byte spans of a file record, as far as they are two numbers each."""
+    """Return the masked byte spans of a file record, as far as they are two numbers each."""
     found = record.get("masked")
-    return (
-        [
+    if isinstance(found, list):
+        return [
             (one[0], one[1])
             for one in found
             if isinstance(one, (list, tuple))
             and len(one) == 2
             and all(isinstance(place, int) for place in one)
         ]
-        if isinstance(found, list)
-        else []
-    )
+    return []
 
 
 def _named_after(path: str) -> str | None:
-    return next(
-        (name for name in flags.COMPONENTS if path.rsplit("/", 1)[-1].startswith(name)), None
-    )
+    name = path.rsplit("/", 1)[-1]
+    return next((component for component in pflag.COMPONENTS if name.startswith(component)), None)
 
 
-def _uses(parsed: manifest.Manifest, path: str, mtime: float) -> list[FileUse]:
+def _uses(parsed: pod_manifest.Manifest, path: str, mtime: float) -> list[FileUse]:
     uses = []
     for container in parsed.containers:
-        component = container.component
-        if component is None:
-            continue
-        words, places = container.words
-        flag = flags.bool_flag(words, "leader-elect") if component in ELECTED else None
-        uses.append(
-            FileUse(
-                path,
-                f"{parsed.namespace}/{parsed.name}",
-                component,
-                tuple(words),
-                flag,
-                places[flag.index].line if flag else None,
-                mtime,
-                container.version,
-                re.fullmatch(
-                    re.escape(component) + r"\.(yaml|yml|manifest|json)", path.rsplit("/", 1)[-1]
-                )
-                is not None,
-                container.tag,
-            )
-        )
+        if container.component is not None:
+            pod = f"{parsed.namespace}/{parsed.name}"
+            uses.append(_use(container, container.component, pod, path, mtime))
     return uses
 
 
-def _config(record: Mapping[str, Any] | None) -> ConfigFile | None:
-    if not record:
+def _use(
+    container: pod_manifest.Container, component: str, pod: str, path: str, mtime: float
+) -> FileUse:
+    words, places = container.words
+    flag = line = None
+    if component in ELECTED:
+        flag = pflag.bool_flag(words, "leader-elect")
+    if flag:
+        line = places[flag.index].line
+    name = path.rsplit("/", 1)[-1]
+    usual = re.fullmatch(re.escape(component) + r"\.(yaml|yml|manifest|json)", name) is not None
+    return FileUse(
+        path,
+        pod,
+        component,
+        tuple(words),
+        flag,
+        line,
+        mtime,
+        container.version,
+        usual,
+        container.tag,
+    )
+
+
+def _config(file: instances.ConfigFile | None) -> ConfigFile | None:
+    if file is None:
         return None
-    path = record.get("host_path") or record.get("path") or "?"
-    if record.get("text") is None:
-        return ConfigFile(path, None, None, {}, (), record.get("error") or "not readable")
-    elect, line, said, problem, locks, names = None, None, "", "", {}, []
+    path = file.host_path or file.path or "?"
+    if file.text is None:
+        return ConfigFile(path, None, None, {}, (), file.error or "not readable")
+    found = _Election()
     try:
-        for where, value, number in manifest.scalars(
-            manifest.parseable(record["text"], spans(record))
+        for where, value, number in pod_manifest.scalars(
+            pod_manifest.parseable(file.text, file.masked)
         ):
-            keys = tuple(str(key).lower() for key in where)
-            if keys == ("leaderelection", "leaderelect"):
-                elect, line, said = yaml_nodes.boolean(value), number, value[:40]
-                problem = (
-                    f"leaderElect is no boolean: {said!r}"
-                    if elect is None and value not in yaml_nodes.NULL
-                    else ""
-                )
-            elif len(keys) == 2 and keys[0] == "leaderelection":
-                locks[keys[1]] = value
-            elif keys[-1] == "schedulername" and (len(keys) == 1 or keys[0] == "profiles"):
-                names.append(value)
-    except manifest.ManifestError as exc:
-        return ConfigFile(path, None, exc.line, {}, (), exc.problem)
-    return ConfigFile(path, elect, line, locks, tuple(names), problem, said)
+            found.add(tuple(str(key).lower() for key in where), value, number)
+    except pod_manifest.ManifestError as error:
+        return ConfigFile(path, None, error.line, {}, (), error.problem)
+    return ConfigFile(
+        path,
+        found.elect,
+        found.line,
+        found.locks,
+        tuple(found.names),
+        found.problem,
+        found.said,
+    )
+
+
+@dataclass
+class _Election:
+    """The leader election of a scheduler's configuration file."""
+
+    elect: bool | None = None
+    line: int | None = None
+    said: str = ""
+    problem: str = ""
+    locks: dict[str, str] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+
+    def add(self, keys: tuple[str, ...], value: str, line: int) -> None:
+        """Take one scalar of the file."""
+        if keys == ("leaderelection", "leaderelect"):
+            self.elect, self.line, self.said = yaml_nodes.boolean(value), line, value[:40]
+            self.problem = ""
+            if self.elect is None and value not in yaml_nodes.NULL:
+                self.problem = f"leaderElect is no boolean: {self.said!r}"
+        elif len(keys) == 2 and keys[0] == "leaderelection":
+            self.locks[keys[1]] = value
+        elif keys[-1] == "schedulername" and (len(keys) == 1 or keys[0] == "profiles"):
+            self.names.append(value)
 
 
 def _process(
-    raw: Mapping[str, Any],
-    answer: Mapping[str, Any],
+    process: ComponentProcess,
+    answer: ComponentAnswer,
     trusted: frozenset[str],
-    files: tuple[FileUse, ...],
+    files: list[FileUse],
 ) -> Process:
-    argv = tuple(raw.get("argv") or ())
-    config = _config(raw.get("config"))
-    metrics, configz = answer.get("metrics") or {}, answer.get("configz") or {}
-    release = metrics.get("git_version")
-    version = flags.parse_version(release)
-    if version is None and raw.get("static"):
-        version, release = next(
-            (
-                (use.version, use.tag)
-                for use in files
-                if use.component == raw["component"] and use.usual
-            ),
-            (None, None),
-        )
-    spoken = configz.get("leader_election")
-    told = (
-        {key.lower(): value for key, value in spoken.items()} if isinstance(spoken, Mapping) else {}
-    )
-    elect, source, text = _elect(argv, config, version, told, answer)
-    locks = {key: str(value) for key, value in told.items() if key.startswith("resource")}
+    config = _config(process.config)
+    version, release = _version(process, answer, files)
+    leader_election = (answer.configz or Configz()).leader_election or {}
+    configz = {key.lower(): value for key, value in leader_election.items()}
+    elect, source, text = _elect(process.argv, config, version, configz, answer)
+    locks = {key: str(value) for key, value in configz.items() if key.startswith("resource")}
     return Process(
-        raw["component"],
-        int(raw["pid"]),
-        argv,
-        float(raw.get("started_at") or 0),
-        raw.get("pod_uid"),
-        bool(raw.get("static")),
-        raw.get("unit"),
-        _ours(raw, trusted),
+        process.component,
+        process.pid or 0,
+        process.argv,
+        float(process.started_at or 0),
+        process.pod_uid,
+        bool(process.static),
+        process.unit,
+        _ours(process, trusted),
         config,
         elect,
         source,
         text,
         version,
         locks,
-        release if version else None,
+        release,
     )
+
+
+def _version(
+    process: ComponentProcess, answer: ComponentAnswer, files: list[FileUse]
+) -> tuple[tuple[int, int] | None, str | None]:
+    """Return a component's version, short and as a whole: of the process, else of its image."""
+    release = (answer.metrics or Metrics()).git_version
+    version = pflag.parse_version(release)
+    if version is not None:
+        return version, release
+    if process.static:
+        for use in files:
+            if use.component == process.component and use.usual:
+                return use.version, _whole(use)
+    return None, None
+
+
+def _whole(use: FileUse) -> str | None:
+    """Return the tag of an image that is a version."""
+    if use.version is None:
+        return None
+    return use.tag
 
 
 def _elect(
     argv: tuple[str, ...],
     config: ConfigFile | None,
     version: tuple[int, int] | None,
-    told: Mapping[str, Any],
-    answer: Mapping[str, Any],
+    configz: Mapping[str, Any],
+    answer: ComponentAnswer,
 ) -> tuple[bool | None, str, str]:
-    """(effective election, what says so, its words).
+    """Return the effective election, what shows it, and the text of that.
 
     The process's own answer beats every reading of its flags.
     """
-    url = f"127.0.0.1:{answer.get('port')}"
-    if isinstance(told.get("leaderelect"), bool):
-        return (
-            told["leaderelect"],
-            "configz",
-            f"{url}/configz: leaderElect={str(told['leaderelect']).lower()}",
-        )
-    if isinstance(answer.get("leader_election_check"), bool):
-        seen = answer["leader_election_check"]
-        return (
-            seen,
-            "healthz",
-            f"{url}/healthz: leaderElection check {'listed' if seen else 'absent'}",
-        )
-    flag = flags.bool_flag(argv, "leader-elect")
-    if flags.string_flag(argv, "config") is None:
-        return (
-            (flag.value if flag else True),
-            "argv",
-            flag.raw if flag else "no --leader-elect: on by default",
-        )
-    if config is None or config.problem:
-        return None, "config", config.problem if config else "its --config file was not read"
-    filed = True if config.elect is None else config.elect
+    answered = _answered_election(configz, answer)
+    if answered is not None:
+        return answered
+    flag = pflag.bool_flag(argv, "leader-elect")
+    if pflag.string_flag(argv, "config") is None:
+        if flag is None:
+            return True, "argv", "no --leader-elect: on by default"
+        return flag.value, "argv", flag.raw
+    if config is None:
+        return None, "config", "its --config file was not read"
+    if config.problem:
+        return None, "config", config.problem
+    return _configured_election(config, flag, version)
+
+
+def _answered_election(
+    configz: Mapping[str, Any], answer: ComponentAnswer
+) -> tuple[bool, str, str] | None:
+    """Return the election that the process itself reports, or None."""
+    url = f"127.0.0.1:{answer.port}"
+    elect = configz.get("leaderelect")
+    if elect is True or elect is False:
+        return elect, "configz", f"{url}/configz: leaderElect={str(elect).lower()}"
+    if answer.leader_election_check is None:
+        return None
+    state = "absent"
+    if answer.leader_election_check:
+        state = "listed"
+    return answer.leader_election_check, "healthz", f"{url}/healthz: leaderElection check {state}"
+
+
+def _configured_election(
+    config: ConfigFile, flag: pflag.BoolFlag | None, version: tuple[int, int] | None
+) -> tuple[bool | None, str, str]:
+    """Return the election of a configuration file and a flag.
+
+    Up to 1.22 --config takes election from the file alone; from 1.23 on an explicit flag
+    overrides it.
+    """
+    filed = config.elect is not False
     if flag is None or flag.value == filed:
         return filed, "config", f"{config.path}: leaderElect {str(filed).lower()}"
-    # With --config, <= 1.22 takes election from the file alone; from 1.23 on an explicit flag
-    # overrides it.
     if version is None:
         return (
             None,
             "config",
             "flag and file differ, and which of them wins depends on a version that is not known",
         )
-    return (
-        (filed, "config", f"{config.path}: leaderElect")
-        if version < (1, 23)
-        else (flag.value, "argv", flag.raw)
-    )
+    if version < (1, 23):
+        return filed, "config", f"{config.path}: leaderElect"
+    return flag.value, "argv", flag.raw
 
 
-def _ours(raw: Mapping[str, Any], trusted: frozenset[str]) -> bool | None:
-    """Whether an instance serves the cluster of this host's kubelet.
+def _ours(process: ComponentProcess, trusted: frozenset[str]) -> bool | None:
+    """Tell whether an instance serves the cluster of this host's kubelet, or None.
 
-    By the CA that it trusts, else by what runs it.
-
-    Nested clusters run kube-controller-manager as ordinary pods, often with election off: they are
-    not ours.
+    By the CA that it trusts, else by what runs it. Nested clusters run kube-controller-manager as
+    ordinary pods, often with election off: they are of another cluster.
     """
-    in_ordinary_pod = bool(raw.get("pod_uid")) and not raw.get("static")
-    if raw["component"] in ("kube-apiserver", "etcd"):
+    in_ordinary_pod = bool(process.pod_uid) and not process.static
+    if process.component in ("kube-apiserver", "etcd"):
         return not in_ordinary_pod
-    theirs = authority_digests(
-        (raw.get("kubeconfig") or {}).get("text"), (raw.get("authority") or {}).get("pem")
-    )
-    if theirs and trusted:
-        return bool(theirs & trusted)
-    return None if in_ordinary_pod else True
+    own = authority_digests(_text_of(process.kubeconfig), _pem_of(process.authority))
+    if own and trusted:
+        return bool(own & trusted)
+    if in_ordinary_pod:
+        return None
+    return True
 
 
 def _kubelet_unproven(document: Mapping[str, Any]) -> str:
-    """Why nobody can tell whether this host's kubelet, which runs, is well.
+    """Return why it is not known whether this host's running kubelet is well.
 
     No restart relies on it then.
     """
-    off = (data(document, "kubelet").get("healthz") or {}).get("error") == SWITCHED_OFF
+    healthz = contract.answer(document, Kubelet).healthz
+    if healthz is None or healthz.error != SWITCHED_OFF:
+        return ""
     return (
         "the kubelet's healthz is switched off (healthzPort: 0), so nothing shows that it is well"
-        if off
-        else ""
     )
 
 
 def _kubelet_problem(document: Mapping[str, Any]) -> str:
-    """Why this host's kubelet would not act on a changed manifest.
+    """Return why this host's kubelet would not act on a changed manifest.
 
     Empty when nothing is known to stop it.
     """
     if status(document, "kubelet") == "absent":
         return "no kubelet on this host"
-    kubelet = data(document, "kubelet")
-    if not kubelet:
+    if not data(document, "kubelet"):
         return ""
-    unit = kubelet.get("unit") or {}
-    if not kubelet.get("process"):
-        return f"the kubelet does not run (unit {unit.get('active_state') or 'unknown'})"
-    health = kubelet.get("healthz") or {}
-    if health.get("error") == SWITCHED_OFF:
-        return ""  # somebody's wish, and no sign of illness
-    if health.get("error") or (health.get("status") or 200) != 200:
-        return (
-            "the kubelet's healthz does not answer well"
-            f" ({health.get('error') or health.get('status')})"
-        )
+    kubelet = contract.answer(document, Kubelet)
+    if not kubelet.process:
+        state = (kubelet.unit or KubeletUnit()).active_state or "unknown"
+        return f"the kubelet does not run (unit {state})"
+    return _health_problem(kubelet.healthz or HttpAnswer())
+
+
+def _health_problem(healthz: HttpAnswer) -> str:
+    """Return why a running kubelet is not well."""
+    if healthz.error == SWITCHED_OFF:
+        return ""  # set on purpose, and no sign of illness
+    if healthz.error or (healthz.status or 200) != 200:
+        return f"the kubelet's healthz does not answer well ({healthz.error or healthz.status})"
     return ""

@@ -54,7 +54,7 @@ FATAL = (
     "failed to initialize cpu manager",
 )
 CHECKSUM = "its checksum is that of other content"
-# Last words of a memory manager about its state, and not about the memory that is reserved for it.
+# The last log lines of a memory manager about its state, not about the memory reserved for it.
 REFUSED_MEMORY = (
     "delete the memory manager checkpoint file",
     "the expected machine state is different from the real one",
@@ -160,9 +160,7 @@ class Node:
         }
 
     def takes_strict(self) -> bool:
-        """Whether its release and gates leave room for reserved CPUs that are kept from
-        everybody, as far as is known.
-        """
+        """Tell whether its release and gates may support reserving CPUs from all containers."""
         return not self._misfits(manager_state.STATIC, {cpu_options.STRICT: "true"})
 
     def _misfits(self, policy: str | None, options: Mapping[str, str]) -> str:
@@ -188,32 +186,30 @@ class Node:
     def numa(self) -> frozenset[int] | None:
         """The machine's NUMA nodes, also those without a CPU; None where they were not read."""
         found = self.seen.get("numa")
-        return (
-            frozenset(map(int, found))
-            if isinstance(found, list) and all(map(_is_whole, found))
-            else None
-        )
+        if isinstance(found, list) and all(map(_is_whole, found)):
+            return frozenset(map(int, found))
+        return None
 
     @property
     def numa_of_cpus(self) -> frozenset[int]:
         """The NUMA nodes that are known to have a CPU: there may be others."""
         rows = (self.seen.get("cpus") or {}).get("topology")
-        places = (
-            [row[3] for row in rows if isinstance(row, list) and len(row) > 3]
-            if isinstance(rows, list)
-            else []
-        )
+        if isinstance(rows, list):
+            places = [row[3] for row in rows if isinstance(row, list) and len(row) > 3]
+        else:
+            places = []
         return frozenset(one for one in places if _is_whole(one))
 
     @property
     def memory_total(self) -> int | None:
         """The machine's memory in bytes."""
         found = self.seen.get("memory_total")
-        return found if _is_whole(found) and found > 0 else None
+        if _is_whole(found) and found > 0:
+            return found
+        return None
 
     def reservation(self) -> Reservation:
-        """What the kubelet keeps: the list where one is given, else so many CPUs as systemReserved
-        and kubeReserved come to.
+        """Return what the kubelet reserves: its list, else systemReserved and kubeReserved.
 
         Without a list a kubelet takes whole sockets, then whole cores, then threads, the lowest
         first; where its release, its options or an uneven machine may make it take others, which
@@ -270,9 +266,9 @@ class Node:
             return None
         # Releases differ in whether they fill sockets or NUMA nodes first.
         orders = [_ordered(rows, places)[:number] for places in ((2,), (2, 3), (3, 2))]
-        return (
-            frozenset(orders[0]) if all(set(order) == set(orders[0]) for order in orders) else None
-        )
+        if all(set(order) == set(orders[0]) for order in orders):
+            return frozenset(orders[0])
+        return None
 
     def containers(self) -> list[Mapping[str, Any]]:
         """Containers of pods that run on this node, with the sets that they really have."""
@@ -302,20 +298,22 @@ class Node:
                 f"its entries are of the format of 1.18 and newer, which Kubernetes {release} does"
                 " not know"
             )
-        there = (
-            self.containers_there() if state.generation == 1 and self.release >= BY_POD else None
-        )
-        gone = (
-            sorted(name for dummy, name in state.entries if name not in there)
-            if there is not None
-            else []
-        )
+        gone = self._gone(state)
+        if not gone:
+            return ""
         return (
             f"its entries are of the format up to 1.17, and Kubernetes {release} takes up none of a"
             f" container that is gone ({gone[0][:12]})"
-            if gone
-            else ""
         )
+
+    def _gone(self, state: CpuState) -> list[str]:
+        """Return the containers of an old state that are gone, as far as that is known."""
+        if state.generation != 1 or self.release is None or self.release < BY_POD:
+            return []
+        there = self.containers_there()
+        if there is None:
+            return []
+        return sorted(name for _pod, name in state.entries if name not in there)
 
 
 def extract(document: Mapping[str, Any]) -> Pinning:
@@ -341,17 +339,29 @@ def extract(document: Mapping[str, Any]) -> Pinning:
 
 @remember.last
 def read(document: Mapping[str, Any]) -> Node | None:
-    """What is known of a node; None where its kubelet was not found, or not asked for."""
+    """Return what is known of a node; None where its kubelet was not found, or not collected."""
     kubelet = control_plane.data(document, "kubelet")
     if not kubelet:
         return None
     config = kubelet_config.read(kubelet)
     setting = config.setting("cpuManagerPolicy", "cpu-manager-policy")
-    policy = ((setting.value if setting else "") or NONE) if config.certain(setting) else None
+    if config.certain(setting):
+        policy = (setting.value if setting else "") or NONE
+    else:
+        policy = None
     seen = control_plane.data(document, "pinning")
-    file = seen.get("cpu_state") if isinstance(seen.get("cpu_state"), Mapping) else None
-    trouble = unread(file) if file else ""
-    state = read_state(file) if file and not trouble else None
+    if isinstance(seen.get("cpu_state"), Mapping):
+        file = seen.get("cpu_state")
+    else:
+        file = None
+    if file:
+        trouble = unread(file)
+    else:
+        trouble = ""
+    if file and not trouble:
+        state = read_state(file)
+    else:
+        state = None
     release = flags.parse_version(str(seen.get("kubelet_version") or "").rpartition(" ")[2])
     if (
         policy is not None
@@ -400,11 +410,9 @@ def unread(file: Mapping[str, Any]) -> str:
 
 def read_state(file: Mapping[str, Any]) -> CpuState:
     """cpu_manager_state; what is no text (a power cut can leave zeros) no kubelet reads either."""
-    return (
-        CpuState("it is no text")
-        if file.get("binary")
-        else manager_state.cpu_state(file.get("text"))
-    )
+    if file.get("binary"):
+        return CpuState("it is no text")
+    return manager_state.cpu_state(file.get("text"))
 
 
 def _last_words(document: Mapping[str, Any]) -> str:
@@ -415,25 +423,28 @@ def _last_words(document: Mapping[str, Any]) -> str:
 
 
 def _refused_memory(document: Mapping[str, Any]) -> str:
-    """The line with which a kubelet ended over memory_manager_state, where that is what it died of.
+    """Return the line with which a kubelet exited over memory_manager_state, or nothing.
 
-    What no reading of the file alone tells.
+    No reading of the file alone shows that.
     """
     why = kubelet_why.read(document)
-    died = why.death if why and why.ended else None
+    if why and why.ended:
+        died = why.death
+    else:
+        died = None
     if died is None or not died.certain or died.cause != kubelet_death.MEMORY_MANAGER_STATE:
         return ""
-    return died.line if any(words in died.line for words in REFUSED_MEMORY) else ""
+    if any(words in died.line for words in REFUSED_MEMORY):
+        return died.line
+    return ""
 
 
 def memory_policy(node: Node) -> tuple[str | None, Setting | None]:
-    """The memory manager's policy as the next start reads it."""
+    """Return the memory manager's policy as the next start reads it."""
     setting = node.config.setting("memoryManagerPolicy", "memory-manager-policy")
-    return (
-        ((setting.value if setting else "") or "None", setting)
-        if node.config.certain(setting)
-        else (None, None)
-    )
+    if node.config.certain(setting):
+        return ((setting.value if setting else "") or "None", setting)
+    return (None, None)
 
 
 def read_memory(file: Mapping[str, Any]) -> MemoryState:
@@ -445,7 +456,9 @@ def read_memory(file: Mapping[str, Any]) -> MemoryState:
         return MemoryState("it is no text")
     text = file.get("text")
     found = memory_state.memory_state(text if isinstance(text, str) else None)
-    return replace(found, problem=CHECKSUM) if found.checksum == WRONG else found
+    if found.checksum == WRONG:
+        return replace(found, problem=CHECKSUM)
+    return found
 
 
 def _even(rows: Iterable[tuple[Any, ...]]) -> bool:
@@ -458,11 +471,12 @@ def _even(rows: Iterable[tuple[Any, ...]]) -> bool:
 
 
 def _ordered(rows: Iterable[tuple[Any, ...]], places: tuple[int, ...]) -> list[int]:
-    """CPUs by these columns (socket 2, NUMA node 3), then by core, named by its lowest CPU, then
-    by number.
+    """Return CPUs by these columns (socket 2, NUMA node 3), then by core, then by number.
+
+    A core is named by its lowest CPU.
     """
     first: dict[tuple[Any, Any], int] = {}
-    for cpu, core, socket, dummy in rows:
+    for cpu, core, socket, _numa in rows:
         first[socket, core] = min(cpu, first.get((socket, core), cpu))
 
     def key(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -482,6 +496,8 @@ def _is_whole(value: Any) -> bool:
 
 def _parsed(value: object) -> cpuset.CPUs | None:
     try:
-        return cpuset.parse(value) if isinstance(value, str) else None
+        if isinstance(value, str):
+            return cpuset.parse(value)
+        return None
     except cpuset.CpusetError:
         return None

@@ -109,7 +109,7 @@ def _gated(
 
 
 def _on(gates: Mapping[str, str], gate: str, group: str, usual: bool) -> bool:
-    """A gate's own word counts, then that of its stage, whichever stands first."""
+    """Tell whether a gate is on: its own setting counts, then that of its stage."""
     for name in (gate, group):
         if name in gates:
             return gates[name] in TRUTHS

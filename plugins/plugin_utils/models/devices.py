@@ -27,7 +27,7 @@ CLOCK_SECONDS = 5
 # Kubelets of these releases admit again even what has ended, or was rejected, so that its start
 # time proves no acceptance
 # (kubernetes #126341; repaired in 1.32 and in late patch releases of 1.28 to 1.31, which are not
-# told apart here).
+# distinguished here).
 ENDED_AGAIN = ((1, 22), (1, 31))
 
 
@@ -49,7 +49,7 @@ class Pod:
     deleted: datetime | None
     ended: datetime | None
     alias: str | None
-    refusal: Refusal = Refusal("other")
+    refusal: Refusal = field(default_factory=lambda: Refusal("other"))
     said: str = ""
     started: datetime | None = None
     rejected_at: datetime | None = None
@@ -64,7 +64,7 @@ class Pod:
         return self.rejected_at or self.created
 
     def alive_at(self, when: datetime | None) -> bool:
-        """Whether it held what it asks for at that time and nobody had asked it to go.
+        """Whether it held what it asks for at that time and its deletion was not requested.
 
         Now, where no time is known.
         """
@@ -76,7 +76,10 @@ class Pod:
         """How it got to its node, in words."""
         if self.placed:
             return f"nodeName set by {self.owner or 'its author'}"
-        whose = f", for {self.owner}" if self.owner else ", without an owner"
+        if self.owner:
+            whose = f", for {self.owner}"
+        else:
+            whose = ", without an owner"
         return (
             f"placed by {self.scheduler or 'a scheduler'}"
             if self.placed is False
@@ -118,28 +121,33 @@ class Node:
 
     @property
     def inventory_host(self) -> str | None:
-        return self.host.host if self.host else None
+        """Return the host of the inventory that this node is."""
+        if self.host:
+            return self.host.host
+        return None
 
     @property
     def seen(self) -> Mapping[str, Any]:
         """The evidence of its device plugin folder, empty without."""
-        return self.host.devices if self.host else {}
+        if self.host:
+            return self.host.devices
+        return {}
 
     @property
     def checkpoint(self) -> Mapping[str, Any]:
+        """Return the kubelet's record of devices."""
         return self.seen.get("checkpoint") or {}
 
     @property
     def registered(self) -> Mapping[str, list[str]]:
+        """Return the devices that plugins registered, by resource."""
         return self.checkpoint.get("registered") or {}
 
     def missing(self, collector: str = "devices") -> tuple[Missing, ...]:
-        """What lacks of its own evidence."""
-        return (
-            self.host.missing(collector)
-            if self.host
-            else (Missing(self.name, "host", "not_asked"),)
-        )
+        """Return what is missing of its own evidence."""
+        if self.host:
+            return self.host.missing(collector)
+        return (Missing(self.name, "host", "not_asked"),)
 
     def admitted_again(self, pod: Pod) -> bool | None:
         """Whether a kubelet rejected a pod that one before it had accepted.
@@ -155,7 +163,10 @@ class Node:
         given = self.had_devices(pod)
         if once and given:
             return True
-        since = self.host.kubelet_started if self.host else None
+        if self.host:
+            since = self.host.kubelet_started
+        else:
+            since = None
         if since is None:
             return None
         early = since - timedelta(seconds=CLOCK_SECONDS)
@@ -165,7 +176,9 @@ class Node:
             return False
         if pod.started is None or pod.rejected_at is None:
             return None
-        return True if once or given else None
+        if once or given:
+            return True
+        return None
 
     def had_devices(self, pod: Pod) -> bool:
         """Whether it was given all that it asks for of the resource that it was rejected for.
@@ -199,8 +212,7 @@ class Node:
         ]
 
     def forgotten(self) -> list[tuple[Pod, str]]:
-        """(pod, resource) of those that run with devices of which the checkpoint, written after
-        they were taken up, does not know.
+        """Return (pod, resource) of running pods with devices that the newer checkpoint lacks.
 
         Both times are of the kubelet's own clock. Devices that no plugin ever registered here are
         another's, as a DRA driver's.
@@ -215,9 +227,7 @@ class Node:
         ]
 
     def unknown_holders(self) -> list[tuple[Pod, str]]:
-        """(pod, resource) of those that run with devices of which the checkpoint does not know,
-        whenever it was written.
-        """
+        """Return (pod, resource) of running pods with devices that the checkpoint lacks."""
         entries = self.checkpoint.get("entries") or ()
         if len(entries) >= MAX_ENTRIES:
             return []
@@ -238,7 +248,9 @@ class Node:
             return "gone"
         if pod.ended:
             return "ended"
-        return "terminating" if pod.deleted else "alive"
+        if pod.deleted:
+            return "terminating"
+        return "alive"
 
     def live_sockets(self) -> int:
         """Plugins that may have registered with the kubelet that runs."""
@@ -332,8 +344,6 @@ def _pod(item: Mapping[str, Any]) -> Pod:
 
 
 def _counts(found: object) -> dict[str, int]:
-    return (
-        {str(name): count for name, count in found.items() if isinstance(count, int)}
-        if isinstance(found, Mapping)
-        else {}
-    )
+    if isinstance(found, Mapping):
+        return {str(name): count for name, count in found.items() if isinstance(count, int)}
+    return {}

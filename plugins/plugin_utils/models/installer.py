@@ -18,7 +18,7 @@ from ..parsers import pflag as flags
 from . import control_plane
 
 _RANCHER = "kube-scheduler-arg and kube-controller-manager-arg in /etc/rancher/{0}/config.yaml"
-# Installers that write the files anew from a place of their own: an edit of ours would be lost, or
+# Installers that rewrite the files from their own source: an edit of kubemend's would be lost, or
 # be fought over.
 PLACES = {
     "RKE2": _RANCHER.format("rke2"),
@@ -55,12 +55,12 @@ _FOLDERS = {
 }
 _OURS = ("/var/lib/kubelet/kubeadm-flags.env", "/etc/kubernetes/kubelet.env")
 _EXTRA_ARGS = (
-    "kubespray writes this anew from its inventory when it upgrades the cluster: keep leader-elect:"
-    ' "true" there in {0} (group_vars of k8s_cluster), and no patch in kubeadm_patches that says'
-    " otherwise"
+    "kubespray writes this again from its inventory when it upgrades the cluster: keep"
+    ' leader-elect: "true" there in {0} (group_vars of k8s_cluster), and no patch in'
+    " kubeadm_patches that says otherwise"
 )
 _SCHEDULER_FILE = (
-    "kubespray writes this file anew from its inventory at every run of cluster.yml: keep"
+    "kubespray writes this file again from its inventory at every run of cluster.yml: keep"
     " leaderElect: true there in kube_scheduler_leader_elect_extra_opts (group_vars of k8s_cluster)"
 )
 _VARIABLES = {
@@ -75,31 +75,30 @@ def foreign(document: Mapping[str, Any]) -> str | None:
     None for kubeadm and kubespray.
     """
     name = owner_of(document)
-    return f"{name} owns these files and writes them anew: change {PLACES[name]}" if name else None
+    if name:
+        return f"{name} owns these files and writes them again: change {PLACES[name]}"
+    return None
 
 
 def note(
     document: Mapping[str, Any], remedy: str, component: str | None, left: Iterable[str] = ()
 ) -> str:
-    """What to set in kubespray's inventory, so that its next run does not undo this step.
+    """Return what to set in kubespray's inventory, so that its next run does not undo this step.
 
-    Empty for other hosts and remedies.
-
-    left: what installers left on the hosts of the cluster, for a step that belongs to none of them.
+    Empty for other hosts and remedies. left: what installers left on the hosts of the cluster, for
+    a step that belongs to none of them.
     """
     if component not in _VARIABLES or not (_kubespray(document) if document else _sprayed(left)):
         return ""
     if remedy == "edit_config":
         return _SCHEDULER_FILE
-    return (
-        _EXTRA_ARGS.format(_VARIABLES[component])
-        if remedy in ("edit_manifest", "kubeadm_config")
-        else ""
-    )
+    if remedy in ("edit_manifest", "kubeadm_config"):
+        return _EXTRA_ARGS.format(_VARIABLES[component])
+    return ""
 
 
 def owner_of(document: Mapping[str, Any]) -> str | None:
-    """The installer that writes this host's files anew from a place of its own.
+    """Return the installer that rewrites this host's files from its own source.
 
     None for kubeadm and kubespray.
     """
@@ -131,9 +130,7 @@ def _sprayed(paths: Iterable[str]) -> bool:
 def _kubelet(
     document: Mapping[str, Any], installed: Mapping[str, Any]
 ) -> tuple[list[str], list[str]]:
-    """(command line, all that tells whose it is) of the kubelet that runs, or that its unit
-    would start.
-    """
+    """Return the kubelet's command line, and all text that shows its installer."""
     kubelet = control_plane.data(document, "kubelet")
     process, unit = kubelet.get("process") or {}, kubelet.get("unit") or {}
     argv = list(process.get("argv") or kubelet.get("argv") or ())

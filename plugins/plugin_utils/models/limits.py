@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node's limits are, who is at them, and what its files say of them."""
+"""What a node's limits are, which processes reach them, and what its files set."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ..evidence import memoize as remember
+from ..evidence import contract, memoize
+from ..evidence.answers import process_holder
+from ..evidence.answers.file_record import FileRecord
+from ..evidence.answers.node import descriptors
+from ..evidence.answers.node import limits as answers
+from ..evidence.answers.systemd_unit import LimitedProcess
 from ..evidence.document import one_line
-from ..parsers import limits_conf
-from ..parsers import sysctl_d as sysctl_files
-from ..parsers import sysctl_overrides as sysctl_late
+from ..parsers import limits_conf, sysctl_d, sysctl_overrides
 from ..parsers.sysctl_d import Setting
 from . import control_plane
 
@@ -42,15 +45,20 @@ VARIABLES = {
     EVENTS: "kubemend_inotify_queued_events",
 }
 WATCHED = (*TARGETS, PID_MAX)
-FULL = 0.95  # of a limit: what is left is gone before anybody has read this
+FULL = 0.95  # of a limit: the rest is used up before an operator reads the report
 UNLIMITED = -1
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A process, by what it holds. instances and watches of inotify.
+    """A process, and what it holds.
 
-    Open descriptors and their soft and hard limit. unit, or container of a pod.
+    Attributes:
+        where: The unit, or the container and its pod.
+        instances: Instances of inotify.
+        watches: Watches of inotify.
+        open: Open descriptors; soft and hard are their limits.
+        named: Whether the name of its pod is known.
     """
 
     pid: int
@@ -65,20 +73,26 @@ class Holder:
     hard: int = 0
     unit: str = ""
     container: str = ""
-    named: bool = False  # whether its pod is told by name
+    named: bool = False
     session: str = ""
     ticks: int | None = None
     threads: int = 0
 
     def __str__(self) -> str:
-        return f"{self.comm} ({self.where})" if self.where else self.comm
+        if self.where:
+            return f"{self.comm} ({self.where})"
+        return self.comm
 
 
 @dataclass(frozen=True)
 class Shortage:
-    """A limit that is reached: its key, its value, whose it is (None.
+    """A limit that is reached.
 
-    Everybody's), what shows it, who holds the most, and how many were left.
+    Attributes:
+        uid: The user whose limit it is; None for a limit of the host.
+        shown: The sentence that shows it.
+        holders: The processes that hold the most.
+        left: How many could still be opened.
     """
 
     key: str
@@ -91,58 +105,52 @@ class Shortage:
     @property
     def culprit(self) -> Holder | None:
         """The one process that holds more than half of the limit."""
-        first = self.holders[0] if self.holders else None
-        return first if first and 2 * self.held(first) > self.limit else None
+        if self.holders and 2 * self.held(self.holders[0]) > self.limit:
+            return self.holders[0]
+        return None
 
-    def held(self, one: Holder) -> int:
-        return (
-            one.open
-            if self.key == FILE_MAX
-            else one.watches
-            if self.key == WATCHES
-            else one.instances
-        )
+    def held(self, holder: Holder) -> int:
+        """Return how much of the limit a process holds."""
+        if self.key == FILE_MAX:
+            return holder.open
+        if self.key == WATCHES:
+            return holder.watches
+        return holder.instances
 
 
 def number(value: Any) -> int | None:
-    """A whole number that a node may have said, of 64 bits as all that the kernel says, or -1.
-
-    Else None.
-    """
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and -1 <= value < 1 << 64
-        else None
-    )
+    """Return an integer of 64 bits, as the kernel prints it, or -1; else None."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    if not -1 <= value < 1 << 64:
+        return None
+    return value
 
 
 def pair(value: Any) -> tuple[int, int] | None:
-    """(soft, hard) of a limit; -1 is unlimited."""
-    if (
-        not isinstance(value, (list, tuple))
-        or len(value) != 2
-        or any(number(one) is None for one in value)
-    ):
+    """Return the soft and the hard limit; -1 is unlimited."""
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        return None
+    if any(number(limit) is None for limit in value):
         return None
     return value[0], value[1]
 
 
 def items(value: Any) -> list[Mapping[str, Any]]:
-    """Those of a list that are mappings."""
-    return (
-        [one for one in value if isinstance(one, Mapping)]
-        if isinstance(value, (list, tuple))
-        else []
-    )
+    """Return the mappings of a list."""
+    if not isinstance(value, (list, tuple)):
+        return []
+    return [item for item in value if isinstance(item, Mapping)]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """One node's evidence about limits. seen: of collector limits; walk.
+    """One node's evidence about limits.
 
-    Of collector descriptors, empty where it was not asked.
-
-    cut: there were more files than the collector reads.
+    Attributes:
+        seen: The data of the collector `limits`.
+        walk: The data of the collector `descriptors`, empty where it was not asked.
+        cut: Whether there were more files than the collector reads.
     """
 
     seen: Mapping[str, Any]
@@ -150,164 +158,170 @@ class Limits:
     cut: bool = False
 
     @cached_property
+    def answer(self) -> answers.Limits:
+        """The answer of the collector `limits`."""
+        return contract.decoded(self.seen, answers.Limits).answer
+
+    @cached_property
+    def descriptors(self) -> descriptors.Descriptors:
+        """The answer of the collector `descriptors`."""
+        return contract.decoded(self.walk, descriptors.Descriptors).answer
+
+    @cached_property
     def kernel(self) -> dict[str, int]:
         """The running values that are whole numbers."""
-        told = self.seen.get("kernel")
-        found = (
-            {key: sysctl_files.number(value) for key, value in told.items()}
-            if isinstance(told, Mapping)
-            else {}
-        )
-        return {key: value for key, value in found.items() if value is not None and value >= 0}
+        texts = self.answer.kernel or {}
+        numbers = {key: sysctl_d.number(text) for key, text in texts.items()}
+        return {key: value for key, value in numbers.items() if value is not None and value >= 0}
 
     @property
     def tried(self) -> Mapping[str, Any]:
-        """What became of the try to have another instance and watch."""
-        found = self.seen.get("inotify")
-        return found if isinstance(found, Mapping) else {}
+        """What became of the try to open another instance and watch."""
+        trial = self.seen.get("inotify")
+        if not isinstance(trial, Mapping):
+            return {}
+        return trial
 
     @property
     def uncounted(self) -> bool:
-        """Whether the walk left out processes: no time, or no right to look at them."""
-        return bool(self.walk) and (
-            self.walk.get("complete") is not True or self.walk.get("denied") != 0
-        )
+        """Whether the walk excluded processes: no time, or no right to read them."""
+        walked = self.descriptors
+        return bool(self.walk) and (walked.complete is not True or walked.denied != 0)
 
     @cached_property
     def records(self) -> list[Mapping[str, Any]]:
+        """The files of sysctl.d, as their parser takes them."""
         return items(self.seen.get("sysctl_files"))
 
-    @remember.last
+    @memoize.last
     def at_boot(self) -> dict[str, Setting]:
-        """What a boot sets of what is watched here: systemd-sysctl, and who comes after it."""
+        """Return what a boot sets of the watched keys: systemd-sysctl, and what overrides it."""
         return self.booted((*TARGETS, NR_OPEN, PID_MAX))
 
     def booted(self, keys: tuple[str, ...]) -> dict[str, Setting]:
-        """The same of these keys."""
-        return sysctl_late.at_boot(
-            self.seen.get("late"), sysctl_files.at_boot(self.records, keys), keys
+        """Return what a boot sets of these keys."""
+        return sysctl_overrides.at_boot(
+            self.seen.get("late"), sysctl_d.at_boot(self.records, keys), keys
         )
 
-    @remember.last
+    @memoize.last
     def by_hand(self) -> dict[str, Setting]:
-        """What `sysctl --system` would set."""
-        return sysctl_files.by_hand(self.records, (*TARGETS, NR_OPEN, PID_MAX))
+        """Return what `sysctl --system` would set."""
+        return sysctl_d.by_hand(self.records, (*TARGETS, NR_OPEN, PID_MAX))
 
-    @remember.last
+    @memoize.last
     def unread_sysctl(self) -> list[str]:
-        """Where settings may stand that nobody could read."""
-        found = [
-            path for path, dummy in sysctl_files.unreadable(self.records)
-        ] + sysctl_late.unread(self.seen.get("late"))
-        return found + self._unlisted("sysctl_files", sysctl_files.FOLDERS)
+        """Return where there may be settings that could not be read."""
+        unread = [path for path, _reason in sysctl_d.unreadable(self.records)]
+        unread += sysctl_overrides.unread(self.seen.get("late"))
+        return unread + self._unlisted("sysctl_files", self.answer.sysctl_files, sysctl_d.FOLDERS)
 
     def unread_limits(self) -> list[str]:
-        """Where limits of logins may stand that nobody could read."""
-        return [
-            path for path, dummy in limits_conf.unreadable(items(self.seen.get("limits_files")))
-        ] + self._unlisted("limits_files", (limits_conf.FOLDER,))
+        """Return where there may be limits of logins that could not be read."""
+        records = items(self.seen.get("limits_files"))
+        unread = [path for path, _reason in limits_conf.unreadable(records)]
+        return unread + self._unlisted(
+            "limits_files", self.answer.limits_files, (limits_conf.FOLDER,)
+        )
 
-    def _unlisted(self, field: str, folders: Sequence[str]) -> list[str]:
-        if not isinstance(self.seen.get(field), (list, tuple)):
-            return [field]
-        found = [
-            str(one["path"])
-            for one in items(self.seen[field])
-            if one.get("path") in folders and one.get("error") not in (None, "missing")
+    def _unlisted(
+        self, name: str, files: tuple[FileRecord, ...] | None, folders: Sequence[str]
+    ) -> list[str]:
+        """Return the directories that could not be listed."""
+        if files is None:
+            return [name]
+        unlisted = [
+            file.path
+            for file in files
+            if file.path in folders and file.error not in (None, "missing")
         ]
-        return found + (["what is behind the first hundred files"] if self.cut else [])
+        if self.cut:
+            unlisted.append("what is behind the first hundred files")
+        return unlisted
 
     def entries(self) -> list[limits_conf.Entry]:
+        """Return the lines of limits.conf."""
         return list(limits_conf.entries(items(self.seen.get("limits_files"))))
 
-    @remember.last
+    @memoize.last
     def hard_limits(self) -> list[limits_conf.Entry]:
-        """What limits.conf gives as a hard limit of open files, of each user, group or range the
-        line that counts: the last, and none for the exempt.
+        """Return the hard limits of open files in limits.conf.
 
-        A soft limit above the hard one is lowered to it by pam_limits: it refuses nothing, and
-        gives nothing.
+        Of each user, group or range the last line counts, and none for the exempt. A soft limit
+        above the hard one is lowered to it by pam_limits: it refuses nothing, and gives nothing.
         """
         entries = self.entries()
-        exempt = {one.domain for one in entries if not one.item}
+        exempt = {entry.domain for entry in entries if not entry.item}
         last = {
-            one.domain: one for one in entries if one.item == "nofile" and one.kind in ("hard", "-")
+            entry.domain: entry
+            for entry in entries
+            if entry.item == "nofile" and entry.kind in ("hard", "-")
         }
-        return [one for one in last.values() if one.number is not None and one.domain not in exempt]
+        return [
+            entry
+            for entry in last.values()
+            if entry.number is not None and entry.domain not in exempt
+        ]
 
     def impossible(self) -> list[limits_conf.Entry]:
-        """Those of hard_limits that ask for more than a process can have.
-
-        None where nobody can tell how much that is.
-        """
-        most = self.ceiling()
+        """Return the hard limits above what a process can have, as far as that is known."""
+        ceiling = self.ceiling()
+        if ceiling is None:
+            return []
         return [
-            one
-            for one in self.hard_limits()
-            if most and (one.number == UNLIMITED or (one.number or 0) > most[0])
+            entry
+            for entry in self.hard_limits()
+            if entry.number == UNLIMITED or (entry.number or 0) > ceiling[0]
         ]
 
     def ceiling(self) -> tuple[int, str] | None:
-        """(what no hard limit of open files may exceed, whose it is); None where nobody can tell.
+        """Return the highest possible hard limit of open files, and what bounds it, or None.
 
-        Fs.nr_open bounds everybody.
+        Without CAP_SYS_RESOURCE, PID 1 cannot give more than it has; fs.nr_open bounds all.
         """
-        init, most = self.seen.get("init"), self.kernel.get(NR_OPEN)
-        if not isinstance(init, Mapping) or not isinstance(init.get("cap_sys_resource"), bool):
+        init = self.answer.init
+        if init is None or init.cap_sys_resource is None:
             return None
-        bounds = [(most, NR_OPEN)] if most is not None else []
-        if not init["cap_sys_resource"]:
-            own = pair(init.get("nofile"))
-            if own is None:
+        bounds = []
+        if NR_OPEN in self.kernel:
+            bounds.append((self.kernel[NR_OPEN], NR_OPEN))
+        if not init.cap_sys_resource:
+            if init.nofile is None:
                 return None
-            bounds += (
-                [(own[1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE")]
-                if own[1] != UNLIMITED
-                else []
-            )
+            if init.nofile[1] != UNLIMITED:
+                bounds.append(
+                    (init.nofile[1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE")
+                )
         return min(bounds, default=None)
 
-    @remember.last
+    @memoize.last
     def processes(self) -> tuple[Holder, ...]:
-        """Kubelet, runtimes and sshd; then whoever the walk found near its own limit."""
-        seen: dict[int, Holder] = {}
-        for one in (*items(self.seen.get("processes")), *items(self.walk.get("nofile"))):
-            limits, count = (
-                pair(one.get("nofile")) or pair([one.get("soft"), one.get("hard")]),
-                number(one.get("open")),
-            )
-            found = holder(one)
-            if found and limits and count is not None and found.pid not in seen:
-                seen[found.pid] = replace(
-                    found,
-                    role=one_line(one.get("role") or "", 40),
-                    open=count,
-                    soft=limits[0],
-                    hard=limits[1],
-                    ticks=number(one.get("ticks")),
-                    session=one_line(one.get("session") or "", 80),
-                )
-        return tuple(seen.values())
+        """Return kubelet, runtimes and sshd, then the processes near their own limit."""
+        found: dict[int, Holder] = {}
+        for process in self.answer.processes:
+            _enter(found, _component(process))
+        for process in self.descriptors.nofile:
+            _enter(found, _near_limit(process))
+        return tuple(found.values())
 
     def full(self) -> list[Holder]:
-        """Those that have as many files open as they may."""
-        return [one for one in self.processes() if one.soft > 0 and one.open >= FULL * one.soft]
+        """Return the processes that have as many files open as they may."""
+        return [
+            process
+            for process in self.processes()
+            if process.soft > 0 and process.open >= FULL * process.soft
+        ]
 
     def units(self) -> dict[str, Mapping[str, Any]]:
-        """What systemd says of units, by their names.
-
-        Of kubelet, runtimes and sshd, and of whom the walk found near its limit.
-        """
-        return {
-            str(one.get("name")): one
-            for one in (*items(self.walk.get("units")), *items(self.seen.get("units")))
-        }
+        """Return systemd's units by name: of kubelet, runtimes, sshd and of those near a limit."""
+        rows = (*items(self.walk.get("units")), *items(self.seen.get("units")))
+        return {str(row.get("name")): row for row in rows}
 
     def shortages(self) -> Iterator[Shortage]:
-        """What is reached, proven by trying or by counting; root's first."""
+        """Return what is reached, verified by trying or by counting; root's first."""
         for key in (INSTANCES, WATCHES):
             yield from sorted(self._of_inotify(key), key=lambda short: short.uid != 0)
-        used = pair(self.seen.get("file_nr"))
+        used = self.answer.file_nr
         if used and used[1] > 0 and used[0] >= FULL * used[1]:
             yield Shortage(
                 FILE_MAX,
@@ -318,108 +332,164 @@ class Limits:
             )
 
     def in_use(self, key: str) -> tuple[int | None, str]:
-        """(the most that anybody has of it now, by whom).
+        """Return the most that a user has of it now, and which user.
 
         None where that was not counted in full.
         """
         if key == FILE_MAX:
-            used = pair(self.seen.get("file_nr"))
-            return (used[0] if used else None), ""
-        rows = [
-            (number(one.get(INOTIFY[key][0])), number(one.get("uid")))
-            for one in items(self.walk.get("uids"))
-        ]
-        if not rows or self.uncounted or any(count is None for count, dummy in rows):
+            if self.answer.file_nr is None:
+                return None, ""
+            return self.answer.file_nr[0], ""
+        shares = [(getattr(user, INOTIFY[key][0]), user.uid) for user in self.descriptors.uids]
+        if not shares or self.uncounted or any(count is None for count, _uid in shares):
             return None, ""
-        count, uid = max(rows, key=lambda row: row[0] or 0)
+        count, uid = max(shares, key=lambda share: share[0])
         return count, f" by {whose(uid)}"
 
     def _of_inotify(self, key: str) -> Iterator[Shortage]:
-        counted, trial, error = INOTIFY[key]
-        limit, uid = self.kernel.get(key), number(self.tried.get("uid"))
+        counted = INOTIFY[key][0]
+        limit = self.kernel.get(key)
         if limit is None:
             return
-        if self.tried.get(trial) == error:
-            opened = number(self.tried.get("opened")) if trial == "instance" else None
-            shown = f"another inotify {trial} could not be made by {whose(uid)} ({error})" + (
-                f" after {opened} that were left: a kubelet that starts needs more"
-                if opened
-                else ""
-            )
-            yield Shortage(key, limit, uid, shown, self._holders(counted, uid), opened or 0)
-        for one in items(self.walk.get("uids")):
-            other, count = number(one.get("uid")), number(one.get(counted))
-            if other is not None and count is not None and other != uid and 0 < limit <= count:
+        tried = self.answer.inotify or answers.InotifyTrial()
+        yield from self._refused(key, limit, tried)
+        for user in self.descriptors.uids:
+            count = getattr(user, counted)
+            if None in (user.uid, count) or user.uid == tried.uid:
+                continue
+            if 0 < limit <= count:
                 shown = (
-                    f"processes of {whose(other)} hold {count} inotify {counted}; what a process"
+                    f"processes of {whose(user.uid)} hold {count} inotify {counted}; what a process"
                     " inherited counts for each of them"
                 )
-                yield Shortage(key, limit, other, shown, self._holders(counted, other))
+                yield Shortage(key, limit, user.uid, shown, self._holders(counted, user.uid))
+
+    def _refused(self, key: str, limit: int, tried: answers.InotifyTrial) -> Iterator[Shortage]:
+        """Return the shortage that the collector met itself."""
+        counted, trial, error = INOTIFY[key]
+        if getattr(tried, trial) != error:
+            return
+        opened = 0
+        if trial == "instance":
+            opened = tried.opened or 0
+        shown = f"another inotify {trial} could not be made by {whose(tried.uid)} ({error})"
+        if opened:
+            shown += f" after {opened} that were left: a kubelet that starts needs more"
+        yield Shortage(key, limit, tried.uid, shown, self._holders(counted, tried.uid), opened)
 
     def most(self, counted: str) -> tuple[Holder, ...]:
-        """The processes that the walk found with the most open files, or threads."""
-        rows = [
-            (number(one.get(counted)) or 0, holder(one)) for one in items(self.walk.get(counted))
+        """Return the processes with the most open files, or threads."""
+        rows = [(getattr(row, counted) or 0, row) for row in getattr(self.descriptors, counted)]
+        holders = [
+            replace(process, open=row.open or 0, threads=row.threads or 0)
+            for count, row in rows
+            if count > 0 and (process := holder(row))
         ]
-        found = [replace(one, **{counted: count}) for count, one in rows if one and count > 0]
-        return tuple(sorted(found, key=lambda one: (-getattr(one, counted), one.pid)))
+        return tuple(sorted(holders, key=lambda process: (-getattr(process, counted), process.pid)))
 
     def _holders(self, counted: str, uid: int | None) -> tuple[Holder, ...]:
-        found = [
-            (number(one.get(counted)) or 0, holder(one), one)
-            for one in items(self.walk.get("inotify"))
+        """Return a user's processes with inotify instances or watches, or those of all users."""
+        rows = [row for row in self.descriptors.inotify if (getattr(row, counted) or 0) > 0]
+        holders = [
+            replace(process, instances=row.instances or 0, watches=row.watches or 0)
+            for row in rows
+            if (process := holder(row)) and uid in (None, process.uid)
         ]
-        rows = [
-            (
-                count,
-                replace(
-                    one,
-                    instances=number(raw.get("instances")) or 0,
-                    watches=number(raw.get("watches")) or 0,
-                ),
-            )
-            for count, one, raw in found
-            if one and count > 0 and uid in (None, one.uid)
-        ]
-        return tuple(one for dummy, one in sorted(rows, key=lambda row: (-row[0], row[1].pid)))
+        return tuple(sorted(holders, key=lambda process: (-getattr(process, counted), process.pid)))
 
 
 # Of each: what the walk counts, what was tried, and what the kernel says when there are no more.
 INOTIFY = {INSTANCES: ("instances", "instance", "EMFILE"), WATCHES: ("watches", "watch", "ENOSPC")}
 
 
-def whose(uid: int | None) -> str:
-    return "root" if uid == 0 else "a user that is not known" if uid is None else f"uid {uid}"
+def _enter(found: dict[int, Holder], process: Holder | None) -> None:
+    if process is not None:
+        found.setdefault(process.pid, process)
 
 
-def holder(one: Mapping[str, Any]) -> Holder | None:
-    pid, uid = number(one.get("pid")), number(one.get("uid"))
-    if pid is None:
+def _component(process: LimitedProcess) -> Holder | None:
+    """Return the main process of a unit, where its limit is known."""
+    limited = holder(
+        process_holder.Holder(
+            pid=process.pid, comm=process.comm, uid=process.uid, unit=process.unit
+        )
+    )
+    if limited is None or process.nofile is None or process.open is None:
         return None
-    pod, container, unit = (
-        one_line(one.get(key) or "", 80) for key in ("pod_uid", "container_id", "unit")
+    return replace(
+        limited,
+        role=one_line(process.role, 40),
+        open=process.open,
+        soft=process.nofile[0],
+        hard=process.nofile[1],
+        ticks=process.ticks,
     )
-    name, inner = one_line(one.get("pod") or "", 320), one_line(one.get("container") or "", 80)
-    where = (
-        f"pod {name or pod}" + (f", container {inner or container[:12]}" if container else "")
-        if pod
-        else unit
+
+
+def _near_limit(process: process_holder.Holder) -> Holder | None:
+    """Return a process near its own limit."""
+    limited = holder(process)
+    if limited is None or process.open is None:
+        return None
+    if process.soft is None or process.hard is None:
+        return None
+    return replace(
+        limited,
+        open=process.open,
+        soft=process.soft,
+        hard=process.hard,
+        ticks=process.ticks,
+        session=one_line(process.session or "", 80),
     )
+
+
+def whose(uid: int | None) -> str:
+    """Return a user as messages name it."""
+    if uid is None:
+        return "a user that is not known"
+    if uid == 0:
+        return "root"
+    return f"uid {uid}"
+
+
+def holder(process: process_holder.Holder) -> Holder | None:
+    """Return a process with its pod or unit; None without a number."""
+    if process.pid is None:
+        return None
+    container = one_line(process.container_id or "", 80)[:12]
+    unit = one_line(process.unit or "", 80)
+    where = unit
+    if process.pod_uid:
+        where = _pod(process, container)
+    uid = process.uid
+    if uid is None:
+        uid = -1
     return Holder(
-        pid,
-        one_line(one.get("comm") or "?", 40),
-        -1 if uid is None else uid,
+        process.pid,
+        one_line(process.comm or "?", 40),
+        uid,
         where,
         unit=unit,
-        container=container[:12],
-        named=bool(name),
+        container=container,
+        named=bool(process.pod),
     )
 
 
-@remember.last
+def _pod(process: process_holder.Holder, container: str) -> str:
+    """Return a container and its pod by their names, or by their ids."""
+    pod = one_line(process.pod or "", 320) or one_line(process.pod_uid or "", 80)
+    if not container:
+        return f"pod {pod}"
+    name = one_line(process.container or "", 80) or container
+    return f"pod {pod}, container {name}"
+
+
+@memoize.last
 def read(document: Mapping[str, Any]) -> Limits:
-    """The evidence of a host; fields are empty where a collector did not answer."""
-    cut = bool(document.get("collectors", {}).get("limits", {}).get("truncated"))
+    """Return the evidence of a host; fields are empty where a collector did not answer."""
+    record = document.get("collectors", {}).get("limits", {})
     return Limits(
-        control_plane.data(document, "limits"), control_plane.data(document, "descriptors"), cut
+        control_plane.data(document, "limits"),
+        control_plane.data(document, "descriptors"),
+        bool(record.get("truncated")),
     )

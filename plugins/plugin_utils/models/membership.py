@@ -60,9 +60,7 @@ def assemble(hosts: Iterable[Host], documents: Iterable[Mapping[str, Any]]) -> l
 def _canonical_keys(
     hosts: list[Host], documents: list[Mapping[str, Any]], keys: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Each key's cluster: keys are joined where two CA bundles were seen with one kube-system
-    uid.
-    """
+    """Map each key to its cluster: two CA bundles with one kube-system uid are one cluster."""
     canonical = {host.key: host.key for host in hosts if host.key}
     by_uid: dict[str, str] = {}
     for document in documents:
@@ -71,19 +69,20 @@ def _canonical_keys(
         if not key:
             continue
         canonical.setdefault(key, key)
-        first = by_uid.setdefault(uid, canonical[key]) if uid else canonical[key]
-        other = canonical[key]
-        for name in canonical:
-            if canonical[name] == other:
+        other = first = canonical[key]
+        if uid:
+            first = by_uid.setdefault(uid, other)
+        for name, value in canonical.items():
+            if value == other:
                 canonical[name] = first
     return canonical
 
 
 def _house(homeless: list[Host], clusters: dict[str, Cluster]) -> list[Host]:
-    """Hosts without a proven cluster go where the API or etcd names them, else to the only cluster
-    there is.
+    """Place hosts without a proven cluster where the API or etcd names them.
 
-    A host that answered and runs neither kubelet nor control plane is in no cluster: returned.
+    Else in the only cluster there is. A host that answered and runs neither kubelet nor control
+    plane is in no cluster: returned.
     """
     nowhere = []
     for host in homeless:
@@ -119,7 +118,7 @@ def _named(cluster: Cluster) -> set[str]:
 
 
 def etcd_names(member: Mapping[str, Any]) -> set[str]:
-    """The names and addresses by which etcd knows a member."""
+    """Return the names and addresses by which etcd knows a member."""
     names = {member.get("name") or ""}
     for url in list(member.get("peer_urls") or ()) + list(member.get("client_urls") or ()):
         names.add(url.split("://", 1)[-1].rsplit(":", 1)[0].strip("[]"))
@@ -127,9 +126,7 @@ def etcd_names(member: Mapping[str, Any]) -> set[str]:
 
 
 def _find_members(cluster: Cluster) -> None:
-    """Members: hosts that the inventory, their own components, the API or etcd place in the
-    control plane.
-    """
+    """Find the members of the control plane: by inventory, components, the API or etcd."""
     known = {name: host for host in cluster.hosts for name in host.names}
     nodes = (cluster.answer("nodes") or {}).get("items") or ()
     for item in nodes:
@@ -153,7 +150,7 @@ def _find_members(cluster: Cluster) -> None:
             strangers.update(dict.fromkeys(aliases, Stranger(aliases[0], source)))
     cluster.members = [members[name] for name in sorted(members)]
     cluster.strangers = list({stranger.name: stranger for stranger in strangers.values()}.values())
-    # Silent hosts that nobody names: where the inventory calls a host otherwise than its cluster
+    # Silent hosts that nothing names: where the inventory calls a host otherwise than its cluster
     # does, a stranger may be one.
     cluster.unplaced = [
         host
@@ -181,7 +178,7 @@ def _is_member(host: Host) -> bool:
 def _witnesses(
     cluster: Cluster, nodes: Iterable[Mapping[str, Any]]
 ) -> Iterable[tuple[list[str], str]]:
-    """Every member that somebody names, as (its names and addresses, what names it)."""
+    """Yield every member that anything names, as (its names and addresses, what names it)."""
     for item in nodes:
         if item.get("control_plane"):
             addresses = [a["address"] for a in item.get("addresses") or () if a.get("address")]
@@ -219,7 +216,7 @@ def _etcd_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
 
 
 def lost(cluster: Cluster) -> list[str]:
-    """What of the control plane's redundancy is gone already, in words.
+    """Return what redundancy of the control plane is lost already, in words.
 
     What only its own evidence can prove of a host that answers.
     """
@@ -236,11 +233,10 @@ def lost(cluster: Cluster) -> list[str]:
         if host.status != "ok":
             found.append(f"{host.host} does not answer")
         elif host.statuses.get("instances") == "ok":
-            running = (
-                {item.component for item in host.control_plane.processes}
-                if host.control_plane
-                else set()
-            )
+            if host.control_plane:
+                running = {item.component for item in host.control_plane.processes}
+            else:
+                running = set()
             stacked = bool(etcd & host.names)
             found += [
                 f"{name} of {host.host} does not run"
@@ -251,7 +247,7 @@ def lost(cluster: Cluster) -> list[str]:
 
 
 def unseen(cluster: Cluster) -> list[str]:
-    """Masters that this run did not look at, so that nobody knows how they are.
+    """Return control plane nodes that this run did not read, so that their state is unknown.
 
     --limit leaves them out, or no inventory has them.
     """
@@ -262,7 +258,7 @@ def unseen(cluster: Cluster) -> list[str]:
 
 
 def beside(cluster: Cluster, name: str) -> list[str]:
-    """The other hosts whose API server runs."""
+    """Return the other hosts whose API server runs."""
     return [
         host.host
         for host in cluster.members

@@ -25,7 +25,9 @@ def is_node(host: Host) -> bool | None:
         return False  # also beside the processes of a cluster in a container, as kind's
     runs = host.statuses.get("kubelet") == "ok" or host.control_plane is not None
     installed = host.kubelet_unit or any(path != OSTREE for path in host.installer)
-    return True if host.traces or runs or installed else None
+    if host.traces or runs or installed:
+        return True
+    return None
 
 
 def not_nodes(cluster: Cluster) -> list[Host]:
@@ -57,7 +59,10 @@ def _called(item: Mapping[str, Any]) -> tuple[str, list[str]]:
     name, addresses = item.get("name"), item.get("addresses")
     if not isinstance(name, str):
         return "", []
-    rows = addresses if isinstance(addresses, (list, tuple)) else ()
+    if isinstance(addresses, (list, tuple)):
+        rows = addresses
+    else:
+        rows = ()
     aliases = [row.get("address") for row in rows if isinstance(row, Mapping)]
     return name, [name, *(alias for alias in aliases if isinstance(alias, str) and alias)]
 
@@ -79,9 +84,15 @@ def coverage(cluster: Cluster, key: str | None) -> Coverage:
     left = dict.fromkeys(unhosted(cluster), NO_HOST)
     left.update((host.host, _why(host)) for host in cluster.hosts if host.status != "ok")
     matched = [host for host in cluster.node_hosts.values() if host is not None]
-    hosts = matched if cluster.node_hosts else cluster.hosts
+    if cluster.node_hosts:
+        hosts = matched
+    else:
+        hosts = cluster.hosts
     audited = {host.host for host in hosts if host.status == "ok"}
-    nodes = len(cluster.node_hosts) if cluster.answer("nodes") else None
+    if cluster.answer("nodes"):
+        nodes = len(cluster.node_hosts)
+    else:
+        nodes = None
     return Coverage(key, nodes, len(audited), tuple(sorted(left.items())))
 
 
@@ -98,4 +109,6 @@ def placed(one: Coverage, outside: Mapping[str, Mapping[str, Any]]) -> Coverage:
 def _why(host: Host) -> str:
     if host.status != "not_asked":
         return host.status
-    return PATTERN if host.reason == NOT_NAMED else LIMIT
+    if host.reason == NOT_NAMED:
+        return PATTERN
+    return LIMIT

@@ -52,8 +52,8 @@ class Identity:
 
     certificate: "" where one names a node, else why none does (none, denied, error). cloud:
     --cloud-provider; inside: the program that holds the kubelet. node_ips: --node-ip, without those
-    that only choose a family. addresses: the machine's own, None where nobody looked; more: they
-    are more than were kept. runs: whether a process of it was seen. places: the lines that set name
+    that only choose a family. addresses: the machine's own, None where not read; more: they are
+    more than were kept. runs: whether a process of it was seen. places: the lines that set name
     or address. refused: (the name that the API server refused to the running process, the line that
     says so). networks: None where an older release collected.
     """
@@ -84,11 +84,13 @@ class Identity:
             return None
         if str(found) in self.addresses or found.is_loopback or found.is_unspecified:
             return True
-        return None if self.more else False
+        if self.more:
+            return None
+        return False
 
 
 def extract(document: Mapping[str, Any]) -> Identity:
-    """What judging a cluster keeps of one host."""
+    """Return what evaluating a cluster keeps of one host."""
     kubelet, system = (
         control_plane.data(document, "kubelet"),
         control_plane.data(document, "system"),
@@ -96,8 +98,14 @@ def extract(document: Mapping[str, Any]) -> Identity:
     lent = kubelet_dropin.lent(kubelet)
     argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
     hostname, override = system.get("hostname"), flags.string_flag(argv, "hostname-override")
-    told = override if override and override.strip() else hostname
-    name = told.strip().lower() if isinstance(told, str) and argv else ""
+    if override and override.strip():
+        told = override
+    else:
+        told = hostname
+    if isinstance(told, str) and argv:
+        name = told.strip().lower()
+    else:
+        name = ""
     addresses = system.get("addresses")
     process = kubelet.get("process")
     return Identity(
@@ -122,10 +130,7 @@ def extract(document: Mapping[str, Any]) -> Identity:
 
 
 def ip(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address as it is written in flags, with or without brackets and zone.
-
-    None where it is none.
-    """
+    """Return an address of a flag, without brackets and zone, or None."""
     try:
         return ipaddress.ip_address(str(text).strip().strip("[]").partition("%")[0])
     except ValueError:
@@ -133,7 +138,7 @@ def ip(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def of_urls(text: str | None) -> tuple[str, ...]:
-    """The addresses in a list of URLs, as etcd's flags have them; a name is none."""
+    """Return the addresses in a list of URLs, as etcd's flags have them; a name is none."""
     found = (_URL.match(part.strip()) for part in (text or "").split(","))
     return tuple(
         str(ip(match.group(1))) for match in found if match and ip(match.group(1)) is not None
@@ -153,12 +158,19 @@ def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str
     kubeconfig = kubelet.get("kubeconfig")
     if not found and isinstance(kubeconfig, Mapping) and kubeconfig.get("error") == "denied":
         return DENIED  # it names the certificate
-    error = found.get("error") if isinstance(found, Mapping) else None
-    return NONE if not error or error == "missing" else DENIED if error == "denied" else ERROR
+    if isinstance(found, Mapping):
+        error = found.get("error")
+    else:
+        error = None
+    if not error or error == "missing":
+        return NONE
+    if error == "denied":
+        return DENIED
+    return ERROR
 
 
 def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[Proof]:
-    """The lines of the files of the unit's environment that set name or address."""
+    """Return the lines of the unit's environment files that set name or address."""
     unit = kubelet.get("unit")
     found = []
     for record in (unit.get("environment_files") or ()) if isinstance(unit, Mapping) else ():
@@ -180,7 +192,10 @@ def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[Proof]:
 
 def _refused(document: Mapping[str, Any], process: Any) -> tuple[str, str] | None:
     """Of the process that runs: whatever an earlier one was told is past."""
-    pid = process.get("pid") if isinstance(process, Mapping) else None
+    if isinstance(process, Mapping):
+        pid = process.get("pid")
+    else:
+        pid = None
     if pid is None or not document.get("node"):
         return None
     for collector in ("kubelet_end", "kubelet_log"):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether kernel settings last.
 
-What a boot makes of them, against what runs and what somebody meant.
+What a boot makes of them, against what runs and what was intended.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST = {
     PID_MAX: 4194304,
 }
 VENDOR = ("/usr/", "/lib/")
-# what systemd gives fs.file-max before it reads any file: nobody raised it, and a file that says
+# what systemd gives fs.file-max before it reads any file: it was not raised, and a file that says
 # less is a wish
 UNBOUNDED = 2**63 - 1
 FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
@@ -39,7 +39,7 @@ FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
 
 @dataclass(frozen=True)
 class Lasting:
-    """A setting that will not be, or is not, what somebody meant.
+    """A setting that will not be, or is not, what was intended.
 
     Key, what the kernel has, what it should lastingly have, why, and where that stands.
     """
@@ -64,6 +64,7 @@ class Edit:
 
     @property
     def new(self) -> str:
+        """Return the line that sets it."""
         return sysctl.line_with(self.old, self.wanted).strip()
 
 
@@ -80,12 +81,16 @@ class Later:
 
     @property
     def blocked(self) -> str | None:
-        return None if self.edit else self.why
+        """Return why it cannot be set, or None."""
+        if self.edit:
+            return None
+        return self.why
 
 
 def lasting(limits: Limits) -> Iterator[Lasting]:
-    """KM407: overridden by a later file, running but not written down, written down but not
-    running. Nothing is said while a file is not known.
+    """Find KM407: settings that a later file overrides, or that only run or are only written.
+
+    Nothing is returned while a file is not known.
     """
     if limits.unread_sysctl():
         return
@@ -105,9 +110,11 @@ def says(limits: Limits, key: str, running: int) -> bool:
 
 
 def taken(key: str, text: str) -> int | None:
-    """The number, where the kernel would take it."""
+    """Return the number, where the kernel would take it."""
     value = sysctl_files.number(text)
-    return value if value is not None and 0 <= value <= MOST.get(key, value) else None
+    if value is not None and 0 <= value <= MOST.get(key, value):
+        return value
+    return None
 
 
 def _untold(key: str, running: int, hand: Setting | None) -> Iterator[Lasting]:
@@ -173,7 +180,7 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
             " boot",
             (won,),
         )
-    # what a distribution ships is nobody's wish, and not for every machine
+    # what a distribution ships was not set on purpose, and is not for every machine
     elif running < value and not found.path.startswith(VENDOR):
         yield Lasting(
             key,
@@ -205,20 +212,19 @@ def asked_for(limits: Limits, key: str) -> Iterable[int]:
 
 
 def above(limits: Limits, key: str, number: int) -> list[str]:
-    """The lines of the machine's own files, but for ours, that ask for more than this.
+    """Return the lines of the host's own files, without kubemend's, that ask for more.
 
-    A vendor's default is nobody's wish, unless it decides over ours.
+    A vendor's default counts only where it overrides kubemend's.
     """
     last = sysctl_late.at_boot(
         limits.seen.get("late"),
         sysctl_files.at_boot(_with_ours(limits, key, number), (key,)),
         (key,),
     ).get(key)
-    over = (
-        [f"{last.path}:{last.line}"]
-        if last and last.path != FILE and (taken(key, last.value) or 0) > number
-        else []
-    )
+    if last and last.path != FILE and (taken(key, last.value) or 0) > number:
+        over = [f"{last.path}:{last.line}"]
+    else:
+        over = []
     decide = [found for found in (limits.at_boot().get(key), limits.by_hand().get(key)) if found]
     places = [(found.path, found.line, found.value) for found in decide] + [
         one for found in decide for one in found.overrides
@@ -238,7 +244,7 @@ def above(limits: Limits, key: str, number: int) -> list[str]:
 
 
 def _with_ours(limits: Limits, key: str, wanted: int) -> list[Mapping[str, Any]]:
-    """The files as they are, and ours with this alone."""
+    """Return the files as they are, and kubemend's with this alone."""
     ours = {
         "path": FILE,
         "name": posixpath.basename(FILE),
@@ -253,7 +259,7 @@ def _with_ours(limits: Limits, key: str, wanted: int) -> list[Mapping[str, Any]]
 
 
 def later(limits: Limits, key: str, wanted: int) -> Later:
-    """What keeps our file from deciding at boot, and what else is to be known of it.
+    """Return what overrides kubemend's file at boot, and what else is to be known of it.
 
     `sysctl --system`, files that were not read.
     """
@@ -268,11 +274,12 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         for path in limits.unread_sysctl()
         if path != FILE and not (path.endswith(".conf") and posixpath.basename(path) < name)
     ]
-    notes = (
-        [f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"]
-        if unread
-        else []
-    )
+    if unread:
+        notes = [
+            f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"
+        ]
+    else:
+        notes = []
     if boot is None:
         line = sysctl_files.excluding(every[:-1], key)
         why = (
@@ -284,7 +291,10 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         return _over(
             limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes
         )
-    keys = (key, sysctl_late.SAME[key]) if key in sysctl_late.SAME else (key,)
+    if key in sysctl_late.SAME:
+        keys = (key, sysctl_late.SAME[key])
+    else:
+        keys = (key,)
     late = sysctl_late.at_boot(limits.seen.get("late"), {key: boot}, keys)
     over = next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
     if over:
@@ -297,7 +307,10 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
         )
     if hand and _is_less(hand, wanted):
         edit = _edit(limits, hand, wanted)
-        must = f"that line must read {edit.new} too" if edit else "change that line too"
+        if edit:
+            must = f"that line must read {edit.new} too"
+        else:
+            must = "change that line too"
         notes.insert(
             0,
             f"sysctl --system reads {place(hand)} last, which says {one_line(hand.value, 80)}:"
@@ -307,24 +320,30 @@ def later(limits: Limits, key: str, wanted: int) -> Later:
 
 
 def _over(limits: Limits, found: Setting, wanted: int, what: str, notes: Sequence[str]) -> Later:
-    """A line that decides in place of ours.
+    """Return how to change a line that overrides kubemend's.
 
-    Raised there where it is one of the machine's own files, else for somebody's hand.
+    It is raised where it is in one of the host's own files, else it is for the operator to change.
     """
     edit = _edit(limits, found, wanted)
-    way = f"it must read {edit.new}" if edit else "raise it there, or take the line away"
+    if edit:
+        way = f"it must read {edit.new}"
+    else:
+        way = "raise it there, or take the line away"
     return Later(f"{place(found)} {what}: {way}", "; ".join(notes), edit)
 
 
 def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
-    """The line with this value in its place.
+    """Return the line with this value in its place.
 
-    A vendor's file is not ours to change, nor what is made anew at every boot, nor a pattern's
-    other keys.
+    A vendor's file is not kubemend's to change, nor one that is written at every boot, nor a
+    pattern's other keys.
     """
     records = conf_lines.usable([*limits.records, *sysctl_late.records(limits.seen.get("late"))])
     record = next((one for one in records if one["path"] == found.path), None)
-    old = dict(conf_lines.lines(record)).get(found.line) if record else None
+    if record:
+        old = dict(conf_lines.lines(record)).get(found.line)
+    else:
+        old = None
     path = found.real or found.path
     if old is None or not path.startswith("/etc/") or sysctl.key_of(old) != found.key:
         return None

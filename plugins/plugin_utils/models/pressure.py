@@ -1,24 +1,24 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node is short of: its measures, the kubelet's thresholds for them, and what uses most.
-
-Pure.
-"""
+"""What a node is short of: its measures, the kubelet's thresholds for them, and what uses most."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from ...module_utils.shared import quantity
+from ..evidence import contract
+from ..evidence.answers.node import pressure as answers
+from ..evidence.answers.node.largest import Largest
+from ..evidence.answers.process_holder import Holder
 from ..evidence.document import one_line
-from ..parsers import pflag as flags
+from ..parsers import pflag
 from ..safe_io import yaml_nodes
-from . import control_plane
-from . import limits as node_limits
+from . import control_plane, limits
 from .kubelet import config as kubelet_config
 from .kubelet.config import KubeletConfig, Setting
 from .result import Proof
@@ -63,6 +63,7 @@ class Measure:
 
     @property
     def is_bytes(self) -> bool:
+        """Whether it counts bytes, not inodes or process ids."""
         return self.signal.endswith(".available") and not self.signal.startswith("pid.")
 
     def __str__(self) -> str:
@@ -88,12 +89,15 @@ class Threshold:
         """Return the number of bytes, inodes or ids; None for what is none."""
         if self.value.endswith("%"):
             share = quantity.parse(self.value[:-1])
-            return None if share is None or total is None else share * total / 100
+            if share is None or total is None:
+                return None
+            return share * total / 100
         return quantity.parse(self.value)
 
     def __str__(self) -> str:
-        default = "the kubelet's default" + SINCE.get(self.signal, "")
-        where = f"{self.kind}, {_place(self.setting)}" if self.setting else default
+        where = "the kubelet's default" + SINCE.get(self.signal, "")
+        if self.setting:
+            where = f"{self.kind}, {_place(self.setting)}"
         return f"{self.signal}<{one_line(self.value, 40)} ({where})"
 
 
@@ -130,115 +134,122 @@ class Pressure:
 
     def of(self, condition: str) -> Iterator[tuple[Measure, list[Threshold], bool]]:
         """Yield each measure of a condition, its thresholds, and whether one is crossed now."""
-        for one in self.measures:
-            if one.signal in SIGNALS.get(condition, ()):
-                mine = [bound for bound in self.thresholds if bound.signal == one.signal]
-                amounts = [bound.amount(one.total) for bound in mine]
-                free = one.free
-                crossed = free is not None and any(
-                    amount is not None and free < amount for amount in amounts
-                )
-                yield one, mine, crossed
+        for measure in self.measures:
+            if measure.signal in SIGNALS.get(condition, ()):
+                bounds = [bound for bound in self.thresholds if bound.signal == measure.signal]
+                yield measure, bounds, _is_crossed(measure, bounds)
+
+
+def _is_crossed(measure: Measure, bounds: Iterable[Threshold]) -> bool:
+    """Tell whether less is free than one of the thresholds asks for."""
+    if measure.free is None:
+        return False
+    amounts = [bound.amount(measure.total) for bound in bounds]
+    return any(amount is not None and measure.free < amount for amount in amounts)
 
 
 def extract(document: Mapping[str, Any]) -> Pressure:
-    """Return what a host's evidence says; empty where its collectors did not answer."""
-    seen = control_plane.data(document, "pressure")
-    if not seen:
+    """Return what a host's evidence contains; empty where its collectors did not answer."""
+    if not control_plane.data(document, "pressure"):
         return Pressure()
     config = kubelet_config.read(control_plane.data(document, "kubelet"))
-    large = control_plane.data(document, "largest")
+    largest = contract.answer(document, Largest)
     return Pressure(
-        tuple(_measures(seen)),
+        tuple(_measures(contract.answer(document, answers.Pressure))),
         tuple(thresholds(config)),
-        tuple(_folders(large)),
-        tuple(_processes(large, "memory", "rss")),
-        tuple(_processes(large, "threads", "threads")),
+        tuple(_folders(largest)),
+        tuple(_processes(largest.memory, "rss")),
+        tuple(_processes(largest.threads, "threads")),
         config.problem,
     )
 
 
-def _measures(seen: Mapping[str, Any]) -> Iterator[Measure]:
-    for one in node_limits.items(seen.get("filesystems")):
-        name, path = one_line(one.get("name"), 40), one_line(one.get("path"), 200)
-        mount = " ".join(one_line(one.get(key) or "", 200) for key in ("mount", "type")).strip()
-        error = one_line(one.get("error") or "", 80)
-        yield Measure(
-            f"{name}.available", _number(one, "free"), _number(one, "total"), path, mount, error
-        )
-        if _number(one, "inodes"):
-            yield Measure(
-                f"{name}.inodesFree",
-                _number(one, "inodes_free"),
-                _number(one, "inodes"),
-                path,
-                mount,
-                error,
-            )
-    memory, pids = (
-        seen.get(key) if isinstance(seen.get(key), Mapping) else {} for key in ("memory", "pids")
-    )
-    yield Measure("memory.available", _number(memory, "available"), _number(memory, "total"))
-    used, most = _number(pids, "threads"), _number(pids, "max")
-    left = None if used is None or most is None else max(0, most - used)
-    yield Measure("pid.available", left, most)
+def _measures(answer: answers.Pressure) -> Iterator[Measure]:
+    for filesystem in answer.filesystems:
+        yield from _of_filesystem(filesystem)
+    memory = answer.memory or answers.Memory()
+    yield Measure("memory.available", _natural(memory.available), _natural(memory.total))
+    pids = answer.pids or answers.Pids()
+    threads, most = _natural(pids.threads), _natural(pids.max)
+    free = None
+    if threads is not None and most is not None:
+        free = max(0, most - threads)
+    yield Measure("pid.available", free, most)
+
+
+def _of_filesystem(filesystem: answers.Filesystem) -> Iterator[Measure]:
+    name, path = one_line(filesystem.name, 40), one_line(filesystem.path, 200)
+    where = (one_line(filesystem.mount or "", 200), one_line(filesystem.type or "", 200))
+    mount = " ".join(where).strip()
+    error = one_line(filesystem.error or "", 80)
+    free, total = _natural(filesystem.free), _natural(filesystem.total)
+    yield Measure(f"{name}.available", free, total, path, mount, error)
+    inodes = _natural(filesystem.inodes)
+    if inodes:
+        free = _natural(filesystem.inodes_free)
+        yield Measure(f"{name}.inodesFree", free, inodes, path, mount, error)
 
 
 def thresholds(config: KubeletConfig) -> Iterator[Threshold]:
     """Yield those of a kubelet with this configuration; the hard ones come first."""
     for key, flag in KINDS:
-        given = flags.string_flag(config.argv, flag)
-        if given is None:
-            found = {
-                name: (value.value, value) for name, value in config.mapping(key, flag).items()
-            }
-        else:
-            pairs = [part.partition("<") for part in given.split(",") if "<" in part]
-            found = {
-                name.strip(): (value.strip(), Setting(value.strip(), f"--{flag}={given}"))
-                for name, _sign, value in pairs
-            }
+        written = _written(config, key, flag)
         merge = config.values.get(("mergeDefaultEvictionSettings",))
         merges = merge is not None and yaml_nodes.boolean(merge.value) is True
-        if key == "evictionHard" and (not found or merges):
-            yield from (
-                Threshold(name, value, key) for name, value in DEFAULTS.items() if name not in found
-            )
-        yield from (Threshold(name, value, key, where) for name, (value, where) in found.items())
+        if key == "evictionHard" and (not written or merges):
+            missing = {name: value for name, value in DEFAULTS.items() if name not in written}
+            yield from (Threshold(name, value, key) for name, value in missing.items())
+        yield from (Threshold(name, value, key, where) for name, (value, where) in written.items())
+
+
+def _written(config: KubeletConfig, key: str, flag: str) -> dict[str, tuple[str, Setting]]:
+    """Return the thresholds that the command line sets, else those of the configuration."""
+    given = pflag.string_flag(config.argv, flag)
+    if given is None:
+        return {name: (value.value, value) for name, value in config.mapping(key, flag).items()}
+    pairs = [part.partition("<") for part in given.split(",") if "<" in part]
+    return {
+        name.strip(): (value.strip(), Setting(value.strip(), f"--{flag}={given}"))
+        for name, _sign, value in pairs
+    }
 
 
 def _place(setting: Setting) -> str:
-    return f"{setting.path}:{setting.line}" if setting.path else one_line(setting.text, 120)
+    if setting.path:
+        return f"{setting.path}:{setting.line}"
+    return one_line(setting.text, 120)
 
 
-def _folders(large: Mapping[str, Any]) -> Iterator[Counted]:
-    for one in node_limits.items(large.get("filesystems")):
+def _folders(largest: Largest) -> Iterator[Counted]:
+    for filesystem in largest.filesystems:
         rows = [
             Large(
-                one_line(row.get("path"), 300),
-                _number(row, "bytes") or 0,
-                _number(row, "files") or 0,
+                one_line(folder.path, 300),
+                _natural(folder.bytes) or 0,
+                _natural(folder.files) or 0,
             )
-            for row in node_limits.items(one.get("folders"))
+            for folder in filesystem.folders
         ]
         yield Counted(
-            one_line(one.get("name"), 40),
+            one_line(filesystem.name, 40),
             tuple(rows[: 3 * SHOWN]),
-            _number(one, "bytes"),
-            one.get("complete") is True,
+            _natural(filesystem.bytes),
+            filesystem.complete is True,
         )
 
 
-def _processes(large: Mapping[str, Any], kind: str, key: str) -> Iterator[Large]:
-    for one in node_limits.items(large.get(kind))[:SHOWN]:
-        holder = node_limits.holder(one)
+def _processes(processes: tuple[Holder, ...], key: str) -> Iterator[Large]:
+    for process in processes[:SHOWN]:
+        holder = limits.holder(process)
         if holder:
-            yield Large(str(holder), _number(one, key) or 0, pid=holder.pid)
+            yield Large(str(holder), _natural(getattr(process, key)) or 0, pid=holder.pid)
 
 
-def _number(one: Any, key: str) -> int | None:
-    found = node_limits.number(one.get(key)) if isinstance(one, Mapping) else None
-    return None if found is None or found < 0 else found
+def _natural(count: int | None) -> int | None:
+    """Return a count; None for one below 0, which is none."""
+    if count is None or count < 0:
+        return None
+    return count
 
 
 def size(count: int) -> str:
@@ -246,7 +257,9 @@ def size(count: int) -> str:
     value, index = Fraction(count), 0
     while value >= 1024 and index < len(UNIT_NAMES) - 1:
         value, index = value / 1024, index + 1
-    return f"{float(value):.1f} {UNIT_NAMES[index]}" if index else f"{count} B"
+    if index == 0:
+        return f"{count} B"
+    return f"{float(value):.1f} {UNIT_NAMES[index]}"
 
 
 def percent(part: int, whole: int) -> str:
@@ -258,59 +271,71 @@ def told(condition: str, host: str, found: Pressure) -> tuple[list[str], list[Pr
     """Return what a condition is about in clauses, and the proofs of all that is known of it."""
     rows = list(found.of(condition))
     clauses = [
-        f"{one}{_at(one)}, below {_bounds(one, mine)}" for one, mine, crossed in rows if crossed
+        f"{measure}{_at(measure)}, below {_bounds(measure, bounds)}"
+        for measure, bounds, crossed in rows
+        if crossed
     ]
-    proofs = [_proof(host, one, mine) for one, mine, crossed in rows if crossed or not clauses]
+    proofs = [
+        _proof(host, measure, bounds) for measure, bounds, crossed in rows if crossed or not clauses
+    ]
     if condition == "DiskPressure":
-        short = {one.signal.partition(".")[0] for one, _mine, crossed in rows if crossed}
+        short = {measure.signal.partition(".")[0] for measure, _bound, crossed in rows if crossed}
         proofs += _large_folders(host, found, short)
-    large = {"MemoryPressure": found.memory, "PIDPressure": found.threads}.get(condition, ())
-    proofs += [
-        Proof(
-            "process",
-            host,
-            pid=one.pid,
-            text=f"{one.name}: "
-            + (
-                f"{size(one.value)} resident"
-                if condition == "MemoryPressure"
-                else f"{one.value} threads"
-            ),
-        )
-        for one in large
-    ]
+    if condition == "MemoryPressure":
+        proofs += [
+            _process(host, process, f"{size(process.value)} resident") for process in found.memory
+        ]
+    if condition == "PIDPressure":
+        proofs += [_process(host, process, f"{process.value} threads") for process in found.threads]
     return clauses, proofs
 
 
+def _process(host: str, process: Large, uses: str) -> Proof:
+    return Proof("process", host, pid=process.pid, text=f"{process.name}: {uses}")
+
+
 def _large_folders(host: str, found: Pressure, short: set[str]) -> list[Proof]:
-    mine = [one for one in found.filesystems if one.name in short or not short]
-    most = [max((row.value for row in one.folders), default=0) for one in mine]
-    rows = {
-        (row.name, row.value): (row, one.complete)
-        for one, bound in zip(mine, most)
-        for row in one.folders
-        if row.value >= MIN_SHARE * bound or row.files >= MANY
-    }
-    proofs = [
-        Proof(
-            "file",
-            host,
-            path=row.name,
-            text=f"{size(row.value)} in {row.files} files"
-            + ("" if complete else ", or more: there was no time to count all"),
-        )
-        for row, complete in list(rows.values())[: 2 * SHOWN]
+    filesystems = [
+        filesystem for filesystem in found.filesystems if filesystem.name in short or not short
     ]
-    return proofs + [proof for one in mine[:1] for proof in _rest(host, found, one)]
+    rows: dict[tuple[str, int], tuple[Large, bool]] = {}
+    for filesystem in filesystems:
+        for folder in _shown(filesystem):
+            rows[folder.name, folder.value] = folder, filesystem.complete
+    proofs = [
+        _folder(host, folder, complete) for folder, complete in list(rows.values())[: 2 * SHOWN]
+    ]
+    return proofs + [proof for first in filesystems[:1] for proof in _rest(host, found, first)]
+
+
+def _shown(filesystem: Counted) -> list[Large]:
+    """Return the folders that are large enough to be shown."""
+    most = max((folder.value for folder in filesystem.folders), default=0)
+    return [
+        folder
+        for folder in filesystem.folders
+        if folder.value >= MIN_SHARE * most or folder.files >= MANY
+    ]
+
+
+def _folder(host: str, folder: Large, complete: bool) -> Proof:
+    text = f"{size(folder.value)} in {folder.files} files"
+    if not complete:
+        text += ", or more: there was no time to count all"
+    return Proof("file", host, path=folder.name, text=text)
 
 
 def _rest(host: str, found: Pressure, counted: Counted) -> Iterator[Proof]:
     """Yield what else is in use, where the folders that were counted are not most of it."""
     name = f"{counted.name}.available"
-    where = next((one for one in found.measures if one.signal == name and one.mount), None)
-    if where is None or None in (where.total, where.free, counted.total) or not counted.complete:
+    where = next(
+        (measure for measure in found.measures if measure.signal == name and measure.mount), None
+    )
+    if where is None or not counted.complete:
         return
-    used, held = (where.total or 0) - (where.free or 0), counted.total or 0
+    if where.total is None or where.free is None or counted.total is None:
+        return
+    used, held = where.total - where.free, counted.total
     if 2 * held < used:
         yield Proof(
             "file",
@@ -323,19 +348,20 @@ def _rest(host: str, found: Pressure, counted: Counted) -> Iterator[Proof]:
         )
 
 
-def _bounds(one: Measure, mine: list[Threshold]) -> str:
-    return " and ".join(
-        str(bound) for bound in mine if (bound.amount(one.total) or 0) > (one.free or 0)
-    )
+def _bounds(measure: Measure, bounds: list[Threshold]) -> str:
+    free = measure.free or 0
+    return " and ".join(str(bound) for bound in bounds if (bound.amount(measure.total) or 0) > free)
 
 
-def _at(one: Measure) -> str:
-    return f" on {one.mount} ({one.path})" if one.mount else ""
+def _at(measure: Measure) -> str:
+    if measure.mount:
+        return f" on {measure.mount} ({measure.path})"
+    return ""
 
 
-def _proof(host: str, one: Measure, mine: list[Threshold]) -> Proof:
-    bounds = ", ".join(str(bound) for bound in mine) or "no threshold"
-    text = f"{one}; threshold: {bounds}"
-    if one.path:
-        return Proof("file", host, path=one.path, text=f"mounted at {one.mount}: {text}")
+def _proof(host: str, measure: Measure, bounds: list[Threshold]) -> Proof:
+    listed = ", ".join(map(str, bounds)) or "no threshold"
+    text = f"{measure}; threshold: {listed}"
+    if measure.path:
+        return Proof("file", host, path=measure.path, text=f"mounted at {measure.mount}: {text}")
     return Proof("process", host, text=text)

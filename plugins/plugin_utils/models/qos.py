@@ -49,7 +49,7 @@ class Lack:
 class Cure:
     """values: {(kind, name) of a container: {resource: request and limit}}; choose.
 
-    What nobody but the operator knows; notes: what it costs.
+    What only the operator knows; notes: what it costs.
     """
 
     values: Mapping[tuple[str, str], Mapping[str, str]]
@@ -59,7 +59,7 @@ class Cure:
 
 @dataclass(frozen=True)
 class Subject:
-    """An owner with its pods that are not pinned: kind Pod where nobody owns it. template.
+    """An owner with its pods that are not pinned: kind Pod where nothing owns it. template.
 
     The owner's own, where that is at fault.
     """
@@ -79,9 +79,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Advice:
-    """One sentence; patch and the command that applies it, where the owner's template may be
-    patched.
-    """
+    """One sentence, a patch, and the command that applies it, where the template may be patched."""
 
     text: str
     patch: Mapping[str, Any] | None = None
@@ -95,7 +93,10 @@ def subjects(answer: Mapping[str, Any]) -> list[Subject]:
     for item in answer.get("items") or ():
         owner = item.get("owner") or {}
         # A static pod's owner is its node, where its manifest lies.
-        named = owner if owner.get("kind") not in (None, "Node") else item
+        if owner.get("kind") not in (None, "Node"):
+            named = owner
+        else:
+            named = item
         key = (str(named.get("kind")), str(item.get("namespace")), str(named.get("name")))
         if item.get("kind") == "Pod":
             pods.setdefault(key, []).append(item)
@@ -109,7 +110,7 @@ def subjects(answer: Mapping[str, Any]) -> list[Subject]:
 
 
 def label(container: Mapping[str, Any]) -> str:
-    """What a container is, and its name."""
+    """Return what a container is, and its name."""
     return f"{_LABELS.get(str(container.get('kind')), 'container')} {container.get('name')}"
 
 
@@ -163,7 +164,7 @@ def said(found: Iterable[Lack]) -> str:
 
 
 def target(item: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The app container that is to be pinned: of several the first whose memory is known.
+    """Return the app container to be pinned: of several the first whose memory is known.
 
     None where none asks for whole CPUs.
     """
@@ -172,9 +173,9 @@ def target(item: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def cure(item: Mapping[str, Any]) -> Cure:
-    """The values that would make it Guaranteed, as far as they are known.
+    """Return the values that would make it Guaranteed, as far as they are known.
 
-    Injected containers are left out.
+    Injected containers are excluded.
     """
     if item.get("pod_level"):
         return Cure(
@@ -209,9 +210,9 @@ def cure(item: Mapping[str, Any]) -> Cure:
 
 
 def _own(container: Mapping[str, Any], resource: str) -> str | None:
-    """What a container asks for itself.
+    """Return what a container asks for itself.
 
-    Its limit, so that nothing is taken from it, else its request.
+    Its limit, so that it loses nothing, else its request.
     """
     return next(
         (
@@ -247,11 +248,10 @@ def _settled(
         return None, ""
     if not quantity.positive(limit):
         return own, f"{label(container)} gets a limit of {own} {resource}, what it requests now"
-    alone = (
-        ", and with a whole number CPUs of its own"
-        if resource == "cpu" and quantity.whole(limit)
-        else ""
-    )
+    if resource == "cpu" and quantity.whole(limit):
+        alone = ", and with a whole number CPUs of its own"
+    else:
+        alone = ""
     return (
         own,
         f"{label(container)} requests {own} {resource} instead of {request or 'none'}{alone}",
@@ -263,13 +263,16 @@ def _units(text: str) -> Any:
 
 
 def patch(kind: str, values: Mapping[tuple[str, str], Mapping[str, str]]) -> dict[str, Any]:
-    """The strategic merge patch of a workload of this kind; containers are merged by name.
+    """Return the strategic merge patch of a workload of this kind, by names of containers.
 
     Raises KeyError for a kind without a template.
     """
     spec: dict[str, Any] = {}
     for (role, name), given in sorted(values.items()):
-        where = "containers" if role == APP else "initContainers"
+        if role == APP:
+            where = "containers"
+        else:
+            where = "initContainers"
         spec.setdefault(where, []).append(
             {"name": name, "resources": {"requests": dict(given), "limits": dict(given)}}
         )
@@ -280,9 +283,9 @@ def patch(kind: str, values: Mapping[tuple[str, str], Mapping[str, str]]) -> dic
 
 
 def command(subject: Subject, body: Mapping[str, Any]) -> str | None:
-    """The line that applies a patch; None where a name is none that Kubernetes allows.
+    """Return the command that applies a patch; None for a name that Kubernetes does not allow.
 
-    It would be read as something else.
+    A shell would read it as something else.
     """
     if not (_NAME.fullmatch(subject.namespace) and _NAME.fullmatch(subject.name)):
         return None
@@ -301,7 +304,7 @@ def command(subject: Subject, body: Mapping[str, Any]) -> str | None:
 
 
 def advise(subject: Subject) -> Advice:
-    """What to do about it: the patch, or why there is none."""
+    """Return what to do about it: the patch, or why there is none."""
     item = subject.template or subject.pods[0]
     found = cure(item)
     strangers = sorted(
@@ -312,15 +315,14 @@ def advise(subject: Subject) -> Advice:
             if one.get("injected") and unequal(one)
         }
     )
-    more = (
-        [
+    if strangers:
+        more = [
             f"{', '.join(strangers)} is in the pods and not in the template: give it requests that"
             " equal its limits where it is injected (a mesh's configuration or annotations, a"
             " webhook)"
         ]
-        if strangers
-        else []
-    )
+    else:
+        more = []
     elsewhere = _elsewhere(subject)
     if found.choose:
         return Advice((f"{elsewhere}: " if elsewhere else "") + "; ".join([*found.choose, *more]))
@@ -338,11 +340,10 @@ def advise(subject: Subject) -> Advice:
     if elsewhere:
         return Advice(f"{elsewhere}: {wanted}{tail}")
     body = patch(subject.kind, found.values)
-    effect = (
-        "for the Jobs that it makes from then on"
-        if subject.kind == "CronJob"
-        else "which rolls its pods out anew"
-    )
+    if subject.kind == "CronJob":
+        effect = "for the Jobs that it makes from then on"
+    else:
+        effect = "which rolls its pods out again"
     return Advice(f"patch {subject.title}, {effect}: {wanted}{tail}", body, command(subject, body))
 
 
@@ -360,7 +361,7 @@ def _elsewhere(subject: Subject) -> str:
     if subject.kind in ("Pod", "Job"):
         return (
             f"a {'bare pod' if subject.kind == 'Pod' else 'Job'} cannot be changed, so create it"
-            " anew"
+            " again"
         )
     if subject.kind not in PATCHED:
         return f"change {subject.title} where it is defined"

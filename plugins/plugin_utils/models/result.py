@@ -13,7 +13,7 @@ VERDICTS = ("present", "unknown", "clear", "not_applicable")
 DOCS = "docs/faults"
 SEVERITIES = ("critical", "warning", "info")
 FIRST = frozenset(("KM115",))  # told before all others of their severity, because they explain them
-# the key of the one cluster of hosts none of which proved its own: no root, or nobody answered
+# the key of the one cluster of hosts none of which proved its own: no root, or none answered
 UNPROVEN = "unproven"
 
 

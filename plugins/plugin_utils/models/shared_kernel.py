@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that share one kernel (containers as nodes, known by the id of their boot) have one finding
-for what is the kernel's.
+"""Nodes that share one kernel have one finding for what is the kernel's.
 
-Only what a kernel has once is put together: fs.*, kernel.*, swap. What is of a network namespace
-(net.*), of a control group or of a node's own files stays each node's.
+They are containers as nodes, known by the id of their boot. Only what a kernel has once is merged:
+fs.*, kernel.*, swap. What is of a network namespace (net.*), of a control group or of a node's
+own files stays each node's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ LASTING, WISH = "lasting", "wish"  # what a token of KM407 begins with
 def token(document: Mapping[str, Any], what: str, *more: Any) -> Token | None:
     """Return what a host shares with every host of its kernel; None where its boot has no id."""
     boot = control_plane.data(document, "system").get("boot_id")
-    return (what, boot, *more) if isinstance(boot, str) and len(boot) >= 32 else None
+    if isinstance(boot, str) and len(boot) >= 32:
+        return (what, boot, *more)
+    return None
 
 
 def merge(

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Owner:
-    """kind: lifecycle, cloud, autoscaler, administrator, kubeadm, network, storage, user or
-    unknown; who: by name; means: what the taint says.
+    """What is known of a taint.
 
-    removed_by: whose act makes it go; never: what must not remove it. fence: somebody took the node
-    out on purpose, so that no repair brings it back.
+    kind: lifecycle, cloud, autoscaler, administrator, kubeadm, network, storage, user or unknown;
+    who: by name; means: what the taint stands for; removed_by: what makes it go; never: what must
+    not remove it; fence: the node was taken out on purpose, so that no repair may bring it back.
     """
 
     kind: str
@@ -84,7 +84,7 @@ def _agent(kind: str, who: str, what: str) -> Owner:
     )
 
 
-# (key, the effects that its owner sets, owner). A key with another effect is somebody else's.
+# (key, the effects that its owner sets, owner). A key with another effect is another owner's.
 OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
     (
         "node.kubernetes.io/not-ready",
@@ -133,10 +133,10 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
         SCHEDULE,
         Owner(
             "administrator",
-            f"{LIFECYCLE} sets it because somebody cordoned the node",
+            f"{LIFECYCLE} sets it because the node was cordoned",
             "the node is cordoned (spec.unschedulable)",
-            "kubectl uncordon by whoever cordoned it; the controller takes the taint away then",
-            "a patch of the taint, which comes back; any repair: it is somebody else's cordon",
+            "kubectl uncordon by the one who cordoned it; the controller takes the taint away then",
+            "a patch of the taint, which comes back; any repair: it is another operator's cordon",
             fence=True,
         ),
     ),
@@ -148,7 +148,7 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
             "an administrator, or a fencing operator or cloud provider in their stead",
             "the node is declared dead: its pods are deleted by force and its volumes detached"
             " (1.24 and newer)",
-            "whoever set it, once the machine is known to be off or restarted",
+            "the one who set it, once the machine is known to be off or restarted",
             "any repair: pods may still run there and write to volumes in use elsewhere",
             fence=True,
         ),
@@ -173,7 +173,7 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
             "the node lifecycle controller of the cloud controller manager",
             "the cloud says that the instance is shut down",
             "that controller, once the instance runs",
-            "any repair: somebody or the cloud stopped the machine",
+            "any repair: an operator or the cloud stopped the machine",
             fence=True,
         ),
     ),
@@ -197,7 +197,7 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
         SCHEDULE,
         _autoscaler(
             "the node is being drained to be deleted",
-            "the autoscaler, if it gives the deletion up or is started anew",
+            "the autoscaler, if it gives the deletion up or is started again",
         ),
     ),
     (

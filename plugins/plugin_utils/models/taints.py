@@ -91,7 +91,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Verdict:
-    """tolerated: None where nobody can tell; by: the toleration that takes it.
+    """tolerated: None where it is not known; by: the toleration that takes it.
 
     lasting: may a running pod stay for good? Where not, it has to leave after so many seconds; None
     where that is not known.
@@ -104,7 +104,7 @@ class Verdict:
 
 
 def read(taint: Any) -> Taint | None:
-    """A taint of a Node object; None for what is none."""
+    """Return a taint of a Node object; None for what is none."""
     if isinstance(taint, Taint):
         return taint
     key, value, effect = (
@@ -112,7 +112,9 @@ def read(taint: Any) -> Taint | None:
         if isinstance(taint, Mapping)
         else (None, None, None)
     )
-    return Taint(key, value, effect) if key and value is not None and effect in EFFECTS else None
+    if key and value is not None and effect in EFFECTS:
+        return Taint(key, value, effect)
+    return None
 
 
 def explained(taint: Any) -> Explained | None:
@@ -130,9 +132,9 @@ def explained(taint: Any) -> Explained | None:
     if owner is None and any(found.key == key for key, _effects, _owner in OWNED):
         owner = Owner(
             "user",
-            f"somebody who borrowed the key: its controller sets no {found.effect} with it",
-            "a taint of somebody's own",
-            "whoever set it",
+            f"someone who borrowed the key: its controller sets no {found.effect} with it",
+            "a taint of a user's own",
+            "the one who set it",
             "any repair; no controller removes it either",
         )
     if owner is None and _KUBERNETES.match(found.key):
@@ -148,17 +150,18 @@ def explained(taint: Any) -> Explained | None:
         owner
         or Owner(
             "user",
-            "somebody of this cluster",
+            "a user of this cluster",
             "only pods that tolerate it are meant to be here",
-            "whoever set it; a pod that belongs here gets a toleration",
+            "the one who set it; a pod that belongs here gets a toleration",
             "any repair: removing it lets foreign pods in",
         ),
     )
 
 
 def told(text: Any) -> tuple[Told, ...]:
-    """What a scheduler's message says of taints, cordons and conditions, in its order, each
-    clause once; its words on preemption say it again.
+    """Return the taints, cordons and conditions that a scheduler's message names, in its order.
+
+    Each clause once: its words on preemption repeat it.
     """
     if not isinstance(text, str):
         return ()
@@ -167,10 +170,16 @@ def told(text: Any) -> tuple[Told, ...]:
     for kind, pattern in _TOLD:
         for match in pattern.finditer(text):
             parts = match.groupdict()
-            taint = Taint(parts["key"], parts["value"]) if kind == "taint" else None
+            if kind == "taint":
+                taint = Taint(parts["key"], parts["value"])
+            else:
+                taint = None
             if kind == "condition":
                 key = _CONDITIONS.get(parts["condition"])
-                taint = Taint(f"node.kubernetes.io/{key}") if key else None
+                if key:
+                    taint = Taint(f"node.kubernetes.io/{key}")
+                else:
+                    taint = None
             if kind == "cordon":
                 taint = Taint(CORDON, "", NO_SCHEDULE)
             found[match.start()] = Told(
@@ -185,18 +194,15 @@ def tolerated(taint: Any, tolerations: Any) -> Verdict:
     The first that matches counts.
 
     Lt and Gt (a gate of 1.35 and newer) are unknown: whether the gate is on, the pod does not say.
-    A PreferNoSchedule taint that is not tolerated keeps nobody away: see keeps_away().
+    A PreferNoSchedule taint that is not tolerated keeps no pod away: see keeps_away().
     """
     found = read(taint)
-    listed = (
-        ()
-        if tolerations is None
-        else (
-            tolerations
-            if isinstance(tolerations, Sequence) and not isinstance(tolerations, (str, bytes))
-            else None
-        )
-    )
+    if tolerations is None:
+        listed = ()
+    elif isinstance(tolerations, Sequence) and not isinstance(tolerations, (str, bytes)):
+        listed = tolerations
+    else:
+        listed = None
     if found is None or not found.effect or listed is None or len(listed) > MAX_TAINTS:
         return Verdict(None)
     doubt = False
@@ -204,21 +210,17 @@ def tolerated(taint: Any, tolerations: Any) -> Verdict:
         fits = _fits(toleration, found)
         if fits:
             lasting, seconds = _stay(toleration, found)
-            return (
-                Verdict(True, by=position)
-                if doubt and found.effect == NO_EXECUTE
-                else Verdict(True, lasting, seconds, position)
-            )
+            if doubt and found.effect == NO_EXECUTE:
+                return Verdict(True, by=position)
+            return Verdict(True, lasting, seconds, position)
         doubt = doubt or fits is None
-    return (
-        Verdict(None)
-        if doubt
-        else Verdict(False, found.effect != NO_EXECUTE, None if found.effect != NO_EXECUTE else 0)
-    )
+    if doubt:
+        return Verdict(None)
+    return Verdict(False, found.effect != NO_EXECUTE, None if found.effect != NO_EXECUTE else 0)
 
 
 def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]:
-    """(taints that keep a pod off a node, taints of which nobody can tell).
+    """(taints that keep a pod off a node, taints of which it is not known).
 
     Those of NoSchedule and NoExecute that are not tolerated.
 
@@ -239,9 +241,13 @@ def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]
 
 
 def _text(part: Mapping[str, Any], name: str) -> str | None:
-    """A text that may be left out: empty then; None for what is no text."""
+    """Return an optional text, empty where it is not set; None for what is no text."""
     value = part.get(name)
-    return "" if value is None else value if isinstance(value, str) else None
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return None
 
 
 def _fits(toleration: Any, taint: Taint) -> bool | None:
@@ -256,7 +262,9 @@ def _fits(toleration: Any, taint: Taint) -> bool | None:
         return False
     if operator in ("", "Equal"):
         return value == taint.value
-    return True if operator == "Exists" else None
+    if operator == "Exists":
+        return True
+    return None
 
 
 def _stay(toleration: Mapping[str, Any], taint: Taint) -> tuple[bool | None, int | None]:
@@ -267,8 +275,6 @@ def _stay(toleration: Mapping[str, Any], taint: Taint) -> tuple[bool | None, int
     value = toleration.get("tolerationSeconds")
     if taint.effect != NO_EXECUTE or value is None:
         return True, None
-    return (
-        (False, max(0, value))
-        if isinstance(value, int) and not isinstance(value, bool)
-        else (None, None)
-    )
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (False, max(0, value))
+    return (None, None)

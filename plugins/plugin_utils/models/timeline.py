@@ -39,7 +39,7 @@ _Ranked = tuple[int, Entry]
 class Timeline:
     """One pod's. pod: namespace/name; name: as entries have it; about: what it is, in words; uid.
 
-    Empty where nobody says.
+    Empty where it is not known.
     """
 
     pod: str
@@ -52,9 +52,7 @@ class Timeline:
 def of_clusters(
     clusters: Iterable[Cluster], lines: Iterable[Mapping[str, Any]] = ()
 ) -> tuple[tuple[Timeline, ...], tuple[str, ...]]:
-    """The timelines of the pods that this run looked at, and a sentence for each that it does
-    not have.
-    """
+    """Return the timelines of this run's pods, and a sentence for each that it lacks."""
     found: list[Timeline] = []
     lacking: list[str] = []
     unknown: list[str] = []
@@ -81,9 +79,12 @@ def of_clusters(
 
 
 def describe(pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = ()) -> Timeline:
-    """The timeline of the collector pod's data, with what it is."""
+    """Return the timeline of the collector pod's data, with what it is."""
     owner = _owner(pod_data)
-    about = f"pod of {owner}" if owner else "a pod without an owner"
+    if owner:
+        about = f"pod of {owner}"
+    else:
+        about = "a pod without an owner"
     if not _map(pod_data.get("pod")):
         about = (
             f"pod of {owner}, " if owner else "a pod "
@@ -101,13 +102,12 @@ def describe(pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = (
 def timeline(
     pod_data: Mapping[str, Any], lines: Iterable[Mapping[str, Any]] = ()
 ) -> tuple[Entry, ...]:
-    """What happened to a pod, its siblings and their owner, in the order of time.
+    """Return what happened to a pod, its siblings and their owner, in the order of time.
 
-    What has no time comes last.
+    What has no time comes last. Times that the API has in seconds come before finer ones.
 
     pod_data: the data of the collector pod. lines: captured log lines, {"time": epoch seconds as a
-    float, "host", "component", "source", "text"}. Times that the API tells in seconds come before
-    finer ones of the same second.
+    float, "host", "component", "source", "text"}.
     """
     pods, events = _pods(pod_data), _maps(pod_data.get("events"))[:MAX_EVENTS]
     names = {_text(pod.get("name")): _text(pod.get("uid")) for pod in pods}
@@ -166,7 +166,7 @@ def _of_owner(data: Mapping[str, Any]) -> Iterator[_Ranked]:
 
 
 def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_Ranked]:
-    """What the object itself tells."""
+    """Yield what the object itself contains."""
     name, node = _text(pod.get("name")), _text(pod.get("node"))
     yield from _at(
         CREATED,
@@ -203,9 +203,15 @@ def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_R
                 f"{_text(pod.get('phase')).lower()}{': ' + why if why else ''}",
             )
     grace = pod.get("grace")
-    given = f", {grace} s given to end" if isinstance(grace, int) else ""
+    if isinstance(grace, int):
+        given = f", {grace} s given to end"
+    else:
+        given = ""
     holds = [_text(one) for one in _list(pod.get("finalizers")) if _text(one)]
-    held = f"; held by {', '.join(holds)}" if holds else ""
+    if holds:
+        held = f"; held by {', '.join(holds)}"
+    else:
+        held = ""
     yield from _at(
         DELETED,
         pod.get("deletion_requested") or pod.get("deleted"),
@@ -217,7 +223,10 @@ def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_R
 
 def _created(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> str:
     by = _manager(pod)
-    where = f" of {' and '.join(hosts)}" if hosts else ""
+    if hosts:
+        where = f" of {' and '.join(hosts)}"
+    else:
+        where = ""
     text = (
         "created"
         + (f" by {by or 'kube-controller-manager'}{where}" if by or where else "")
@@ -280,16 +289,18 @@ def _of_event(event: Mapping[str, Any], names: Mapping[str, str]) -> _Ranked:
         _text(event.get("uid")),
         _text(event.get("reason")),
     )
-    pod = name if event.get("kind") == "Pod" else _text(event.get("pod"))
+    if event.get("kind") == "Pod":
+        pod = name
+    else:
+        pod = _text(event.get("pod"))
     if event.get("kind") == "Pod" and uid and names.get(name) != uid:
         pod = f"{name} (uid {uid})"  # another one that had the name
     time, precision = _time(event.get("first"))
     count = event.get("count")
-    more = (
-        one_line(f"({count} times, last {_text(event.get('last'))})")
-        if isinstance(count, int) and count > 1
-        else ""
-    )
+    if isinstance(count, int) and count > 1:
+        more = one_line(f"({count} times, last {_text(event.get('last'))})")
+    else:
+        more = ""
     where = " ".join(
         part for part in (_text(event.get("host")), _text(event.get("component"))) if part
     )
@@ -306,7 +317,7 @@ def _of_event(event: Mapping[str, Any], names: Mapping[str, str]) -> _Ranked:
 def _at(
     rank: int, stamp: Any, where: str, pod: str, what: str, detail: str = ""
 ) -> Iterator[_Ranked]:
-    """An entry where the API has a time for it."""
+    """Yield an entry where the API has a time for it."""
     time, precision = _time(stamp)
     if time is not None:
         yield (
@@ -317,7 +328,10 @@ def _at(
 
 def _time(stamp: Any) -> tuple[float | None, str]:
     """(epoch seconds or None, precision) of a time of the API, Time or MicroTime."""
-    match = _STAMP.fullmatch(stamp) if isinstance(stamp, str) else None
+    if isinstance(stamp, str):
+        match = _STAMP.fullmatch(stamp)
+    else:
+        match = None
     if match is None:
         return None, "s"
     try:
@@ -326,11 +340,9 @@ def _time(stamp: Any) -> tuple[float | None, str]:
         ).timestamp()
     except (ValueError, OverflowError):
         return None, "s"
-    return (
-        (begun + float(match[2] or 0), "us" if match[2] else "s")
-        if 0 <= begun < LATEST
-        else (None, "s")
-    )
+    if 0 <= begun < LATEST:
+        return (begun + float(match[2] or 0), "us" if match[2] else "s")
+    return (None, "s")
 
 
 def _manager(item: Mapping[str, Any]) -> str:
@@ -343,22 +355,20 @@ def _manager(item: Mapping[str, Any]) -> str:
         for one in _maps(item.get("managers"))
         if one.get("spec") is True and _time(one.get("time"))[0] is not None
     ]
-    return (
-        one_line(
+    if made:
+        return one_line(
             _text(min(made, key=lambda one: _time(one.get("time"))[0] or 0.0).get("manager")), 100
         )
-        if made
-        else ""
-    )
+    return ""
 
 
 def _owner(data: Mapping[str, Any]) -> str:
     owner = _map(data.get("owner"))
-    return (
-        f"{_text(owner.get('kind'))} {_text(owner.get('namespace'))}/{_text(owner.get('name'))}"
-        if _text(owner.get("name"))
-        else ""
-    )
+    if _text(owner.get("name")):
+        return (
+            f"{_text(owner.get('kind'))} {_text(owner.get('namespace'))}/{_text(owner.get('name'))}"
+        )
+    return ""
 
 
 def _pods(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -376,11 +386,15 @@ def _listed(value: Any) -> str:
 
 
 def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return value
+    return {}
 
 
 def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def _maps(value: Any) -> list[Mapping[str, Any]]:
@@ -388,4 +402,6 @@ def _maps(value: Any) -> list[Mapping[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    return value[:LONGEST] if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value[:LONGEST]
+    return ""

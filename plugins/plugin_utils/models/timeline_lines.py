@@ -23,7 +23,7 @@ _PLACES = ("pods", "pod", "Pod", "jobs", "job", "Job")
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that happened. time: epoch seconds, None where nobody says; precision: s or us.
+    """One thing that happened. time: epoch seconds, None where it is not known; precision: s or us.
 
     Where: host and component, or the API.
 
@@ -52,7 +52,10 @@ class Names:
         self, namespace: str, pods: Iterable[str], uids: Mapping[str, str], owner: str = ""
     ) -> None:
         place = r"(?:(?<![\w/.-])(?P<place>[a-z0-9][-a-z0-9]*)/)?"
-        within = r"(?<![A-Za-z0-9.-])(?:{})(?![A-Za-z0-9-])(?!\.[A-Za-z0-9])(?:_(?P<of>[a-z0-9][-a-z0-9]*)\()?"
+        within = (
+            r"(?<![A-Za-z0-9.-])(?:{})(?![A-Za-z0-9-])(?!\.[A-Za-z0-9])"
+            r"(?:_(?P<of>[a-z0-9][-a-z0-9]*)\()?"
+        )
         names = (
             "|".join(re.escape(name) for name in sorted(pods, key=len, reverse=True) if name)
             or "(?!)"
@@ -65,7 +68,7 @@ class Names:
         self._uids = re.compile("|".join(re.escape(uid) for uid in self._of_uid) or "(?!)")
 
     def named(self, text: str) -> list[str]:
-        """The pods that this text speaks of, in the order of their names."""
+        """Return the pods that this text names, in the order of their names."""
         found = {self._of_uid[match.group()] for match in self._uids.finditer(text)}
         found.update(match["name"] for match in self._pods.finditer(text) if self._here(match))
         return sorted(found)
@@ -99,7 +102,9 @@ _Words = Callable[[re.Match[str], Line], str]
 
 def _sync(match: re.Match[str], line: Line) -> str:
     source = match.groupdict().get("source") or line.get("source")
-    return match["op"] if source in ("", "api") else f"{match['op']} from {source}"
+    if source in ("", "api"):
+        return match["op"]
+    return f"{match['op']} from {source}"
 
 
 def _pleg(dummy: re.Match[str], line: Line) -> str:
@@ -137,18 +142,25 @@ def _rejects(match: re.Match[str], line: Line) -> str:
     told = match.groupdict().get("why") or ": ".join(
         part for part in (line.get("reason"), line.get("message", "err")) if part
     )
-    return f"rejected: {told}" if told else "rejected"
+    if told:
+        return f"rejected: {told}"
+    return "rejected"
 
 
 def _unable(match: re.Match[str], line: Line) -> str:
     why = line.get("err") or match["why"].strip(" ;:")
-    return f"cannot be scheduled: {why}" if why else "cannot be scheduled"
+    if why:
+        return f"cannot be scheduled: {why}"
+    return "cannot be scheduled"
 
 
 def _count(match: re.Match[str], line: Line) -> str:
     need = match.groupdict().get("need") or line.get("need", "target")
     done = match.groupdict().get("done") or line.get("creating", "deleting", "deleted")
-    act = "creates" if match["which"] == "few" else "deletes"
+    if match["which"] == "few":
+        act = "creates"
+    else:
+        act = "deletes"
     return (
         f"too {match['which']} pods of the Job"
         + (f" ({need} needed)" if need else "")
@@ -168,7 +180,7 @@ def _hears(match: re.Match[str], dummy: Line) -> str:
 
 
 def _says(template: str) -> _Words:
-    """The template with the match's groups or the fields of that name."""
+    """Return the template with the match's groups or the fields of that name."""
     return lambda match, line: re.sub(
         r"\{(\w+)\}", lambda name: _value(match, line, name[1], name[1]), template
     )
@@ -264,9 +276,9 @@ _RULES: tuple[tuple[str, re.Pattern[str], _Words], ...] = tuple(
 
 
 def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
-    """What these lines say of these pods, and of their owner's controller.
+    """Return what these lines report of these pods, and of their owner's controller.
 
-    Lines of wrong shape are passed over.
+    Lines of wrong shape are skipped.
     """
     kept = []
     for order, item in enumerate(lines):
@@ -277,7 +289,7 @@ def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
                 kept.append((_time(item.get("time"), line), order, item, line))
     told, others = Told(), 0
     needing: dict[str, tuple[str, list[str]]] = {}
-    for when, dummy, item, line in sorted(
+    for when, _order, item, line in sorted(
         kept, key=lambda one: (one[0] is None, one[0] or 0.0, one[1])
     ):
         rule, what = _recognised(line)
@@ -296,7 +308,10 @@ def read(lines: Iterable[Mapping[str, Any]], names: Names) -> Told:
             ):
                 told.creators.setdefault(pod, [])
                 told.creators[pod] += [host] if host not in told.creators[pod] else []
-            precision = "s" if isinstance(item.get("time"), int) else "us"
+            if isinstance(item.get("time"), int):
+                precision = "s"
+            else:
+                precision = "us"
             told.entries.append(
                 Entry(
                     when,
@@ -323,20 +338,25 @@ def _recognised(line: Line) -> tuple[str | None, str]:
 def _about(
     rule: str | None, line: Line, names: Names, needing: dict[str, tuple[str, list[str]]], host: str
 ) -> list[str]:
-    """The pods that a line is about. A kubelet admits one pod after the other.
+    """Return the pods that a line is about. A kubelet admits one pod after the other.
 
     What it allocates is for the pod that needed it last.
     """
     pods = names.named(line.text)
     if rule in (NEEDS, GETS):
         told = _RESOURCE.search(line.message)
-        resource = told.group(1) if told else line.get("resourceName")
+        if told:
+            resource = told.group(1)
+        else:
+            resource = line.get("resourceName")
         if rule == NEEDS:
             needing[host] = (resource, pods)
         elif not pods and not line.get("pod") and needing.get(host, ("", []))[0] == resource:
             return needing.pop(host)[1]
     if not pods and rule in ("count", "event", None) and names.owned(line.text):
-        return [""] if rule else []
+        if rule:
+            return [""]
+        return []
     return pods
 
 
@@ -354,4 +374,6 @@ def _time(value: Any, line: Line) -> float | None:
 
 
 def _word(value: Any) -> str:
-    return one_line(value, 100) if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return one_line(value, 100)
+    return ""

@@ -54,21 +54,23 @@ def now(
 ) -> str | None:
     """Why a start is not planned: systemd would refuse it; None where it would accept it."""
     found = next((one for one in of(document, record, lines, without) if one.now), None)
-    return f"{found.what}; {found.cure}, then run again" if found else None
+    if found:
+        return f"{found.what}; {found.cure}, then run again"
+    return None
 
 
 def past(refusals: Iterable[Refusal]) -> Refusal | None:
-    """What refused the last start."""
+    """Return what refused the last start."""
     return next((one for one in refusals if one.past), None)
 
 
 def future(refusals: Iterable[Refusal]) -> Refusal | None:
-    """What would refuse a start now, and did not refuse the last one."""
+    """Return what would refuse a start now, and did not refuse the last one."""
     return next((one for one in refusals if one.now and not one.past), None)
 
 
 def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[Proof]:
-    """The lines of its files and of its journal that show it."""
+    """Return the lines of its files and of its journal that show it."""
     found = []
     for one in refusals:
         if one.place is not None:
@@ -81,5 +83,8 @@ def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[Proof]:
 
 def _facts(document: Mapping[str, Any], name: Any) -> Mapping[str, Any]:
     units = control_plane.data(document, "unit_start").get("units")
-    known = units if isinstance(units, (list, tuple)) else ()
+    if isinstance(units, (list, tuple)):
+        known = units
+    else:
+        known = ()
     return next((one for one in known if isinstance(one, Mapping) and one.get("name") == name), {})

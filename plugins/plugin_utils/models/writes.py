@@ -39,8 +39,9 @@ UNREACHED = ("refused", "timed out", "No route", "unreachable")
 
 @dataclass(frozen=True)
 class Lease:
-    """A lease: whose it is, when it was renewed, how long ago at least and at most, and for how
-    long it is good. writer: its host, where that is known.
+    """A lease: its holder, when it was renewed, how long ago, and for how long it is valid.
+
+    writer: its host, where that is known.
     """
 
     name: str
@@ -137,7 +138,7 @@ def why(cluster: Cluster) -> str:
 
 
 def _missing(cluster: Cluster, found: list[Lease]) -> tuple[Missing, ...]:
-    """What is missing to tell: the API's answers, or the leases in them."""
+    """Return what is missing for it: the API's answers, or the leases in them."""
     missing = (*cluster.missing("nodes"), *cluster.missing("locks"))
     if missing:
         return missing
@@ -189,12 +190,14 @@ def _of_locks(cluster: Cluster) -> Iterator[Lease]:
     for server in cluster.rows("locks", "servers"):
         objects = server.get("objects")
         for lock in objects if isinstance(objects, (list, tuple)) else ():
-            at = (
-                timestamp(lock.get("renew_time"))
-                if isinstance(lock, Mapping) and isinstance(lock.get("renew_time"), str)
-                else None
-            )
-            name = one_line(lock.get("name"), 80) if at is not None else ""
+            if isinstance(lock, Mapping) and isinstance(lock.get("renew_time"), str):
+                at = timestamp(lock.get("renew_time"))
+            else:
+                at = None
+            if at is not None:
+                name = one_line(lock.get("name"), 80)
+            else:
+                name = ""
             if at is not None and (name not in newest or at > newest[name][0]):
                 newest[name] = at, lock
     for name, (at, lock) in newest.items():
@@ -219,18 +222,24 @@ def _of_servers(cluster: Cluster) -> Iterator[Lease]:
         for server in cluster.rows("locks", "servers")
         if isinstance(server.get("beat"), str) and (at := timestamp(server["beat"])) is not None
     ]
-    known = ages.age(cluster, max(beats), "locks") if beats else None
+    if beats:
+        known = ages.age(cluster, max(beats), "locks")
+    else:
+        known = None
     if known is not None:
         yield Lease("lease of an API server", max(beats), known, known, BEAT_SECONDS)
 
 
 def _read(cluster: Cluster, found: list[Lease]) -> tuple[Proof, ...]:
-    """The lease that was renewed last, and how many there are."""
+    """Return the lease that was renewed last, and how many there are."""
     if not found:
         return ()
     last = max(found, key=lambda one: one.renewed)
     read = ages.now(cluster, "locks")
-    at = f", read at {read:%Y-%m-%dT%H:%M:%SZ}" if read is not None else ""
+    if read is not None:
+        at = f", read at {read:%Y-%m-%dT%H:%M:%SZ}"
+    else:
+        at = ""
     return (
         Proof(
             "api",
@@ -245,17 +254,19 @@ def _read(cluster: Cluster, found: list[Lease]) -> tuple[Proof, ...]:
 
 
 def etcd(cluster: Cluster) -> Etcd:
-    """What etcd's members that were asked say.
+    """Return what the reachable members of etcd report.
 
-    An alarm counts wherever it is told, a leader that one of them knows is a quorum.
+    An alarm counts wherever it is reported, a leader that one of them knows is a quorum.
     """
     known = [(host, status) for host in cluster.hosts if (status := _status(host)) is not None]
     leaders = [leader for _host, status in known if (leader := _leader(status)) is not None]
     without = [(host, status) for host, status in known if _leader(status) == NO_LEADER]
     if not leaders:
         lost = _absent(cluster)
+    elif len(without) == len(leaders):
+        lost = _leaderless(cluster, without)
     else:
-        lost = _leaderless(cluster, without) if len(without) == len(leaders) else Etcd()
+        lost = Etcd()
     for kind in (CORRUPT, NOSPACE):
         raised = [
             (host, status, ids)
@@ -265,46 +276,54 @@ def etcd(cluster: Cluster) -> Etcd:
         if raised:
             alarm = _alarm(cluster, kind, raised)
             # Without a quorum no alarm can be taken back, nor any space be freed.
-            return (
-                replace(
+            if lost.cause:
+                return replace(
                     alarm,
                     cause=lost.cause,
                     told=f"{lost.told}; in addition, {alarm.told}",
                     proofs=lost.proofs + alarm.proofs,
                 )
-                if lost.cause
-                else alarm
-            )
+            return alarm
     return lost
 
 
 def _said(host: Host) -> Mapping[str, Any]:
-    return host.etcd_said if isinstance(host.etcd_said, Mapping) else {}
+    if isinstance(host.etcd_said, Mapping):
+        return host.etcd_said
+    return {}
 
 
 def _status(host: Host) -> Mapping[str, Any] | None:
-    """What the member that this host asked says of itself.
+    """Return what the member that this host asked reports of itself.
 
-    Of one that no credential could be shown to, what its /health says.
+    Of one that accepted no credential, what its /health reports.
     """
     status, health = _said(host).get("status"), _said(host).get("health")
     if isinstance(status, Mapping) and isinstance(status.get("version"), str):
         return status
-    body = health.get("body") if isinstance(health, Mapping) else None
+    if isinstance(health, Mapping):
+        body = health.get("body")
+    else:
+        body = None
     if not isinstance(body, str) or '"health"' not in body:
         return None
-    leader = NO_LEADER if "NO LEADER" in body else None
+    if "NO LEADER" in body:
+        leader = NO_LEADER
+    else:
+        leader = None
     return {"endpoint": "/health", "leader": leader, "errors": [one_line(body, 200)]}
 
 
 def _leader(status: Mapping[str, Any]) -> str | None:
-    """The id of the leader that it knows, "0" for none, None where it does not say."""
+    """Return the id of the leader that it knows, "0" for none, None where it is not reported."""
     leader = status.get("leader")
-    return leader if isinstance(leader, str) and leader.isdecimal() else None
+    if isinstance(leader, str) and leader.isdecimal():
+        return leader
+    return None
 
 
 def _raised(host: Host, status: Mapping[str, Any], kind: str) -> list[str] | None:
-    """The members for which this alarm is raised, None where it is not."""
+    """Return the members for which this alarm is raised, None where it is not."""
     found = [
         one_line(one.get("member_id"), 40)
         for one in _mappings(_said(host).get("alarms"))
@@ -315,11 +334,15 @@ def _raised(host: Host, status: Mapping[str, Any], kind: str) -> list[str] | Non
         for one in _list(status.get("errors"))
         if isinstance(one, str) and any(f"{before}{kind}" in one for before in ("alarm:", "ALARM "))
     ]
-    return found if found or told else None
+    if found or told:
+        return found
+    return None
 
 
 def _list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else []
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    return []
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
@@ -331,10 +354,16 @@ def _alarm(
 ) -> Etcd:
     names = _members(cluster)
     ids = sorted({one for _host, _status, found in raised for one in found})
-    where = f" of member {and_others([names.get(one, one) for one in ids])}" if ids else ""
+    if ids:
+        where = f" of member {and_others([names.get(one, one) for one in ids])}"
+    else:
+        where = ""
     # The alarm is everybody's, the lack of space may be one member's, which was perhaps not read.
     full = [one for one in raised if one[1].get("member_id") in ids]
-    whose = "its database" if full else "the databases that were read"
+    if full:
+        whose = "its database"
+    else:
+        whose = "the databases that were read"
     sizes = [text for host, status, _ids in full or raised if (text := _sizes(host, status))]
     told = f"etcd raised the alarm {kind}{where}"
     if kind == NOSPACE and sizes:
@@ -365,7 +394,10 @@ def _sizes(host: Host, status: Mapping[str, Any]) -> str:
     )
     if size is None:
         return ""
-    of = f" of {_mib(quota)} that its quota allows" if quota else ""
+    if quota:
+        of = f" of {_mib(quota)} that its quota allows"
+    else:
+        of = ""
     return f"{host.host} {_mib(size)}{of}" + (f", {_mib(used)} in use" if used is not None else "")
 
 
@@ -399,7 +431,10 @@ def _leaderless(cluster: Cluster, without: list[tuple[Host, Mapping[str, Any]]])
     left = len(names) - len(asked) - len(silent)
     if left > len(names) // 2 and not (gone and cluster.api_status != "ok"):
         return Etcd()
-    count = f" of {len(names)} members" if names else ""
+    if names:
+        count = f" of {len(names)} members"
+    else:
+        count = ""
     down = [
         *(f"etcd of {host.host} does not run or answer" for host in silent),
         *(f"{host.host} does not answer at all" for host in gone),
@@ -456,18 +491,15 @@ def _without_etcd(cluster: Cluster, host: Host) -> bool:
     ):
         return True
     error = _said(host).get("error")
-    parts = (
-        error.split("; ")
-        if isinstance(error, str) and error and host.statuses.get("etcd") == "error"
-        else []
-    )
+    if isinstance(error, str) and error and host.statuses.get("etcd") == "error":
+        parts = error.split("; ")
+    else:
+        parts = []
     return bool(parts) and all(any(word in part for word in UNREACHED) for part in parts)
 
 
 def _absent(cluster: Cluster) -> Etcd:
-    """No etcd is left on any control-plane host, and none of their API servers reaches one
-    elsewhere.
-    """
+    """Tell whether no control-plane host has an etcd or reaches one elsewhere."""
     masters = [host for host in cluster.members if host.status != "not_asked"]
     if not masters or not all(_without_etcd(cluster, host) for host in masters):
         return Etcd()

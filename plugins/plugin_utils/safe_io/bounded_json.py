@@ -1,10 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON that somebody else wrote.
-
-Refused before it is parsed where its values would take too much memory.
-"""
+"""Foreign JSON, refused before it is parsed where its values would take too much memory."""
 
 from __future__ import annotations
 
@@ -18,12 +15,15 @@ MAX_WEIGHT, CHUNK = 3_000_000, 262_144
 
 
 def decoded(data: str | bytes) -> Any:
-    """The JSON that somebody else wrote.
+    """Return the values of foreign JSON.
 
-    ValueError or RecursionError for what is none, OverflowError for what would take too much
-    memory.
+    Raises:
+        ValueError: It is no JSON (or RecursionError).
+        OverflowError: It would take too much memory.
     """
-    text = data if isinstance(data, str) else data.decode("utf-8")
+    text = data
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
     # The first is more than the second: lines of a log may hold quotes and brackets of their own.
     if _cost(text.count('"'), text) > MAX_WEIGHT and _weight(text) > MAX_WEIGHT:
         raise OverflowError("more values than any evidence has")
@@ -35,7 +35,7 @@ def _cost(quotes: int, text: str) -> int:
 
 
 def _weight(text: str) -> int:
-    """What the JSON takes, but for what stands inside its strings.
+    """Return what the JSON takes, without what is inside its strings.
 
     Piece by piece, because the pieces of a bomb take memory too.
     """
@@ -43,7 +43,9 @@ def _weight(text: str) -> int:
     for begin in range(0, len(text), CHUNK):
         # An escaped quote ends no string, and after an escaped backslash a quote is not escaped.
         piece = (rest + text[begin : begin + CHUNK]).replace("\\\\", "").replace('\\"', "")
-        rest = piece[-1:] if piece.endswith("\\") else ""
+        rest = ""
+        if piece.endswith("\\"):
+            rest = piece[-1:]
         parts = piece.split('"')
         weight += _cost(0, "".join(parts[inside::2]))
         quotes += len(parts) - 1

@@ -18,11 +18,15 @@ MAX_DEPTH = 1000
 # What a text may raise that is no YAML, or too deep.
 BROKEN = (yaml.YAMLError, RecursionError, ValueError)
 NULL = frozenset({"", "~", "null", "Null", "NULL"})  # what YAML reads as nothing
+BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "y"), True),
+    **dict.fromkeys(("false", "no", "off", "n"), False),
+}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def first_document(text: str) -> Node | None:
-    """The first document as nodes, which know their places; None when there is none.
+    """Return the first document as nodes, which know their places; None without one.
 
     Raises BROKEN.
     """
@@ -32,7 +36,9 @@ def first_document(text: str) -> Node | None:
     _refuse_depth(text)
     loader = _LOADER(text)
     try:
-        return loader.get_node() if loader.check_node() else None
+        if not loader.check_node():
+            return None
+        return loader.get_node()
     finally:
         loader.dispose()
 
@@ -59,24 +65,25 @@ def _refuse_depth(text: str) -> None:
 
 
 def get(node: Node | None, *keys: str) -> Node | None:
-    """What stands under these keys, one inside the other."""
+    """Return the node under these keys, one inside the other, or None."""
     for key in keys:
-        found = node.value if isinstance(node, MappingNode) else ()
-        node = next(
-            (value for name, value in found if isinstance(name, ScalarNode) and name.value == key),
-            None,
-        )
+        if not isinstance(node, MappingNode):
+            return None
+        node = next((value for name, value in node.value if text_of(name) == key), None)
     return node
 
 
 def items(node: Node | None) -> Iterator[Node]:
-    """What a list holds; nothing of what is none."""
-    return iter(node.value if isinstance(node, SequenceNode) else ())
+    """Yield the items of a list; nothing of what is none."""
+    if isinstance(node, SequenceNode):
+        yield from node.value
 
 
 def text_of(node: Node | None) -> str:
-    """A scalar's text; empty for what is no scalar."""
-    return node.value if isinstance(node, ScalarNode) else ""
+    """Return a scalar's text; empty for what is no scalar."""
+    if not isinstance(node, ScalarNode):
+        return ""
+    return str(node.value)
 
 
 def nothing(node: Node | None) -> bool:
@@ -85,15 +92,8 @@ def nothing(node: Node | None) -> bool:
 
 
 def boolean(text: str) -> bool | None:
-    """A scalar as YAML 1.1 has booleans, which is what Kubernetes reads its files as.
+    """Return a scalar as a boolean of YAML 1.1, which is how Kubernetes reads its files.
 
-    None for what is none. Flags have others (flags.parse_bool).
+    None for what is none. Flags have others (pflag.parse_bool).
     """
-    low = text.strip().lower()
-    return (
-        True
-        if low in ("true", "yes", "on", "y")
-        else False
-        if low in ("false", "no", "off", "n")
-        else None
-    )
+    return BOOLEANS.get(text.strip().lower())

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence of a shape that nobody foresaw.
+"""Evidence of an unexpected shape.
 
 It costs its host or its fault, and the judgement of the others goes on.
 """
@@ -16,10 +16,15 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
+    contract,
+    decode,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     document as evidence,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import Missing
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     control_plane as remedies,
@@ -116,19 +121,46 @@ def planned(result, clusters, documents):
     )
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_one_wrong_value_counts_as_a_collector_that_failed_and_is_named(case):
+    chosen, sound = random.Random(case), documents(case)
+    refused = 0
+    for _number in range(40):
+        index = chosen.randrange(len(sound))
+        path = chosen.choice(places(sound[index]["collectors"], ("collectors",)))
+        spoiled, failed = list(sound), list(sound)
+        spoiled[index] = copy.deepcopy(sound[index])
+        spoil(spoiled[index], path, chosen.choice(WRONG))
+        checked = contract.checked(spoiled[index])
+        if checked is spoiled[index]:
+            continue
+        refused += 1
+        record = checked["collectors"][path[1]]
+        assert (record["status"], record["data"]) == ("error", None)
+        named = decode.written(path[3:])
+        assert f"another type than expected: {named}" in record["error"], path
+        failed[index] = copy.deepcopy(sound[index])
+        failed[index]["collectors"][path[1]] = {**record}
+        result = judge.judge(spoiled)
+        assert result == judge.judge(failed)
+        reasons = {lack.reason for lack in result.lacks if lack.collector == path[1]}
+        assert not reasons or any(named in reason for reason in reasons)
+    assert refused > 10
+
+
 @pytest.mark.parametrize("odd", ["x" * 50, 7])
 def test_what_a_remedy_alone_stumbles_over_costs_its_step_and_not_the_plan(odd):
     spoiled = documents("v1.36.3-pinning-policy-changed")
     document = next(item for item in spoiled if item["host"] == "w1")
     document["collectors"]["kubelet"]["data"]["unit"]["split_variables"][0] = odd
-    step = planned(*judge.examine(spoiled), spoiled)[0]
+    step = planned(*judge.examine(documents("v1.36.3-pinning-policy-changed")), spoiled)[0]
     assert (step.host, step.code, step.remedy, step.allowed) == (
         "w1",
         "KM301",
         "none",
         False,
     )
-    assert "nobody foresaw" in step.blocked_by
+    assert "unexpected shape" in step.blocked_by
 
 
 def test_it_is_said_whose_evidence_it_was_and_what_is_unknown_for_it():
@@ -139,11 +171,11 @@ def test_it_is_said_whose_evidence_it_was_and_what_is_unknown_for_it():
         if document["host"] == "m1" and document.get("kind") != "cluster"
     )
     sound[at] = json.loads(json.dumps(sound[at]))
-    sound[at]["collectors"]["instances"]["data"]["processes"] = [7]
+    sound[at]["groups"] = 7
     result = judge.judge(sound)
     row = next(row for row in result.hosts if row.host == "m1")
     assert row.status == "error"
-    assert "nobody foresaw" in row.reason
+    assert "unexpected shape" in row.reason
     assert {finding.host for finding in result.findings if finding.code == "KM901"} == {"m1"}
     assert {finding.host for finding in result.findings if finding.code == "KM101"} == {"m2"}
     assert "m1" in {
@@ -152,6 +184,24 @@ def test_it_is_said_whose_evidence_it_was_and_what_is_unknown_for_it():
         if verdict.code == "KM101"
         for missing in verdict.missing
     }
+
+
+def test_a_value_of_another_type_is_named_and_its_host_is_judged():
+    sound = documents("v1.36.3-two-leaders")
+    document = next(item for item in sound if item["host"] == "m1" and "kind" not in item)
+    document["collectors"]["instances"]["data"]["processes"] = [7]
+    result = judge.judge(sound)
+    assert next(row.status for row in result.hosts if row.host == "m1") == "ok"
+    assert {finding.host for finding in result.findings if finding.code == "KM101"} == {"m2"}
+    assert Missing("m1", "instances", "error") in {
+        missing
+        for verdict in result.verdicts
+        if verdict.code == "KM101"
+        for missing in verdict.missing
+    }
+    assert [lack.reason for lack in result.lacks if lack.host == "m1"] == [
+        "its answer has values of another type than expected: processes[0]"
+    ]
 
 
 def test_a_fault_of_a_cluster_that_cannot_be_judged_is_unknown_and_the_others_are_judged():

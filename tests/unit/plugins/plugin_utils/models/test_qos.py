@@ -169,7 +169,7 @@ def test_the_values_of_a_patch(containers, values):
         (
             [APP, INIT],
             (
-                "patch Deployment n/d, which rolls its pods out anew: give as requests and limits"
+                "patch Deployment n/d, which rolls its pods out again: give as requests and limits"
                 " init container i cpu 2 and memory 1Gi"
             ),
         ),
@@ -200,13 +200,13 @@ def test_what_a_patch_costs_or_lacks_is_said(containers, words):
         (
             [pod(APP, INIT, owner=None)],
             (
-                "a bare pod cannot be changed, so create it anew: give as requests and limits init"
+                "a bare pod cannot be changed, so create it again: give as requests and limits init"
                 " container i cpu 2"
             ),
         ),
         (
             [pod(APP, INIT, owner=("Job", "j"))],
-            "a Job cannot be changed, so create it anew: give as",
+            "a Job cannot be changed, so create it again: give as",
         ),
         (
             [pod(APP, INIT, owner=("Node", "w1"))],

@@ -263,7 +263,6 @@ def test_whatever_a_pending_pod_waits_for(world, name, more, node, said):
         node=node,
         containers=[
             {"name": "app", "state": "waiting", "now": {"reason": "ImagePullBackOff"}},
-            None,
             {"state": "running"},
         ],
     )

@@ -52,8 +52,8 @@ def test_a_controllers_taint_and_somebodys_own_are_told_apart(world):
     )
     assert "Who takes it away: the controller, once the kubelet posts Ready" in theirs
     assert "the controller puts it back within its period" in theirs
-    assert own.startswith("caf=log (NoExecute), set by somebody of this cluster: ")
-    assert "Who takes it away: whoever set it" in own
+    assert own.startswith("caf=log (NoExecute), set by a user of this cluster: ")
+    assert "Who takes it away: the one who set it" in own
 
 
 def test_a_node_that_is_ready_and_has_a_controllers_taint_still(world):

@@ -177,9 +177,6 @@ LOST = [
         (30, 95, 5, ["I1125 quiet"], None, False),
         (30, 95, 241, LOST, 500.0, False),
         (30, 95, 241, LOST, 9000.0, True),  # behind a boot
-        (30, "soon", 241, LOST, None, False),
-        (30, 95, "many", LOST, None, False),
-        (30, True, 241, LOST, "long", False),
     ],
 )
 def test_one_that_lives_on_for_a_while_each_time(
@@ -192,13 +189,12 @@ def test_one_that_lives_on_for_a_while_each_time(
     world.run("m2", SCHEDULER, "--leader-elect=true", elect=True, started_at=CLOCK - age)
     if uptime is not None:
         world.data("m2", "system")["uptime_s"] = uptime
-    began = CLOCK - first if isinstance(first, int) and first is not True else first
     ended(
         world,
         running=True,
         restart=restart,
         begun=CLOCK - 900000,
-        first=began,
+        first=CLOCK - first,
         last=CLOCK - age - 1,
         lines=lines,
     )
@@ -208,7 +204,25 @@ def test_one_that_lives_on_for_a_while_each_time(
     assert verdict(world) == ("present" if present else "clear")
     for one in found(world):
         assert "starts before since 20" in one.summary
-        assert ("etcd" in one.remedy) is (lines != ["I1125 quiet"] and "quiet" not in lines[0])
+        assert ("etcd" in one.remedy) is (lines != ["I1125 quiet"])
+
+
+@pytest.mark.parametrize(
+    ("changes"),
+    [
+        {"first": "soon"},
+        {"restart": "many"},
+        {"lines": "long"},
+        {"lines": [7]},
+        {"begun": ["x"]},
+    ],
+)
+def test_a_log_with_a_value_of_another_type_is_unknown(world, changes):
+    world.run("m2", SCHEDULER, "--leader-elect=true", elect=True, started_at=CLOCK - 30)
+    sound = {"restart": 241, "begun": CLOCK - 900000, "first": CLOCK - 95, "lines": LOST}
+    ended(world, running=True, last=CLOCK - 31, **{**sound, **changes})
+    assert not found(world)
+    assert verdict(world) == "unknown"
 
 
 @pytest.mark.parametrize(

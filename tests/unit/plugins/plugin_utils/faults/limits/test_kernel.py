@@ -226,7 +226,7 @@ def test_at_the_usual_limit_already_more_is_asked_for(node):
 def test_lines_of_the_log_that_speak_of_it_and_no_others(node, key, line, is_shown):
     node.put(
         "kubelet_log",
-        {"lines": ["early: " + line, 7, None, "something else", line, line + " again"]},
+        {"lines": ["early: " + line, "something else", line, line + " again"]},
     )
     if key == INSTANCES:
         node.used_up()
@@ -236,7 +236,7 @@ def test_lines_of_the_log_that_speak_of_it_and_no_others(node, key, line, is_sho
     assert [proof.text for proof in found.evidence if proof.kind == "log"] == (
         [line, line + " again"] if is_shown else []
     )
-    for wrong in (7, "too many open files", None, {"a": 1}):
+    for wrong in (7, "too many open files", None, {"a": 1}, [line, 7], [None, line]):
         node.put("kubelet_log", {"lines": wrong})
         assert not [proof for proof in node.result().findings[0].evidence if proof.kind == "log"]
 

@@ -328,7 +328,7 @@ def test_a_unit_that_cannot_start(node):
         "; or raise fs.nr_open again, which is 1048576: PID 1 may have 1073741816 files since the"
         " boot"
     )
-    node.seen["units"][0]["sets"] = None
+    node.seen["units"][0]["sets"] = []
     assert (
         "in the file where systemctl cat kubelet.service shows it" in node.finding("KM409").remedy
     )

@@ -424,7 +424,7 @@ def test_a_taint_that_somebody_set(world, message, severity):
     ) == ("w1", "w1", severity, 0)
     assert found.summary.startswith(
         "the taint caf=log:NoExecute of w1 keeps ReplicaSet/cart (namespace shop) away: 2 pods"
-        " wait; set by somebody"
+        " wait; set by a user"
     )
     assert "toleration" in found.remedy
     assert "What must not: any repair" in found.remedy
@@ -485,7 +485,6 @@ def test_a_taint_of_the_lifecycle_controller_is_explained(world, message):
         ),
         "running PreBind plugin: binding volumes",
         None,
-        7,
     ],
 )
 def test_pods_that_wait_for_something_else(world, message):
@@ -610,7 +609,6 @@ def test_a_cordon_of_somebody_else(world, cordon, severity, said):
         (CAF, None, None),
         (MASTER, None, None),
         ({"key": NODE + "unreachable", "effect": "NoExecute"}, None, None),
-        ({"key": 7}, None, None),
     ],
 )
 def test_fences(world, taint, severity, said):
@@ -621,6 +619,14 @@ def test_fences(world, taint, severity, said):
     assert all(
         one.summary.startswith(said) and "nothing here removes it" in one.remedy for one in found
     )
+
+
+def test_values_of_another_type_are_unknown(world):
+    node(world, "w1")["taints"] = [{"key": 7}]
+    assert judged(world, "KM514") == ({"KM514": "unknown"}, [])
+    node(world, "w1")["taints"] = [dict(CAF)]
+    waiting(world, 7)
+    assert judged(world, "KM513") == ({"KM513": "unknown"}, [])
 
 
 def test_a_name_that_is_hostile_is_not_printed_as_a_command(world):

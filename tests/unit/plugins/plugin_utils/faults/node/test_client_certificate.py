@@ -217,15 +217,19 @@ def test_one_that_may_not_be_read_is_unknown(world):
     "held",
     [
         None,
-        7,
         {},
-        {"pem": 7},
         {"pem": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"},
     ],
 )
 def test_what_is_no_certificate_tells_nothing(world, held):
     verdicts, found = judged(world, CALM, status="absent", client_certificate=held)
     assert (verdicts["KM507"].verdict, found) == ("clear", [])
+
+
+@pytest.mark.parametrize("held", [7, {"pem": 7}])
+def test_a_value_of_another_type_is_unknown(world, held):
+    verdicts, found = judged(world, CALM, status="absent", client_certificate=held)
+    assert (verdicts["KM507"].verdict, found) == ("unknown", [])
 
 
 def test_a_date_that_cannot_be_asked_for_tells_nothing():

@@ -749,7 +749,7 @@ def test_one_that_was_disabled_and_stopped_is_enabled_and_started(node):
             ["start_runtime"],
         ),
         ({"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}, []),
-        ({"unit_file_state": "disabled", "brought_by": 7}, ["enable_runtime"]),
+        ({"unit_file_state": "disabled", "brought_by": None}, ["enable_runtime"]),
         (
             {"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"},
             ["start_runtime"],

@@ -735,7 +735,8 @@ def denied(*lines, **more):
         ("1", denied(error="denied"), "unknown"),
         ("1", denied(count=40), "unknown"),
         ("1", denied(AVC.format("sshd", "sshd_t", "")), "clear"),
-        ("1", denied(7, None, "no line"), "clear"),
+        ("1", denied("no line"), "clear"),
+        ("1", denied(7, None, "no line"), "unknown"),
     ],
 )
 def test_what_selinux_denied(node, enforce, told, verdict):

@@ -523,7 +523,6 @@ def test_a_plugin_that_does_not_stay_up(gpus):
         (59.5, 60.0, {"KM323"}),
         (61.0, 60.0, {"KM323"}),
         (None, 60.0, {"KM323"}),
-        (5.0, "x", {"KM323"}),
     ],
 )
 def test_a_socket_older_than_the_kubelets_own(gpus, made, own, codes):
@@ -537,6 +536,14 @@ def test_a_socket_older_than_the_kubelets_own(gpus, made, own, codes):
             "0 plugin sockets answer; older than the kubelet's own, so not registered with it:"
             " plugin.sock" in finding(world, "KM324").evidence[1].text
         )
+
+
+def test_a_socket_with_a_time_of_another_type_names_no_cause(gpus):
+    world = gpus(devices=(2, 0))
+    world.data("w1", "devices")["kubelet_socket"]["made"] = "x"
+    assert found(world) == set()
+    verdicts = {item.code: item.verdict for item in world.judge().verdicts}
+    assert (verdicts["KM323"], verdicts["KM324"]) == ("unknown", "unknown")
 
 
 def test_names_that_changed_under_running_pods(gpus):
@@ -859,14 +866,19 @@ def test_nothing_was_rejected(rebooted):
         {"started": None},
         {"rejected_at": None},
         {"started": "soon"},
-        {"rejected_at": 7},
-        {"started": ["x"]},
     ],
 )
 def test_without_its_times_it_is_unknown(rebooted, times):
     world = rebooted(again(**times))
     assert verdict(world) == {"unknown"}
     assert "KM328" not in finding(world, "KM320").because
+
+
+@pytest.mark.parametrize("times", [{"rejected_at": 7}, {"started": ["x"]}])
+def test_a_time_of_another_type_makes_it_unknown(rebooted, times):
+    world = rebooted(again(**times))
+    assert verdict(world) == {"unknown"}
+    assert "KM320" not in {item.code for item in world.judge().findings}
 
 
 @pytest.mark.parametrize(

@@ -475,4 +475,4 @@ def test_what_is_not_patched_says_why(nodes, more, word):
 def test_a_job_is_not_patched(nodes):
     (step,) = planned(nodes(w1=("static", "static")), pod(owner=("Job", "j"), expected=True))
     assert not step.allowed
-    assert "a Job cannot be changed, so create it anew" in step.blocked_by
+    assert "a Job cannot be changed, so create it again" in step.blocked_by

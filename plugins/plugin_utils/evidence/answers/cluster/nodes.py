@@ -1,0 +1,82 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The answer of the collector `nodes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..http_answer import Clock
+
+
+@dataclass(frozen=True)
+class Address:
+    """One address of a Node."""
+
+    type: str | None = None
+    address: str | None = None
+
+
+@dataclass(frozen=True)
+class Cordon:
+    """A cordon that kubemend set."""
+
+    run: str | None = None
+    reason: str | None = None
+    at: str | None = None
+    held: bool | None = None
+
+
+@dataclass(frozen=True)
+class Taint:
+    """One taint of a Node."""
+
+    key: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    added: str | None = None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of a Node."""
+
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    since: str | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """One Node of the API."""
+
+    name: str | None = None
+    uid: str | None = None
+    machine_id: str | None = None
+    system_uuid: str | None = None
+    boot_id: str | None = None
+    kubelet_version: str | None = None
+    addresses: tuple[Address, ...] = ()
+    control_plane: bool | None = None
+    labels: Mapping[str, str] | None = None
+    ready: str | None = None
+    unschedulable: bool | None = None
+    cordon: Cordon | None = None
+    created: str | None = None
+    taints: tuple[Taint, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
+    devices: Mapping[str, tuple[int, int]] | None = None  # capacity, allocatable
+    lease: str | None = None
+    lease_duration_s: int | None = None
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The Nodes of a cluster."""
+
+    items: tuple[Node, ...] = ()
+    clock: Clock | None = None

@@ -1,0 +1,81 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The answer of the collector `boot`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..file_record import FileRecord, Unread
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mounted file system."""
+
+    point: str = ""
+    source: str = ""
+    type: str = ""
+    options: str = ""
+
+
+@dataclass(frozen=True)
+class Selinux:
+    """The mode that runs, and the mode of the next boot."""
+
+    enforce: str | None = None
+    config: str | None = None
+
+
+@dataclass(frozen=True)
+class FirewallFile:
+    """One file of a firewall."""
+
+    path: str = ""
+    text: str | None = None
+    error: str | None = None
+    truncated: bool = False
+    executable: bool | None = None
+
+
+@dataclass(frozen=True)
+class Firewall:
+    """One firewall that is installed."""
+
+    active: bool | None = None
+    enabled: bool | None = None
+    masked: bool | None = None
+    files: tuple[FirewallFile, ...] = ()
+    zones: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+
+@dataclass(frozen=True)
+class Denials:
+    """What SELinux denied since the boot."""
+
+    count: int | None = None
+    lines: tuple[str, ...] = ()
+    cut: bool = False
+    since: bool = False
+    path: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Boot:
+    """The kernel's modules and settings, and what sets them at the next boot."""
+
+    running: Mapping[str, str | None] | None = None
+    modules: Mapping[str, str | None] | None = None
+    tree: bool | None = None
+    modules_files: tuple[FileRecord, ...] | None = None
+    cmdline: tuple[tuple[str, str], ...] | None = None
+    folders: Mapping[str, str | None] | None = None
+    mounts: tuple[Mount, ...] | None = None
+    selinux: Selinux | None = None
+    container: bool | None = None
+    firewall: Mapping[str, Firewall] | None = None
+    denials: Denials | None = None

@@ -1,0 +1,86 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The answer of the collector `kubelet`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..file_record import CertificateFile, FileRecord
+from ..http_answer import HttpAnswer
+from ..systemd_unit import Unit
+
+
+@dataclass(frozen=True)
+class MaskLink:
+    """One link or empty file that masks a unit."""
+
+    path: str = ""
+    to: str | None = None
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What masks a unit, and what counts without the mask."""
+
+    links: tuple[MaskLink, ...] = ()
+    file: str | None = None
+    wanted: bool = False
+
+
+@dataclass(frozen=True)
+class KubeletUnit(Unit):
+    """The kubelet's unit, with what starts it."""
+
+    start_words: tuple[str, ...] = ()
+    split_variables: tuple[tuple[str, str | None], ...] = ()
+    environment_files: tuple[FileRecord, ...] = ()
+    mask: Mask | None = None
+
+
+@dataclass(frozen=True)
+class KubeletProcess:
+    """The kubelet's process."""
+
+    pid: int | None = None
+    started_at: float | None = None
+    argv: tuple[str, ...] = ()
+    exe: str | None = None
+    exe_deleted: bool | None = None
+
+
+@dataclass(frozen=True)
+class NetworkFile:
+    """One configuration file of the pod network."""
+
+    name: str = ""
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Networks:
+    """The directory of the pod network's configuration."""
+
+    folder: str | None = None
+    files: tuple[NetworkFile, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Kubelet:
+    """The kubelet as it runs, or as it would start."""
+
+    process: KubeletProcess | None = None
+    unit: KubeletUnit | None = None
+    argv: tuple[str, ...] = ()
+    argv_source: str | None = None
+    config: FileRecord | None = None
+    config_dropins: tuple[FileRecord, ...] = ()
+    kubeconfig: FileRecord | None = None
+    client_certificate: CertificateFile | None = None
+    ca: CertificateFile | None = None
+    static_pod_path: str | None = None
+    static_pod_path_source: str | None = None
+    healthz: HttpAnswer | None = None
+    cni: Networks | None = None

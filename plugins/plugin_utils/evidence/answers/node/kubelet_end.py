@@ -1,0 +1,16 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The answer of the collector `kubelet_end`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KubeletEnd:
+    """The last log lines of a kubelet that exited or was restarted recently."""
+
+    unit: str | None = None
+    lines: tuple[str, ...] = ()

@@ -1,0 +1,102 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collectors and the types of their answers: one row each, which docs and schema read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .cluster import (
+    endpoints,
+    jobs,
+    kubeadm_config,
+    kubelet_configs,
+    locks,
+    nodes,
+    pending,
+    pinnable,
+    pod,
+    rejected,
+    server,
+    unmade,
+    work,
+)
+from .node import (
+    api_way,
+    boot,
+    component_end,
+    component_http,
+    descriptors,
+    devices,
+    etcd,
+    installer,
+    instances,
+    journal,
+    kubelet,
+    kubelet_end,
+    kubelet_log,
+    largest,
+    limits,
+    manifests,
+    pinning,
+    pressure,
+    runtime,
+    scheduler_log,
+    space,
+    swap,
+    system,
+    unit_start,
+)
+
+NODE: Mapping[str, type] = {
+    "system": system.System,
+    "kubelet": kubelet.Kubelet,
+    "manifests": manifests.Manifests,
+    "instances": instances.Instances,
+    "component_http": component_http.ComponentHttp,
+    "component_end": component_end.ComponentEnd,
+    "scheduler_log": scheduler_log.SchedulerLogs,
+    "etcd": etcd.Etcd,
+    "installer": installer.Installer,
+    "devices": devices.Devices,
+    "pinning": pinning.Pinning,
+    "limits": limits.Limits,
+    "swap": swap.Swap,
+    "boot": boot.Boot,
+    "kubelet_log": kubelet_log.KubeletLog,
+    "kubelet_end": kubelet_end.KubeletEnd,
+    "runtime": runtime.Runtime,
+    "unit_start": unit_start.UnitStart,
+    "api_way": api_way.ApiWay,
+    "descriptors": descriptors.Descriptors,
+    "pressure": pressure.Pressure,
+    "largest": largest.Largest,
+    "space": space.Spaces,
+    "journal": journal.Journal,
+}
+CLUSTER: Mapping[str, type] = {
+    "server": server.Server,
+    "endpoints": endpoints.Endpoints,
+    "nodes": nodes.Nodes,
+    "kubeadm_config": kubeadm_config.KubeadmConfig,
+    "kubelet_configs": kubelet_configs.KubeletConfigs,
+    "locks": locks.Locks,
+    "jobs": jobs.Jobs,
+    "rejected": rejected.Rejected,
+    "pending": pending.Pending,
+    "pinnable": pinnable.Pinnable,
+    "pod": pod.Pod,
+    "work": work.Work,
+    "unmade": unmade.Unmade,
+}
+COLLECTORS: Mapping[type, str] = {
+    kind: name for kinds in (NODE, CLUSTER) for name, kind in kinds.items()
+}
+
+
+def kinds_of(document: Mapping[str, object]) -> Mapping[str, type]:
+    """Return the types of the collectors of a document: a host's or a cluster's."""
+    if document.get("kind") == "cluster":
+        return CLUSTER
+    return NODE

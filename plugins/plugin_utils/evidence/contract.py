@@ -1,0 +1,92 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Read a collector's answer as its type, and refuse one with values of another type.
+
+`checked` is called once for each document, before any fault is evaluated: a collector with a
+malformed value then counts as one that failed, so that each fault that needs it is unknown, with
+the host, the collector and the path of the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from . import decode
+from .answers import registry
+from .decode import Decoded
+
+MAX_PATHS = 5  # that a message names
+
+Answer = TypeVar("Answer")
+Document = Mapping[str, Any]
+# Of each type the data that was decoded last: a document's faults read them one after the other.
+# By identity, which the data keep as long as they are held here.
+_LAST: dict[type, tuple[Any, Decoded[Any]]] = {}
+
+
+def checked(document: Document) -> Document:
+    """Return the document, its malformed collectors as failed ones; the same one without any."""
+    collectors = document.get("collectors")
+    if not isinstance(collectors, Mapping):
+        return document
+    kinds = registry.kinds_of(document)
+    refused = {
+        name: _refused(found, malformed)
+        for name, found in collectors.items()
+        if name in kinds and (malformed := _malformed(found, kinds[name]))
+    }
+    if not refused:
+        return document
+    return {**document, "collectors": {**collectors, **refused}}
+
+
+def answer(document: Document, kind: type[Answer]) -> Answer:
+    """Return what a collector answered, or an empty answer where it did not."""
+    if record(document, registry.COLLECTORS[kind]).get("status") != "ok":
+        return kind()
+    return partial_answer(document, kind)
+
+
+def partial_answer(document: Document, kind: type[Answer]) -> Answer:
+    """Return what a collector knows, also where it could not answer everything."""
+    data = record(document, registry.COLLECTORS[kind]).get("data")
+    if data is None:
+        return kind()
+    return decoded(data, kind).answer
+
+
+def decoded(data: Any, kind: type[Answer]) -> Decoded[Answer]:
+    """Decode a collector's data, once for those that are asked for again."""
+    last = _LAST.get(kind)
+    if last is None or last[0] is not data:
+        last = (data, decode.decode(kind, data))
+        _LAST[kind] = last
+    return last[1]
+
+
+def record(document: Document, collector: str) -> Mapping[str, Any]:
+    """Return a collector's record; empty where the document has none."""
+    collectors = document.get("collectors")
+    if not isinstance(collectors, Mapping):
+        return {}
+    found = collectors.get(collector)
+    if not isinstance(found, Mapping):
+        return {}
+    return found
+
+
+def _malformed(found: Any, kind: type) -> tuple[str, ...]:
+    if not isinstance(found, Mapping) or found.get("data") is None:
+        return ()
+    return decoded(found["data"], kind).malformed
+
+
+def _refused(found: Mapping[str, Any], malformed: tuple[str, ...]) -> dict[str, Any]:
+    """Return the record of a collector whose answer cannot be used."""
+    named = ", ".join(malformed[:MAX_PATHS])
+    if len(malformed) > MAX_PATHS:
+        named += ", …"
+    message = f"its answer has values of another type than expected: {named}"
+    return {**found, "status": "error", "data": None, "error": message}
