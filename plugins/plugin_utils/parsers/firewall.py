@@ -12,6 +12,7 @@ wherever. None where something is not known, or is written in a language that is
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -457,7 +458,7 @@ def _tuple_allows(rule: re.Match[str], port: int) -> bool:
 
 
 def _target(words: Sequence[str]) -> str:
-    pairs = zip(words, words[1:], strict=False)
+    pairs = itertools.pairwise(words)
     return next((value for word, value in pairs if word in ("-j", "--jump", "-g", "--goto")), "")
 
 

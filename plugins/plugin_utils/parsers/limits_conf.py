@@ -134,18 +134,22 @@ def _entry(words: Sequence[str], path: str, position: int) -> Entry:
 def _is_valid(words: Sequence[str]) -> bool:
     """Return whether pam_limits takes the line; it reports others in the journal only."""
     domain = words[0]
-    if ":" in domain and _domain_bounds(domain) is None:
+    if not _is_domain(domain):
         return False
     if len(words) == 2 and words[1].startswith("-"):
         return domain != "*" and domain[0] != "%"  # neither exempts any user
     if len(words) < 4:
         return False
     kind, item = words[1].lower(), words[2].lower()
-    if item not in LIMITS | LOGINS | SIGNED | OTHERS or not _is_kind(kind, item):
+    if not _is_kind(kind, item):
         return False
     if domain[0] == "%" and not _is_for_group_logins(domain, item):
         return False
     return item == "chroot" or _number(item, words[3].lower()) is not None
+
+
+def _is_domain(domain: str) -> bool:
+    return ":" not in domain or _domain_bounds(domain) is not None
 
 
 def _is_for_group_logins(domain: str, item: str) -> bool:
@@ -159,6 +163,8 @@ def _domain_bounds(domain: str) -> tuple[int, int | None] | None:
 
 
 def _is_kind(kind: str, item: str) -> bool:
+    if item not in LIMITS | LOGINS | SIGNED | OTHERS:
+        return False
     return kind in ("soft", "hard", "-") or item in LOGINS or item == "nonewprivs"
 
 
