@@ -19,7 +19,6 @@ from ...models.swap.node import NodeSwap
 from ..base import Fault, Hit, Outcome
 
 SHOWN = 5
-CLEAR = "no swap is on, and none will be after a boot"
 TOLERATED = "swap is on, or will be, and the kubelet tolerates it (failSwapOn false)"
 
 
