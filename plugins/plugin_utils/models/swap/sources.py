@@ -129,7 +129,7 @@ def _gpt_may(seen: Seen) -> bool:
     """Return whether systemd-gpt-auto-generator may activate partitions without fstab."""
     return (
         not seen.container
-        and seen.said("systemd.gpt_auto") is not False
+        and seen.switch("systemd.gpt_auto") is not False
         and not seen.masked(TARGET)
     )
 
