@@ -15,7 +15,7 @@ from . import files, unit_mask
 from . import systemd as unit
 
 STARTS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
-UFW, UFW_DEFAULT, UFW_SYSCTL = "/etc/ufw/ufw.conf", "/etc/default/ufw", "/etc/ufw/sysctl.conf"
+UFW, UFW_DEFAULT = "/etc/ufw/ufw.conf", "/etc/default/ufw"
 NETWORKD = "/etc/systemd/networkd.conf"
 NETWORKD_DROPINS = (
     "/usr/lib/systemd/networkd.conf.d",

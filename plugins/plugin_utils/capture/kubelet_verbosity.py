@@ -23,6 +23,7 @@ from ..models.kubelet import dropin as kubelet_dropin
 from ..planning import fencing
 from ..planning.plan import Scene, Step
 from ..planning.remedies import control_plane as remedies
+from ..planning.remedies.kubelet_dropin import argument_files
 
 REMEDY, VARIABLE = "raise_kubelet", "KUBE_LOG_LEVEL"
 DROPIN, ENVIRONMENT = (
@@ -149,5 +150,5 @@ def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[s
         f"# Made by kubemend run {run_id} for a capture; it takes it away again, and so does a"
         " reboot.\n"
     )
-    files, diff = kubelet_dropin.beside(unit, [f"--v={level}"], header, DROPIN, ENVIRONMENT)
+    files, diff = argument_files(unit, [f"--v={level}"], header, DROPIN, ENVIRONMENT)
     return {"kind": "files", "path": DROPIN, "files": files, "reload": True}, diff

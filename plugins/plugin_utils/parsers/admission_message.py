@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 # In order: the first that is found in reason and message counts. Texts of 1.14 to 1.36.
@@ -57,13 +58,11 @@ DEVICE_KINDS = frozenset(("devices", "unregistered", "unhealthy"))
 
 @dataclass(frozen=True)
 class Refusal:
-    """kind: devices, unregistered, unhealthy, resource, smt, topology, cpu, memory or other.
+    """Rejection of a pod. kind: devices, unregistered, unhealthy, resource, smt, topology, cpu, ...
 
-    Numbers as far as they are told.
-
-    Numbers are in the unit that the kubelet counts in: devices, pods, millicores or bytes, and
-    whole CPUs where kind is cpu or smt. capacity: all that the node may give out, where kind is
-    resource.
+    Numbers are None where the message has none. They are in the unit of the kubelet: devices,
+    pods, millicores or bytes, and whole CPUs where kind is cpu or smt. kind is memory or other as
+    well. capacity: all that the node may allocate, where kind is resource.
     """
 
     kind: str
@@ -74,23 +73,24 @@ class Refusal:
 
 
 def refusal(reason: str | None, message: str | None) -> Refusal:
-    """What this reason and message of a Failed pod's status say."""
+    """Return the rejection that the status of a Failed pod describes."""
     text = f"{reason or ''} {message or ''}"
     for kind, pattern in _TEXTS:
         match = pattern.search(text)
         if match:
-            told = match.groupdict()
-            numbers = {
-                name: int(value) for name, value in told.items() if value and name != "resource"
-            }
-            available = numbers.get("available")
-            if "capacity" in numbers:
-                available = max(0, numbers["capacity"] - numbers["used"])
-            return Refusal(
-                kind,
-                told.get("resource"),
-                numbers.get("requested"),
-                available,
-                numbers.get("capacity"),
-            )
+            return _parsed(kind, match.groupdict())
     return Refusal("other")
+
+
+def _parsed(kind: str, groups: Mapping[str, str | None]) -> Refusal:
+    numbers = {name: int(value) for name, value in groups.items() if value and name != "resource"}
+    available = numbers.get("available")
+    if "capacity" in numbers:
+        available = max(0, numbers["capacity"] - numbers["used"])
+    return Refusal(
+        kind,
+        groups.get("resource"),
+        numbers.get("requested"),
+        available,
+        numbers.get("capacity"),
+    )

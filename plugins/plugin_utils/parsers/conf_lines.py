@@ -23,64 +23,75 @@ MAX_PATH = 4096  # PATH_MAX
 
 @remember.last
 def usable(records: Any) -> list[Mapping[str, Any]]:
-    """The records that name a file, each path once; the first stands."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for record in (
-        records
-        if isinstance(records, Iterable) and not isinstance(records, (str, bytes, Mapping))
-        else ()
-    ):
-        path = record.get("path") if isinstance(record, Mapping) else None
-        if isinstance(path, str) and path.startswith("/") and len(path) <= MAX_PATH:
-            found.setdefault(path, record)
-    return list(found.values())
+    """Return the records that name a file; the first record of a path counts."""
+    if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
+        return []
+    by_path: dict[str, Mapping[str, Any]] = {}
+    for record in records:
+        path = _absolute_path(record)
+        if path is not None:
+            by_path.setdefault(path, record)
+    return list(by_path.values())
+
+
+def _absolute_path(record: Any) -> str | None:
+    if not isinstance(record, Mapping):
+        return None
+    path = record.get("path")
+    if isinstance(path, str) and path.startswith("/") and len(path) <= MAX_PATH:
+        return path
+    return None
 
 
 def target(record: Mapping[str, Any]) -> str | None:
-    """Where a link leads, as far as its own text says; None for what is no link."""
+    """Return the path in a link's own text, or None if the record is no link."""
     link = record.get("link")
-    if (
-        record.get("kind") != "symlink"
-        or not isinstance(link, str)
-        or not link
-        or len(link) > MAX_PATH
-    ):
+    if record.get("kind") != "symlink" or not isinstance(link, str):
+        return None
+    if not link or len(link) > MAX_PATH:
         return None
     return posixpath.normpath(posixpath.join(posixpath.dirname(record["path"]), link))
 
 
 def lines(record: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """(number, text) of each line of a file, from 1."""
+    """Return (number, text) of each line of a file, from 1."""
     text = record.get("text")
-    return numbered(text) if isinstance(text, str) else iter(())
+    if isinstance(text, str):
+        return numbered(text)
+    return iter(())
 
 
 def numbered(text: str) -> Iterator[tuple[int, str]]:
-    """The same of its text. str.splitlines would count a form feed and U+2028 as ends of lines,
-    which no C program does.
+    """Return (number, line) of each line of a text, from 1.
+
+    str.splitlines would count a form feed and U+2028 as ends of lines, which no C program does.
     """
     return enumerate(text.split("\n", MAX_LINES)[:MAX_LINES], 1)
 
 
 def why_unread(record: Mapping[str, Any]) -> str | None:
-    """Why not all of a file is known, in one clause.
+    """Return why not all of a file is known, in one clause, or None.
 
-    None when it is, and for what has nothing to read.
-
-    A link to /dev/null, a link that leads nowhere and a folder have nothing to read: the programs
-    read nothing there either.
+    A link to /dev/null, a link that leads nowhere and a directory have nothing to read: the
+    programs read nothing there either.
     """
     text, error = record.get("text"), record.get("error")
     if isinstance(text, str):
-        if record.get("truncated"):
-            return "cut off"
-        return (
-            f"more than {MAX_LINES} lines" if text.rstrip("\n").count("\n") >= MAX_LINES else None
-        )
+        return _why_incomplete(record, text)
     if error == "missing" or record.get("kind") == "directory" or target(record) == "/dev/null":
         return None
     if error:
         return str(error)[:300]
     if record.get("truncated"):
         return "too long"
-    return "no text" if record.get("binary") else "no regular file"
+    if record.get("binary"):
+        return "no text"
+    return "no regular file"
+
+
+def _why_incomplete(record: Mapping[str, Any], text: str) -> str | None:
+    if record.get("truncated"):
+        return "cut off"
+    if text.rstrip("\n").count("\n") >= MAX_LINES:
+        return f"more than {MAX_LINES} lines"
+    return None

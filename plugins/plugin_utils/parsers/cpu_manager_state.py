@@ -28,12 +28,11 @@ NONE, STATIC = "none", "static"
 
 @dataclass(frozen=True)
 class CpuState:
-    """problem: why a kubelet cannot read it, empty where it can. generation.
+    """Contents of a cpu_manager_state file.
 
-    1 by container, 2 by pod, None where nothing tells.
-
-    entries: {(pod UID, container): CPUs}; of generation 1 the UID is empty and the container its
-    id. more: fields of a newer format.
+    problem: why a kubelet cannot read it, else empty. generation: 1 by container, 2 by pod, None
+    where the file does not show it. entries: {(pod UID, container): CPUs}; in generation 1 the UID
+    is empty and the container is its id. more: fields of a newer format.
     """
 
     problem: str = ""
@@ -46,27 +45,25 @@ class CpuState:
 
     @property
     def assigned(self) -> cpuset.CPUs:
-        """All CPUs that some container has alone."""
+        """Return all CPUs that some container has exclusively."""
         return frozenset().union(*self.entries.values())
 
     @property
     def overlaps(self) -> tuple[tuple[tuple[str, str], tuple[str, str] | None], ...]:
-        """Pairs whose sets meet; None stands for the default set."""
-        found: list[tuple[tuple[str, str], tuple[str, str] | None]] = []
+        """Return the pairs whose sets intersect; None stands for the default set."""
+        pairs: list[tuple[tuple[str, str], tuple[str, str] | None]] = []
         keys = sorted(self.entries)
         for index, key in enumerate(keys):
-            found += [(key, None)] if self.entries[key] & self.default else []
-            found += [
-                (key, other)
-                for other in keys[index + 1 :]
-                if self.entries[key] & self.entries[other]
-            ]
-        return tuple(found)
+            if self.entries[key] & self.default:
+                pairs.append((key, None))
+            others = keys[index + 1 :]
+            pairs += [(key, other) for other in others if self.entries[key] & self.entries[other]]
+        return tuple(pairs)
 
 
 @functools.lru_cache(TEXTS)
 def cpu_state(text: str | None) -> CpuState:
-    """What the file holds. Never raises."""
+    """Parse the text of the file. Never raises."""
     if text is None or not text.strip():
         return CpuState("it is empty")
     try:
@@ -85,47 +82,50 @@ def cpu_state(text: str | None) -> CpuState:
 
 
 def _state(record: Mapping[str, Any]) -> CpuState:
-    policy, default, raw = (
-        _string(record, "policyName"),
-        _string(record, "defaultCpuSet"),
-        record.get("entries") or {},
-    )
+    policy, default = _string(record, "policyName"), _string(record, "defaultCpuSet")
+    raw = record.get("entries") or {}
     if not isinstance(raw, dict):
         raise TypeError("entries is no object")
-    by_pod = [isinstance(value, dict) for value in raw.values()]
-    if any(by_pod) and not all(by_pod):
-        raise TypeError("entries are of two kinds")
-    generation = None if not raw else 2 if by_pod[0] else 1
-    flat = (
-        {(pod, name): str(text) for pod, inner in raw.items() for name, text in inner.items()}
-        if generation == 2
-        else {("", name): str(text) for name, text in raw.items()}
-    )
+    generation = _generation(raw)
+    entries = _flat(raw, generation)
     more = tuple(sorted(str(name)[:40] for name in set(record) - FIELDS))
-    checksum = (
-        UNKNOWN
-        if more
-        else _checked(record.get("checksum") or 0, _printed(policy, default, raw, generation))
-    )
+    checksum = UNKNOWN
+    if not more:
+        checksum = _checked(record.get("checksum") or 0, _printed(policy, default, raw, generation))
     return CpuState(
         "",
         policy,
         cpuset.parse(default),
-        {key: cpuset.parse(value) for key, value in flat.items()},
+        {key: cpuset.parse(value) for key, value in entries.items()},
         checksum,
         generation,
         more,
     )
 
 
+def _generation(raw: Mapping[str, Any]) -> int | None:
+    by_pod = [isinstance(value, dict) for value in raw.values()]
+    if any(by_pod) and not all(by_pod):
+        raise TypeError("entries are of two kinds")
+    if not raw:
+        return None
+    if by_pod[0]:
+        return 2
+    return 1
+
+
+def _flat(raw: Mapping[str, Any], generation: int | None) -> dict[tuple[str, str], str]:
+    if generation != 2:
+        return {("", name): str(text) for name, text in raw.items()}
+    return {(pod, name): str(text) for pod, inner in raw.items() for name, text in inner.items()}
+
+
 def _checked(checksum: object, printed: list[str]) -> str:
     if not checksum:
         return ABSENT
-    return (
-        RIGHT
-        if checksum in {fnv32a(text.encode("utf-8", "surrogatepass")) for text in printed}
-        else WRONG
-    )
+    if checksum in {fnv32a(text.encode("utf-8", "surrogatepass")) for text in printed}:
+        return RIGHT
+    return WRONG
 
 
 def _string(record: Mapping[str, Any], name: str) -> str:
@@ -138,27 +138,26 @@ def _string(record: Mapping[str, Any], name: str) -> str:
 def _printed(
     policy: str, default: str, entries: Mapping[str, Any], generation: int | None
 ) -> list[str]:
-    """What the checksum may have been made of.
+    """Return the texts that the checksum may have been computed over.
 
-    Without entries the two generations differ in the type of nothing.
-
-    With the gate PodLevelResourceManagers (since 1.36) a kubelet prints its map of pods' CPUs too,
-    and writes it only where there are some.
+    Without entries the two generations differ in the type of nothing. With the gate
+    PodLevelResourceManagers (since 1.36) a kubelet prints its map of pods' CPUs too, and writes it
+    only where there are some.
     """
-    found = []
+    shapes = []
     if generation != 2:
         inner = _map({name: str(value) for name, value in entries.items()})
-        found.append(f"(map[string]string){inner}")
+        shapes.append(f"(map[string]string){inner}")
     if generation != 1:
         inner = _map({pod: _map(sets) for pod, sets in entries.items()})
-        found += [
+        shapes += [
             f"(map[string]map[string]string){inner}",
             f"(map[string]map[string]string){inner} PodEntries:(state.PodCPUAssignments)map[]",
         ]
     return [
         f"(*state.CPUManagerCheckpoint){{PolicyName:(string){policy}"
         f" DefaultCPUSet:(string){default} Entries:{text} Checksum:(checksum.Checksum)0}}"
-        for text in found
+        for text in shapes
     ]
 
 

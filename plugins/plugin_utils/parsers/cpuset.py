@@ -14,32 +14,37 @@ _PART = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?\Z")
 
 
 class CpusetError(ValueError):
-    """No set of CPUs, in one clause."""
+    """A text that is no set of CPUs, in one clause."""
 
 
 def parse(text: str) -> CPUs:
-    """The set that a list names; empty for an empty text.
+    """Return the set that a list names; empty for an empty text.
 
     Spaces around parts are allowed, as the kernel and the kubelet allow them.
     """
-    found: set[int] = set()
+    cpus: set[int] = set()
     if not text.strip():
         return frozenset()
     for part in text.strip().split(","):
-        match = _PART.match(part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if first > last or last >= MOST:
-            raise CpusetError(f"{part.strip()[:40]!r} is no CPU and no range of CPUs")
-        found.update(range(first, last + 1))
-    return frozenset(found)
+        cpus.update(_range(part.strip()))
+    return frozenset(cpus)
+
+
+def _range(part: str) -> range:
+    match = _PART.match(part)
+    if match:
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first <= last < MOST:
+            return range(first, last + 1)
+    raise CpusetError(f"{part[:40]!r} is no CPU and no range of CPUs")
 
 
 def text(cpus: Iterable[int]) -> str:
-    """The canonical list of a set, as the kubelet writes it into its state."""
-    parts: list[list[int]] = []
+    """Return the canonical list of a set, as the kubelet writes it into its state."""
+    ranges: list[list[int]] = []
     for cpu in sorted(set(cpus)):
-        if parts and parts[-1][1] == cpu - 1:
-            parts[-1][1] = cpu
+        if ranges and ranges[-1][1] == cpu - 1:
+            ranges[-1][1] = cpu
         else:
-            parts.append([cpu, cpu])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+            ranges.append([cpu, cpu])
+    return ",".join("-".join(dict.fromkeys(map(str, bounds))) for bounds in ranges)

@@ -61,7 +61,7 @@ _MAKES = frozenset(("mkdir", "mkdirat", "create"))
 
 @dataclass(frozen=True)
 class About:
-    """errno: its text; kind: one of the words above; subject: the operation and its path."""
+    """Cause of an errno. kind: one of the constants above; subject: the operation and its path."""
 
     errno: str
     kind: str
@@ -70,21 +70,20 @@ class About:
 
 
 def about(text: str) -> About | None:
-    """What the last errno of this text is about; None where the text does not say."""
-    found = None
+    """Return what the last errno of a text is about, or None if the text does not name it."""
+    last = None
     for match in _ERRNO.finditer(text):
-        found = _about(text[: match.start()], match.group().lower()) or found
-    return found
+        last = _about(text[: match.start()], match.group().lower()) or last
+    return last
 
 
 def _about(before: str, errno: str) -> About | None:
-    """Of the clause before the errno, and the one before that where the first has no path."""
+    """Classify the clause before the errno, or the clause before that if the first has no path."""
     clauses = before.rstrip(": \\\"'").split(": ")
     clause = clauses[-1][-300:]
     if not _PATH.search(clause) and len(clauses) > 1 and not _kind(clause, "", errno):
         clause = clauses[-2][-300:]
-    paths = _PATH.findall(clause)
-    path = paths[0] if paths else ""
+    path = next(iter(_PATH.findall(clause)), "")
     kind = _kind(clause, path, errno)
     if kind is None:
         return None
@@ -94,42 +93,61 @@ def _about(before: str, errno: str) -> About | None:
 
 def _operation(clause: str) -> str:
     match = _OPERATION.search(clause)
-    return match.group(1) if match else ""
+    if match:
+        return match.group(1)
+    return ""
 
 
 def _kind(clause: str, path: str, errno: str) -> str | None:
-    """Special file systems and quotas of the kernel first, then a file system on a disk."""
+    """Try special file systems and quotas of the kernel first, then a file system on a disk."""
     if errno == MANY_IN_SYSTEM:
         return FILE_MAX
-    if errno in (NO_SPACE, MANY_FILES) and _INOTIFY.search(clause.replace(path, "")):
-        return WATCHES if errno == NO_SPACE else INSTANCES
+    inotify = {NO_SPACE: WATCHES, MANY_FILES: INSTANCES}
+    if errno in inotify and _INOTIFY.search(clause.replace(path, "")):
+        return inotify[errno]
     if path.startswith(CGROUPS) or _CGROUP.search(clause):
-        return CPUSET if errno == NO_SPACE and _is_cpuset(clause, path) else CGROUP
+        return _kind_of_cgroup(clause, path, errno)
     if errno == MANY_FILES:
-        words = set(re.findall(r"\w+", clause.replace(path, "")))
-        return FILES if words & _OPENS else None
+        return _kind_of_process(clause, path)
     if _KEYS.search(clause):
         return KEYRING
-    return _of_files(clause, path, errno)
+    return _kind_of_file(clause, path, errno)
 
 
-def _of_files(clause: str, path: str, errno: str) -> str | None:
+def _kind_of_cgroup(clause: str, path: str, errno: str) -> str:
+    if errno == NO_SPACE and _is_cpuset(clause, path):
+        return CPUSET
+    return CGROUP
+
+
+def _kind_of_process(clause: str, path: str) -> str | None:
+    words = set(re.findall(r"\w+", clause.replace(path, "")))
+    if words & _OPENS:
+        return FILES
+    return None
+
+
+def _kind_of_file(clause: str, path: str, errno: str) -> str | None:
     if errno == NO_SPACE and _MOUNT.search(clause.replace(path, "")):
         return MOUNTS
     if errno == NO_MEMORY or not path:
         return None
-    special = path.startswith(("/proc/", "/sys/")) or (
-        path.startswith("/dev/") and not path.startswith("/dev/shm")
-    )
-    if special:
+    if path.startswith(("/proc/", "/sys/")):
+        return KERNEL
+    if path.startswith("/dev/") and not path.startswith("/dev/shm"):
         return KERNEL
     return DISK
 
 
 def _is_cpuset(clause: str, path: str) -> bool:
-    """A write to a cpuset, not a new folder: its parent has no CPUs or no memory nodes to give."""
-    made = _operation(clause) in _MAKES
-    return not made and bool(_CPUSET.search(clause) or path.endswith(("/cgroup.procs", "/tasks")))
+    """Return whether a cpuset's parent has no CPUs or no memory nodes to give.
+
+    That refuses a write to a cpuset; it does not refuse a new directory.
+    """
+    creates = _operation(clause) in _MAKES
+    return not creates and bool(
+        _CPUSET.search(clause) or path.endswith(("/cgroup.procs", "/tasks"))
+    )
 
 
 # kind: (what it is, what is done about it); {0} is the operation and its path, {1} the errno.
@@ -184,25 +202,25 @@ _TOLD = {
 
 
 def told(text: str) -> tuple[str, str] | None:
-    """(what it is, what is done about it); None where the text does not say."""
-    found = about(text)
-    if found is None:
+    """Return (what it is, what is done about it), or None if the text does not name a cause."""
+    cause = about(text)
+    if cause is None:
         return None
-    if found.kind == DISK:
-        return _disk(found)
-    what, cure = _TOLD[found.kind]
-    return what.format(found.subject, found.errno), cure
+    if cause.kind == DISK:
+        return _disk(cause)
+    summary, advice = _TOLD[cause.kind]
+    return summary.format(cause.subject, cause.errno), advice
 
 
-def _disk(found: About) -> tuple[str, str]:
-    if found.errno == READ_ONLY:
+def _disk(cause: About) -> tuple[str, str]:
+    if cause.errno == READ_ONLY:
         return (
-            f"the file system of {found.path} is read-only (KM521)",
+            f"the file system of {cause.path} is read-only (KM521)",
             "see why (journalctl -k), and mount it for writing",
         )
-    if found.errno == QUOTA:
+    if cause.errno == QUOTA:
         return (
-            f"the disk quota of {found.path} is used up",
+            f"the disk quota of {cause.path} is used up",
             "see repquota, and make room or raise it",
         )
-    return f"a disk is full ({found.path})", f"df -h and df -i of {found.path}; make room"
+    return f"a disk is full ({cause.path})", f"df -h and df -i of {cause.path}; make room"

@@ -5,20 +5,21 @@
 
 Pure, and nothing in a file is trusted.
 
-Whoever asks is to be told of a port that nothing lets in. So what may let it in counts as if it
+The question is which port nothing lets in. Therefore what may let a port in counts as if it
 did: every zone that is in use for some interface or address, every rule that accepts, from
 wherever. None where something is not known, or is written in a language that is not read here.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...module_utils.shared import firewall_files
-from . import pflag as flags
+from . import json_values, pflag
 
 FIREWALLD, UFW = firewall_files.FIREWALLD, firewall_files.UFW
 CONF, DIRECT = f"{firewall_files.OURS}/firewalld.conf", f"{firewall_files.OURS}/direct.xml"
@@ -30,12 +31,13 @@ _ATTRIBUTE = re.compile(r"([A-Za-z_-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _TUPLE = re.compile(r"### tuple ### (\S+) (\S+) (\S+) (\S+) (\S+) (\S+)(.*)\Z")
 # ufw's own chains; way: those that only one of the three ways passes.
 _OWN = re.compile(
-    r"ufw6?-(?:(?:before|after|user|reject|track|skip-to-policy|before-logging|after-logging|user-logging)-(?P<way>input|output|forward)"
+    r"ufw6?-(?:(?:before|after|user|reject|track|skip-to-policy|before-logging|after-logging"
+    r"|user-logging)-(?P<way>input|output|forward)"
     r"|not-local|logging-deny|logging-allow|user-limit|user-limit-accept)\Z"
 )
 _ENTRY = re.compile(r"INPUT\Z|ufw6?-(?:before|after|user)-input\Z")
 _LIMITED = re.compile(r"ufw6?-user-limit-accept\Z")
-_LETS_NOBODY = frozenset(
+_NEVER_ACCEPTS = frozenset(
     (
         "DROP",
         "REJECT",
@@ -71,6 +73,19 @@ _SHIPPED = re.compile(
     r" supported\""
     r"|echo \"Usage: (?:before|after)\.init \{start\|stop\|flush-all\|status\}\")?\Z"
 )
+_POLICIES = ([":INPUT", "ACCEPT"], ["-P", "INPUT"], ["--policy", "INPUT"])
+_ELEMENTS = frozenset(
+    (
+        "port",
+        "service",
+        "protocol",
+        "forward-port",
+        "icmp-block",
+        "icmp-type",
+        "masquerade",
+        "source-port",
+    )
+)
 MAX_RULES = 20_000
 
 Tag = tuple[str, Mapping[str, str], bool]  # name, attributes, whether it ends there
@@ -90,87 +105,67 @@ class Wall:
 
     @property
     def file(self) -> str:
-        """What says the most of it."""
-        return CONF if self.name == FIREWALLD else ENABLED
+        """Return the path of the main configuration file."""
+        if self.name == FIREWALLD:
+            return CONF
+        return ENABLED
 
     def text(self, path: str) -> str | None:
-        """A file's text, empty where there is none; None where it could not be read wholly."""
-        one = self.files.get(path) or {}
-        if one.get("error") == "missing":
+        """Return a file's text, empty for a missing file; None if it was not read wholly."""
+        record = self.files.get(path) or {}
+        if record.get("error") == "missing":
             return ""
-        text = one.get("text")
-        return (
-            text
-            if isinstance(text, str) and not one.get("truncated") and not one.get("error")
-            else None
-        )
+        text = record.get("text")
+        if isinstance(text, str) and not record.get("truncated") and not record.get("error"):
+            return text
+        return None
 
     def lets_in(self, port: int) -> bool | None:
-        return _firewalld(self, port) if self.name == FIREWALLD else _ufw(self, port)
+        """Return whether this firewall lets new TCP connections to the port in."""
+        if self.name == FIREWALLD:
+            return _firewalld(self, port)
+        return _ufw(self, port)
 
     def unjudged(self, ports: Iterable[int]) -> list[tuple[str, str]]:
-        """(path, why) of what keeps it from being known what it lets in."""
-        found = [
-            (path, str(one.get("error") or "it was not read wholly"))
-            for path, one in self.files.items()
+        """Return (path, reason) of what keeps the evaluation of these ports from being certain."""
+        unread = [
+            (path, str(record.get("error") or "it was not read wholly"))
+            for path, record in self.files.items()
             if self.text(path) is None and path not in firewall_files.SCRIPTS
         ]
-        found += self.unread
+        unread += self.unread
         if self.name == FIREWALLD:
-            return [
-                *found,
-                *(
-                    [(DIRECT, "it has rules of iptables that accept")]
-                    if "ACCEPT" in (self.text(DIRECT) or "")
-                    else []
-                ),
-            ]
-        found += [
-            (path, "ufw runs it, and what it does is not known")
-            for path in firewall_files.SCRIPTS
-            if _runs(self, path)
-        ]
-        lines = dict.fromkeys(
-            (path, line)
-            for port in ports
-            for path, line, answer in _answers(self, port)
-            if answer is None
-        )
-        return found + [
-            (path, f"what the rule does is not known: {line[:100]}") for path, line in lines
-        ]
+            return unread + _direct_rules(self)
+        return unread + _unknown_scripts(self) + _unknown_rules(self, ports)
+
+
+def _direct_rules(wall: Wall) -> list[tuple[str, str]]:
+    if "ACCEPT" in (wall.text(DIRECT) or ""):
+        return [(DIRECT, "it has rules of iptables that accept")]
+    return []
+
+
+def _unknown_scripts(wall: Wall) -> list[tuple[str, str]]:
+    return [
+        (path, "ufw runs it, and what it does is not known")
+        for path in firewall_files.SCRIPTS
+        if _runs(wall, path)
+    ]
+
+
+def _unknown_rules(wall: Wall, ports: Iterable[int]) -> list[tuple[str, str]]:
+    rules = (rule for port in ports for rule in _answers(wall, port))
+    lines = dict.fromkeys((path, line) for path, line, answer in rules if answer is None)
+    return [(path, f"what the rule does is not known: {line[:100]}") for path, line in lines]
 
 
 def walls(seen: Any) -> list[Wall]:
-    """Those that are on, or that a boot brings, or of which that is not known."""
+    """Return the firewalls that are active, that a boot starts, or whose state is not known."""
     found = []
-    for name, one in sorted(seen.items()) if isinstance(seen, Mapping) else ():
-        if name not in (FIREWALLD, UFW) or not isinstance(one, Mapping):
+    for name, record in sorted(json_values.mapping(seen).items()):
+        if name not in (FIREWALLD, UFW) or not isinstance(record, Mapping):
             continue
-        records = one.get("files")
-        listed = (
-            {str(item.get("path")): item for item in records if isinstance(item, Mapping)}
-            if isinstance(records, (list, tuple))
-            else {}
-        )
-        zones = one.get("zones")
-        active, unread = one.get("active"), one.get("unread")
-        wall = Wall(
-            name,
-            active if isinstance(active, bool) else None,
-            one.get("enabled") is True and one.get("masked") is not True,
-            listed,
-            [str(zone) for zone in zones] if isinstance(zones, (list, tuple)) else (),
-            (
-                [
-                    (str(item.get("path")), str(item.get("error")))
-                    for item in unread
-                    if isinstance(item, Mapping)
-                ]
-                if isinstance(unread, (list, tuple))
-                else ()
-            ),
-        )
+        wall = _wall(name, record)
         if name == UFW:
             wall = _switched(wall)
         if wall.active is not False or wall.comes:
@@ -178,17 +173,35 @@ def walls(seen: Any) -> list[Wall]:
     return found
 
 
-def _switched(wall: Wall) -> Wall:
-    """Whether ufw does anything is in its own file.
+def _wall(name: str, record: Mapping[str, Any]) -> Wall:
+    active = record.get("active")
+    if not isinstance(active, bool):
+        active = None
+    return Wall(
+        name,
+        active,
+        record.get("enabled") is True and record.get("masked") is not True,
+        {str(file.get("path")): file for file in json_values.mappings(record.get("files"))},
+        [str(zone) for zone in json_values.items(record.get("zones"))],
+        [
+            (str(file.get("path")), str(file.get("error")))
+            for file in json_values.mappings(record.get("unread"))
+        ],
+    )
 
-    Its service only loads its rules at boot, which `ufw enable` does without it: one that is not
-    active says nothing of now.
+
+def _switched(wall: Wall) -> Wall:
+    """Return the firewall with the state that ufw's own file gives.
+
+    Its service only loads its rules at boot, which `ufw enable` does without it: an inactive
+    service says nothing about the present rules.
     """
-    said = _values(wall.text(ENABLED) or "").get("ENABLED", "").lower()
-    if wall.text(ENABLED) is None:
+    text = wall.text(ENABLED)
+    if text is None:
         return Wall(wall.name, None, wall.comes, wall.files)
-    on = said in ("yes", "true", "1")
-    return Wall(wall.name, (wall.active or None) if on else False, wall.comes and on, wall.files)
+    if _values(text).get("ENABLED", "").lower() in ("yes", "true", "1"):
+        return Wall(wall.name, wall.active or None, wall.comes, wall.files)
+    return Wall(wall.name, False, False, wall.files)
 
 
 def _values(text: str) -> dict[str, str]:
@@ -196,7 +209,20 @@ def _values(text: str) -> dict[str, str]:
     return {key.strip(): value.strip().strip("\"'") for key, equals, value in rows if equals}
 
 
-# firewalld
+def _any_true(answers: Collection[bool | None]) -> bool | None:
+    """Return True if an answer is, else None if one is not known, else False."""
+    if True in answers:
+        return True
+    if None in answers:
+        return None
+    return False
+
+
+def _unknown_if(condition: bool) -> bool | None:
+    """Return None if the condition holds, else False."""
+    if condition:
+        return None
+    return False
 
 
 def _firewalld(wall: Wall, port: int) -> bool | None:
@@ -204,59 +230,64 @@ def _firewalld(wall: Wall, port: int) -> bool | None:
     if conf is None or direct is None or "ACCEPT" in direct:
         return None  # rules of iptables, which come first
     default = _values(conf).get("DefaultZone") or PUBLIC
-    sure, names = not wall.unread, dict.fromkeys([default, *wall.zones, *_bound(wall)])
-    paths = [_path(wall, name) for name in names] + [
-        path for path in wall.files if path.startswith(f"{firewall_files.OURS}/policies/")
-    ]
-    for path in paths:
-        text = wall.text(path) if path else None
-        found = None if not text else _zone(wall, text, port)
-        if found:
-            return True
-        sure = sure and found is False
-    return False if sure else None
+    names = dict.fromkeys([default, *wall.zones, *_bound(wall)])
+    policies = [path for path in wall.files if path.startswith(f"{firewall_files.OURS}/policies/")]
+    paths = [*(_path(wall, name) for name in names), *policies]
+    answer = _any_true([_zone_file(wall, path, port) for path in paths])
+    if answer is False:
+        return _unknown_if(bool(wall.unread))
+    return answer
+
+
+def _zone_file(wall: Wall, path: str | None, port: int) -> bool | None:
+    if path is None:
+        return None
+    text = wall.text(path)
+    if not text:
+        return None
+    return _zone(wall, text, port)
 
 
 def _path(wall: Wall, name: str) -> str | None:
-    """The file of a zone: somebody's own before the package's."""
-    paths = (
-        f"{folder}/zones/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR)
-    )
+    """Return the file of a zone: the administrator's before the package's."""
+    paths = (f"{folder}/zones/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR))
     return next((path for path in paths if path in wall.files), None)
 
 
 def _bound(wall: Wall) -> Iterator[str]:
-    """The zones to which a file gives an interface or addresses.
+    """Yield the zones to which a file assigns an interface or addresses.
 
-    One that cannot be read may be one.
+    A file that cannot be read may do so.
     """
     for path in wall.files:
         folder, _dummy, name = path.rpartition("/")
-        text = wall.text(path) if folder == f"{firewall_files.OURS}/zones" else ""
-        if text is None or (
-            text
-            and any(tag in ("interface", "source") for tag, dummy, dummy in _outside(_tags(text)))
-        ):
+        if folder == f"{firewall_files.OURS}/zones" and _assigns(wall.text(path)):
             yield name[: -len(".xml")]
 
 
-def _tags(text: str) -> list[Tag]:
-    """The tags of a file, without their nesting; a rule's inside is told by its end.
+def _assigns(text: str | None) -> bool:
+    if text is None:
+        return True
+    return any(tag in ("interface", "source") for tag, dummy, dummy in _outside(_tags(text)))
 
-    Comments, and whatever is no plain tag, are passed over.
+
+def _tags(text: str) -> list[Tag]:
+    """Return the tags of a file, without their nesting; an end tag has the name `/rule`.
+
+    Comments, and all that is no plain tag, are skipped.
     """
     return [
         (
-            "/" + name if end else name,
-            {key: one or two for key, one, two in _ATTRIBUTE.findall(words)},
+            end + name,
+            {key: double or single for key, double, single in _ATTRIBUTE.findall(attributes)},
             bool(closed),
         )
-        for end, name, words, closed in _TAG.findall(_COMMENT.sub("", text))
+        for end, name, attributes, closed in _TAG.findall(_COMMENT.sub("", text))
     ]
 
 
 def _outside(tags: Iterable[Tag]) -> Iterator[Tag]:
-    """Those that are not of a rich rule."""
+    """Yield the tags that are not part of a rich rule."""
     within = False
     for tag in tags:
         if tag[0] == "rule" and not tag[2]:
@@ -268,7 +299,7 @@ def _outside(tags: Iterable[Tag]) -> Iterator[Tag]:
 
 
 def _zone(wall: Wall, text: str, port: int) -> bool | None:
-    """Whether a zone, or a policy, lets the port in."""
+    """Return whether a zone, or a policy, lets the port in."""
     tags = _tags(text)
     if not tags or tags[0][0] not in ("zone", "policy"):
         return None
@@ -277,50 +308,44 @@ def _zone(wall: Wall, text: str, port: int) -> bool | None:
     if tags[0][1].get("target") == "ACCEPT":
         return True
     answers = [_told(wall, tag, port, ()) for tag in _outside(tags)]
+    answers += [_rule(wall, rule, port) for rule in _rich_rules(tags) if _accepts(rule)]
+    return _any_true(answers)
+
+
+def _rich_rules(tags: Iterable[Tag]) -> list[list[Tag]]:
     rules: list[list[Tag]] = []
     for tag in tags:
         if tag[0] == "rule" and not tag[2]:
             rules.append([])
         elif rules and tag[0] != "/rule":
             rules[-1].append(tag)
-    answers += [
-        _rule(wall, rule, port)
-        for rule in rules
-        if any(name == "accept" for name, dummy, dummy in rule)
-    ]
-    return True if True in answers else None if None in answers else False
+    return rules
+
+
+def _accepts(rule: Iterable[Tag]) -> bool:
+    return any(name == "accept" for name, dummy, dummy in rule)
 
 
 def _inward(tags: Sequence[Tag]) -> bool:
-    """Whether a policy is about what comes in to the machine itself.
+    """Return whether a policy is about connections to the host itself.
 
-    The zone HOST alone stands for that, and ANY does not hold it. Those that docker makes for its
-    networks are about what passes through.
+    The zone HOST alone stands for that; ANY does not contain it. The policies that docker makes for
+    its networks are about what passes through.
     """
-    return ("egress-zone", "HOST") in [
-        (name, words.get("name")) for name, words, dummy in tags
-    ] and "disable" not in [tag[0] for tag in tags]
+    if "disable" in [tag[0] for tag in tags]:
+        return False
+    return ("egress-zone", "HOST") in [(name, words.get("name")) for name, words, dummy in tags]
 
 
 def _rule(wall: Wall, rule: Sequence[Tag], port: int) -> bool | None:
-    """A rich rule that accepts: of a port or service that one, else everything from its source."""
-    what = [
-        tag
-        for tag in rule
-        if tag[0]
-        in (
-            "port",
-            "service",
-            "protocol",
-            "forward-port",
-            "icmp-block",
-            "icmp-type",
-            "masquerade",
-            "source-port",
-        )
-    ]
-    answers = [_told(wall, tag, port, ()) for tag in what]
-    return True if not what or True in answers else None if None in answers else False
+    """Return whether a rich rule that accepts lets the port in.
+
+    A rule with a port or service is about that one, another about everything from its source.
+    """
+    elements = [tag for tag in rule if tag[0] in _ELEMENTS]
+    if not elements:
+        return True
+    return _any_true([_told(wall, tag, port, ()) for tag in elements])
 
 
 def _told(wall: Wall, tag: Tag, port: int, within: tuple[str, ...]) -> bool | None:
@@ -329,96 +354,77 @@ def _told(wall: Wall, tag: Tag, port: int, within: tuple[str, ...]) -> bool | No
         return words.get("protocol", "tcp") == "tcp" and covers(words.get("port", ""), port, "-")
     if name == "protocol":
         return words.get("value") == "tcp"
-    if name == "source-port":
-        return None if words.get("protocol") == "tcp" else False
-    return (
-        _service(wall, words.get("name") or words.get("service") or "", port, within)
-        if name in ("service", "include")
-        else False
-    )
-
-
-def _service(wall: Wall, name: str, port: int, within: tuple[str, ...]) -> bool | None:
-    """Of what firewalld brings, what has nothing to do with Kubernetes opens none of its ports."""
-    path = next(
-        (
-            one
-            for one in (
-                f"{folder}/services/{name}.xml"
-                for folder in (firewall_files.OURS, firewall_files.VENDOR)
-            )
-            if one in wall.files
-        ),
-        None,
-    )
-    if path is None or name in within or len(within) > 10:
-        return None if name.startswith(firewall_files.KUBERNETES) and name not in within else False
-    text = wall.text(path)
-    answers = (
-        [None]
-        if not text
-        else [
-            _told(wall, tag, port, (*within, name))
-            for tag in _tags(text)
-            if tag[0] in ("port", "protocol", "include")
-        ]
-    )
-    return True if True in answers else None if None in answers else False
-
-
-def covers(words: str, port: int, dash: str) -> bool:
-    """Whether a list of ports and ranges has this one."""
-    for word in words.split(","):
-        low, _dummy, high = word.strip().partition(dash)
-        if (
-            low.isdecimal()
-            and (high or low).isdecimal()
-            and len(word) < 20
-            and int(low) <= port <= int(high or low)
-        ):
-            return True
+    if name == "source-port" and words.get("protocol") == "tcp":
+        return None
+    if name in ("service", "include"):
+        return _service(wall, words.get("name") or words.get("service") or "", port, within)
     return False
 
 
-# ufw
+def _service(wall: Wall, name: str, port: int, within: tuple[str, ...]) -> bool | None:
+    """Return whether a service has the port.
+
+    Of the services that firewalld ships only those of Kubernetes have its ports.
+    """
+    paths = (f"{folder}/services/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR))
+    path = next((path for path in paths if path in wall.files), None)
+    if name in within:
+        return False
+    if path is None or len(within) > 10:
+        return _unknown_if(name.startswith(firewall_files.KUBERNETES))
+    text = wall.text(path)
+    if not text:
+        return None
+    parts = [tag for tag in _tags(text) if tag[0] in ("port", "protocol", "include")]
+    return _any_true([_told(wall, tag, port, (*within, name)) for tag in parts])
+
+
+def covers(words: str, port: int, dash: str) -> bool:
+    """Return whether a list of ports and ranges has this port."""
+    return any(_covers(word, port, dash) for word in words.split(","))
+
+
+def _covers(word: str, port: int, dash: str) -> bool:
+    low, _dummy, high = word.strip().partition(dash)
+    high = high or low
+    if not (low.isdecimal() and high.isdecimal() and len(word) < 20):
+        return False
+    return int(low) <= port <= int(high)
 
 
 def _ufw(wall: Wall, port: int) -> bool | None:
     policy = wall.text(POLICY)
-    if (
-        policy is not None
-        and _values(policy).get("DEFAULT_INPUT_POLICY", "DROP").upper() == "ACCEPT"
-    ):
+    if policy is not None and _input_policy(policy) == "ACCEPT":
         return True
-    answers = [answer for dummy, dummy, answer in _answers(wall, port)]
-    if True in answers:
-        return True
-    known = (
-        None not in answers
-        and all(wall.text(path) is not None for path in firewall_files.RULES)
-        and not any(_runs(wall, path) for path in firewall_files.SCRIPTS)
-    )
-    return False if known else None
+    answer = _any_true([answer for dummy, dummy, answer in _answers(wall, port)])
+    if answer is not False:
+        return answer
+    if any(wall.text(path) is None for path in firewall_files.RULES):
+        return None
+    if any(_runs(wall, path) for path in firewall_files.SCRIPTS):
+        return None
+    return False
+
+
+def _input_policy(text: str) -> str:
+    return _values(text).get("DEFAULT_INPUT_POLICY", "DROP").upper()
 
 
 def _runs(wall: Wall, path: str) -> bool:
-    """Whether ufw may run a script of somebody's own."""
-    one = wall.files.get(path) or {}
+    """Return whether ufw may run a script that differs from the one it ships."""
+    record = wall.files.get(path) or {}
+    if record.get("error") == "missing" or record.get("executable") is False:
+        return False
     text = wall.text(path)
-    return (
-        one.get("error") != "missing"
-        and one.get("executable") is not False
-        and (text is None or not all(_SHIPPED.match(line.strip()) for line in text.split("\n")))
-    )
+    return text is None or not all(_SHIPPED.match(line.strip()) for line in text.split("\n"))
 
 
 def _answers(wall: Wall, port: int) -> Iterator[tuple[str, str, bool | None]]:
-    """(path, line, whether it lets the port in) of each line that may say something about it."""
+    """Yield (path, line, whether it lets the port in) of each line of ufw's rules."""
     for path in firewall_files.RULES:
-        table, lines = (
-            "filter",
-            ((wall.text(path) or "").split("\n") if path.endswith(".rules") else []),
-        )
+        table, lines = "filter", []
+        if path.endswith(".rules"):
+            lines = (wall.text(path) or "").split("\n")
         if len(lines) > MAX_RULES:
             yield path, "", None
         for line in map(str.strip, lines[:MAX_RULES]):
@@ -429,104 +435,122 @@ def _answers(wall: Wall, port: int) -> Iterator[tuple[str, str, bool | None]]:
 
 
 def _allows(line: str, port: int, table: str) -> bool | None:
-    """A line of user.rules that ufw itself wrote, or one of iptables' language."""
-    told = _TUPLE.match(line)
-    if told:
-        action, protocol, where = told.group(1), told.group(2), told.group(3)
-        return (
-            action.partition("_")[0] in ("allow", "limit")
-            and protocol in ("any", "tcp")
-            and " out" not in f" {told.group(7)}"
-            and (where == "any" or covers(where, port, ":"))
-        )
+    """Return whether a line of user.rules, by ufw itself or in iptables' language, lets it in."""
+    rule = _TUPLE.match(line)
+    if rule:
+        return _tuple_allows(rule, port)
     words = _words(line)
-    if (
-        words[:2] in ([":INPUT", "ACCEPT"], ["-P", "INPUT"], ["--policy", "INPUT"])
-        and table == "filter"
-    ):
-        return None if "ACCEPT" in words else False
+    if table == "filter" and words[:2] in _POLICIES:
+        return _unknown_if("ACCEPT" in words)
     if len(words) < 4 or words[0] not in _COMMANDS:
         return False
-    target = next(
-        (
-            words[place + 1]
-            for place, word in enumerate(words[:-1])
-            if word in ("-j", "--jump", "-g", "--goto")
-        ),
-        "",
-    )
-    if table != "filter":
-        return None if target in _ELSEWHERE and _meets(words, port) is not False else False
-    return _leads(words[1], target, words, port)
+    target = _target(words)
+    if table == "filter":
+        return _leads(words[1], target, words, port)
+    return _unknown_if(target in _ELSEWHERE and _meets(words, port) is not False)
+
+
+def _tuple_allows(rule: re.Match[str], port: int) -> bool:
+    action, protocol, ports, options = rule.group(1, 2, 3, 7)
+    if action.partition("_")[0] not in ("allow", "limit") or protocol not in ("any", "tcp"):
+        return False
+    return " out" not in f" {options}" and (ports == "any" or covers(ports, port, ":"))
+
+
+def _target(words: Sequence[str]) -> str:
+    pairs = itertools.pairwise(words)
+    return next((value for word, value in pairs if word in ("-j", "--jump", "-g", "--goto")), "")
 
 
 def _leads(chain: str, target: str, words: Sequence[str], port: int) -> bool | None:
-    """Whether a rule of the table filter, which leads from a chain to a target, lets the port in.
+    """Return whether a rule of the table filter, from a chain to a target, lets the port in.
 
-    None where it leads to what is not known.
+    None means that it leads to a chain that is not known.
     """
-    own, leads = _OWN.match(chain), _OWN.match(target)
-    elsewhere = chain in ("FORWARD", "OUTPUT") or (
-        own is not None and own.group("way") in ("forward", "output")
-    )
-    if elsewhere or not target or target in _LETS_NOBODY or _meets(words, port) is False:
+    if chain in ("FORWARD", "OUTPUT") or _is_way(_OWN.match(chain), "forward", "output"):
+        return False
+    if not target or target in _NEVER_ACCEPTS or _meets(words, port) is False:
         return False
     if target == "ACCEPT" or _LIMITED.match(target):
-        return (
-            _meets(words, port) if _ENTRY.match(chain) else False if _LIMITED.match(chain) else None
-        )
-    return False if leads and leads.group("way") not in ("forward", "output") else None
+        return _accepting(chain, words, port)
+    own = _OWN.match(target)
+    if own and not _is_way(own, "forward", "output"):
+        return False
+    return None
+
+
+def _is_way(match: re.Match[str] | None, *ways: str) -> bool:
+    return match is not None and match.group("way") in ways
+
+
+def _accepting(chain: str, words: Sequence[str], port: int) -> bool | None:
+    if _ENTRY.match(chain):
+        return _meets(words, port)
+    if _LIMITED.match(chain):
+        return False
+    return None
 
 
 def _words(line: str) -> list[str]:
-    """As getopt reads them: -jACCEPT and --dport=22 are two words each.
+    """Return the words as getopt reads them, without the counters before a rule.
 
-    Without the counters before a rule.
+    -jACCEPT and --dport=22 are two words each.
     """
-    found: list[str] = []
-    for word in flags.shell_words(line):
+    words: list[str] = []
+    for word in pflag.shell_words(line):
         short = _SHORT.match(word)
         if short:
-            found += short.groups()
+            words += short.groups()
         elif word.startswith("--") and "=" in word:
-            found += word.split("=", 1)
-        elif found or not word.startswith("["):
-            found.append(word)
-    return found
+            words += word.split("=", 1)
+        elif words or not word.startswith("["):
+            words.append(word)
+    return words
 
 
 def _meets(words: Sequence[str], port: int) -> bool | None:
-    """Whether a new connection to the port, from some other machine, may meet the rule.
+    """Return whether a new connection to the port from another host may match the rule.
 
-    None where the port has a name.
+    None means that the rule names the port by a word that is not known.
     """
-    sure = True
-    for place, (word, value) in enumerate(zip(words, [*words[1:], ""])):
+    answers: list[bool | None] = []
+    for place, (word, value) in enumerate(zip(words, [*words[1:], ""], strict=False)):
         if value == "!" or (place and words[place - 1] == "!"):
             continue
-        states = word in ("--state", "--ctstate") and set(value.upper().split(",")) <= _OLD
-        other = word in ("-p", "--protocol", "--proto") and value.lower() not in (
-            "tcp",
-            "6",
-            "all",
-            "0",
-        )
-        if states or other or (word in ("-i", "--in-interface") and value == "lo"):
-            return False
-        if word in ("--dport", "--destination-port", "--dports", "--destination-ports"):
-            covered = [_within(one, port) for one in value.split(",")]
-            if True not in covered and None not in covered:
-                return False
-            sure = sure and True in covered
-    return True if sure else None
+        answers.append(_option_meets(word, value, port))
+    if False in answers:
+        return False
+    if None in answers:
+        return None
+    return True
+
+
+def _option_meets(option: str, value: str, port: int) -> bool | None:
+    if _excludes(option, value):
+        return False
+    if option in ("--dport", "--destination-port", "--dports", "--destination-ports"):
+        return _any_true([_within(item, port) for item in value.split(",")])
+    return True
+
+
+def _excludes(option: str, value: str) -> bool:
+    """Return whether an option excludes new TCP connections from other hosts."""
+    if option in ("--state", "--ctstate"):
+        return set(value.upper().split(",")) <= _OLD
+    if option in ("-p", "--protocol", "--proto"):
+        return value.lower() not in ("tcp", "6", "all", "0")
+    return option in ("-i", "--in-interface") and value == "lo"
 
 
 def _within(word: str, port: int) -> bool | None:
-    """Whether a port or a range of iptables, one end of which may be open, has this one."""
+    """Return whether a port or a range of iptables, one end of which may be open, has this port."""
     low, colon, high = word.strip().partition(":")
-    if low in _NAMED and not colon:
+    if colon:
+        high = high or "65535"
+    elif low in _NAMED:
         return _NAMED[low] == port
-    low, high = low or "0", high or ("65535" if colon else low)
+    high = high or low
+    low = low or "0"
     if not (low.isdecimal() and high.isdecimal() and len(word) < 20):
         return None
     return int(low) <= port <= int(high)

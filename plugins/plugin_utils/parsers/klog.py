@@ -16,15 +16,19 @@ _HEADER = re.compile(r"(?:^|\s)[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [^\s\]]+\] 
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\s+|$)')
 _FIELD = re.compile(r'([A-Za-z_][\w.-]*)=("(?:[^"\\]|\\.)*"|\[[^\]]*\]|&?\{[^}]*\}|\S+)')
 _OWN = frozenset(("ts", "caller", "msg", "v"))
+_ESCAPED = {
+    "n": " ",
+    "r": " ",
+    "t": " ",
+}  # any other character behind a backslash stands for itself
 
 
 @dataclass(frozen=True)
 class Line:
-    """message: without header; fields: what a structured line says beside it, as texts; text.
+    """Line of a log. message: without header; fields: of a structured line, as texts.
 
-    All of it but the header; time: epoch seconds.
-
-    The time is that of the JSON format alone: the text format's has no year and no zone.
+    text: all of it but the header. time: epoch seconds, of the JSON format alone: the text format
+    has no year and no zone.
     """
 
     message: str
@@ -33,13 +37,14 @@ class Line:
     time: float | None = None
 
     def get(self, *names: str) -> str:
-        """The first of these fields that is there, else an empty text."""
+        """Return the first of these fields that is not empty, else an empty text."""
         return next((self.fields[name] for name in names if self.fields.get(name)), "")
 
 
 def parse(text: str) -> Line:
-    """What this line says: `I1121 20:01:02.113402 1 kubelet.go:1] "SyncLoop ADD" …`, the same
-    unquoted, or JSON; a prefix may stand before it.
+    """Parse a line of klog's text format, structured or not, or of its JSON format.
+
+    Example: `I1121 20:01:02.113402 1 kubelet.go:1] "SyncLoop ADD" …`. A prefix may stand before it.
     """
     text = text[:LONGEST]
     header = _HEADER.search(text, 0, 512)
@@ -49,35 +54,39 @@ def parse(text: str) -> Line:
     quoted = _QUOTED.match(rest)
     if quoted is None:
         return Line(rest, {}, rest)
-    said = rest[quoted.end() :]
-    fields = {name: _unquoted(value) for name, value in _FIELD.findall(said)}
-    if said and not fields:  # an older line that begins with a quotation
+    pairs = rest[quoted.end() :]
+    fields = {name: _unquoted(value) for name, value in _FIELD.findall(pairs)}
+    if pairs and not fields:  # an older line that begins with a quotation
         return Line(rest, {}, rest)
     return Line(_plain(quoted.group(1)), fields, rest)
 
 
 def _json(text: str) -> Line | None:
-    """A line of --logging-format=json; None where it is none."""
+    """Parse a line of --logging-format=json; return None if it is none."""
     begin = text.find('{"')
     if begin < 0:
         return None
     try:
-        found = json.loads(text[begin:])
+        record = json.loads(text[begin:])
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("msg"), str):
+    if not isinstance(record, dict) or not isinstance(record.get("msg"), str):
         return None
-    fields = {str(name): _text(value) for name, value in found.items() if name not in _OWN}
-    said = " ".join((found["msg"], *(f"{name}={value}" for name, value in fields.items())))
-    stamp = found.get("ts")
-    seconds = stamp / 1000 if isinstance(stamp, (int, float)) and 0 < stamp < 10**15 else None
-    return Line(found["msg"], fields, said, seconds)
+    fields = {str(name): _text(value) for name, value in record.items() if name not in _OWN}
+    line = " ".join((record["msg"], *(f"{name}={value}" for name, value in fields.items())))
+    return Line(record["msg"], fields, line, _seconds(record.get("ts")))
+
+
+def _seconds(stamp: Any) -> float | None:
+    if isinstance(stamp, (int, float)) and 0 < stamp < 10**15:
+        return stamp / 1000
+    return None
 
 
 def _text(value: Any) -> str:
-    """A value of JSON as the text format has it.
+    """Return a value of JSON as the text format writes it.
 
-    An object of the API as namespace/name, a list in brackets.
+    An object of the API is written as namespace/name, a list in brackets.
     """
     if isinstance(value, str):
         return value
@@ -89,8 +98,10 @@ def _text(value: Any) -> str:
 
 
 def _unquoted(value: str) -> str:
-    return _plain(value[1:-1]) if value.startswith('"') and len(value) > 1 else value
+    if value.startswith('"') and len(value) > 1:
+        return _plain(value[1:-1])
+    return value
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"\\(.)", lambda match: " " if match.group(1) in "nrt" else match.group(1), text)
+    return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match.group(1), match.group(1)), text)

@@ -51,11 +51,10 @@ _RANGE = re.compile(r"([0-9]{0,10}):([0-9]{0,10})\Z")
 
 @dataclass(frozen=True)
 class Entry:
-    """One line. kind: soft, hard or - for both. number.
+    """Line of limits.conf. kind: soft, hard or - for both; number: -1 without a limit.
 
-    -1 without a limit, None where the value is none.
-
-    An entry without an item exempts its domain from all limits: `root -`.
+    number is None where the value is none. An entry without an item exempts its domain from all
+    limits: `root -`.
     """
 
     domain: str
@@ -68,16 +67,15 @@ class Entry:
 
 
 def entries(records: Any) -> list[Entry]:
-    """Every valid line, in the order in which pam_limits reads them.
+    """Return every valid line in the order of pam_limits.
 
-    Of a domain the last one of an item counts.
+    The last entry of a domain's item counts.
     """
-    return [
-        entry
-        for record in _files(records)
-        if isinstance(record.get("text"), str)
-        for entry in _entries(record["path"], record["text"])
-    ]
+    valid: list[Entry] = []
+    for record in _files(records):
+        if isinstance(record.get("text"), str):
+            valid += _entries(record["path"], record["text"])
+    return valid
 
 
 @functools.lru_cache(FILES)
@@ -92,24 +90,26 @@ def _entries(path: str, content: str) -> tuple[Entry, ...]:
 
 
 def unreadable(records: Any) -> list[tuple[str, str]]:
-    """(path, why) of each file that counts and is not wholly known."""
-    found = ((record["path"], conf_lines.why_unread(record)) for record in _files(records))
-    return [(path, why) for path, why in found if why is not None]
+    """Return (path, reason) of each file that counts and is not wholly known."""
+    rows = ((record["path"], conf_lines.why_unread(record)) for record in _files(records))
+    return [(path, reason) for path, reason in rows if reason is not None]
 
 
 def _bounds(text: str) -> tuple[int, int | None] | None:
-    """min:max, min: and :max, which is that id alone; None for what is no range."""
+    """Return the ids of min:max, min: and :max, which is that id alone; None for no range."""
     match = _RANGE.match(text)
     if not match or match.groups() == ("", ""):
         return None
     low, high = match.groups()
-    return int(low or high), int(high) if high else None
+    if not high:
+        return int(low), None
+    return int(low or high), int(high)
 
 
 def _files(records: Any) -> list[Any]:
-    """limits.conf, then limits.d by name.
+    """Return limits.conf, then limits.d by name.
 
-    Glob("*.conf") passes over names that begin with a dot.
+    glob("*.conf") skips names that begin with a dot.
     """
     first, others = [], []
     for record in conf_lines.usable(records):
@@ -125,42 +125,51 @@ def _entry(words: Sequence[str], path: str, position: int) -> Entry:
     if len(words) == 2:
         return Entry(words[0], "-", "", "", None, path, position)
     kind, item = words[1].lower(), words[2].lower()
-    return Entry(
-        words[0],
-        kind if kind in ("soft", "hard") else "-",
-        item,
-        words[3],
-        _number(item, words[3].lower()),
-        path,
-        position,
-    )
+    if kind not in ("soft", "hard"):
+        kind = "-"
+    number = _number(item, words[3].lower())
+    return Entry(words[0], kind, item, words[3], number, path, position)
 
 
 def _is_valid(words: Sequence[str]) -> bool:
-    """Whether pam_limits takes the line; it passes over others and says so in the journal only."""
+    """Return whether pam_limits takes the line; it reports others in the journal only."""
     domain = words[0]
-    group = domain[0] in "@%"
-    bounds = _bounds(domain[1:] if group else domain)
-    if ":" in domain and bounds is None:
+    if not _is_domain(domain):
         return False
     if len(words) == 2 and words[1].startswith("-"):
-        return domain != "*" and domain[0] != "%"  # neither exempts anybody
+        return domain != "*" and domain[0] != "%"  # neither exempts any user
     if len(words) < 4:
         return False
     kind, item = words[1].lower(), words[2].lower()
-    if item not in LIMITS | LOGINS | SIGNED | OTHERS:
+    if not _is_kind(kind, item):
         return False
-    if kind not in ("soft", "hard", "-") and item not in LOGINS and item != "nonewprivs":
-        return False
-    if domain[0] == "%" and (
-        item != "maxlogins" or (bounds is not None and not domain.startswith("%:"))
-    ):
+    if domain[0] == "%" and not _is_for_group_logins(domain, item):
         return False
     return item == "chroot" or _number(item, words[3].lower()) is not None
 
 
+def _is_domain(domain: str) -> bool:
+    return ":" not in domain or _domain_bounds(domain) is not None
+
+
+def _is_for_group_logins(domain: str, item: str) -> bool:
+    return item == "maxlogins" and (_domain_bounds(domain) is None or domain.startswith("%:"))
+
+
+def _domain_bounds(domain: str) -> tuple[int, int | None] | None:
+    if domain[0] in "@%":
+        return _bounds(domain[1:])
+    return _bounds(domain)
+
+
+def _is_kind(kind: str, item: str) -> bool:
+    if item not in LIMITS | LOGINS | SIGNED | OTHERS:
+        return False
+    return kind in ("soft", "hard", "-") or item in LOGINS or item == "nonewprivs"
+
+
 def _number(item: str, value: str) -> int | None:
-    """strtoull, strtol for what may be negative: digits in front count, whatever follows them."""
+    """Parse a value as strtoull does, as strtol for signed items: text behind digits is ignored."""
     if item == "chroot":
         return None
     if item == "nonewprivs":
@@ -171,10 +180,15 @@ def _number(item: str, value: str) -> int | None:
     if not match:
         return None
     # int() refuses thousands of digits; 21 are beyond 64 bits already
-    size = int(match.group(2)[:21])
+    size, negative = int(match.group(2)[:21]), match.group(1) == "-"
     if item in SIGNED or item in LOGINS:
-        size = min(size, (1 << 31) - 1)
-        return -size if match.group(1) == "-" else size
+        return _signed(min(size, (1 << 31) - 1), negative)
     if size >= MOST:
         return -1
-    return (MOST + 1 - size) % (MOST + 1) if match.group(1) == "-" else size
+    return _signed(size, negative) % (MOST + 1)
+
+
+def _signed(size: int, negative: bool) -> int:
+    if negative:
+        return -size
+    return size

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Last words about what a kubelet's managers are told. Pure.
+r"""Last log lines about the settings of a kubelet's resource managers. Pure.
 
 Texts of pkg/kubelet/cm and cmd/kubelet/app/server.go, read in 1.14.0 to 1.36.3; `m` marks those
 measured with 1.36.3. A text begins where the line does, or behind a colon, a comma or a bracket;
-"(?P<q…>\\d+)" stands for a quoted part. What it names is KEY: VALUE.
+"(?P<q…>\d+)" stands for a quoted part. What it names is KEY: VALUE.
 """
 
 from __future__ import annotations
@@ -97,15 +97,14 @@ _UNRESERVED = (
 
 def meant(text: str, quoted: Sequence[str]) -> str | None:
     """Return what a line refuses, as KEY or KEY: VALUE; None where it is no such line."""
-    for pattern, what in _TEXTS:
+    for pattern, template in _TEXTS:
         match = pattern.search(text)
         if match is not None:
-            told = {
-                name: _part(value or "", quoted) if name.startswith("q") else value or ""
-                for name, value in match.groupdict().items()
+            values = {
+                name: _value(name, value or "", quoted) for name, value in match.groupdict().items()
             }
-            found = what.format(**told)
-            return found[:1].lower() + found[1:]
+            setting = template.format(**values)
+            return setting[:1].lower() + setting[1:]
     return None
 
 
@@ -114,9 +113,14 @@ def unreserved(line: str) -> bool:
     return any(words in line for words in _UNRESERVED)
 
 
+def _value(group: str, text: str, quoted: Sequence[str]) -> str:
+    if group.startswith("q"):
+        return _part(text, quoted)
+    return text
+
+
 def _part(number: str, quoted: Sequence[str]) -> str:
-    return (
-        quoted[int(number)]
-        if len(number) < 6 and number.isdigit() and int(number) < len(quoted)
-        else ""
-    )
+    """Return the quoted part of this number, or "" without one."""
+    if len(number) >= 6 or not number.isdigit():
+        return ""
+    return next(iter(quoted[int(number) :][:1]), "")

@@ -40,9 +40,10 @@ OTHER = "it is not what a kubelet writes"
 
 @dataclass(frozen=True)
 class MemoryState:
-    """problem: why a kubelet cannot read it, empty where it can. checksum: of manager_state. more.
+    """Contents of a memory_manager_state file.
 
-    Fields of a newer format.
+    problem: why a kubelet cannot read it, else empty. checksum: as in cpu_manager_state. more:
+    fields of a newer format.
     """
 
     problem: str = ""
@@ -57,7 +58,7 @@ class _NewerError(ValueError):
 
 @functools.lru_cache(TEXTS)
 def memory_state(text: str | None) -> MemoryState:
-    """What the file holds. Never raises."""
+    """Parse the text of the file. Never raises."""
     if text is None or not text.strip():
         return MemoryState("it is empty")
     try:
@@ -76,32 +77,24 @@ def memory_state(text: str | None) -> MemoryState:
         return MemoryState("", policy, UNKNOWN, (str(newer)[:40],))
     except (TypeError, ValueError, AttributeError, RecursionError):
         return MemoryState(OTHER, policy)
-    wanted = record.get("checksum")
-    if not wanted:
-        return MemoryState("", policy)
-    return MemoryState(
-        "",
-        policy,
-        (
-            RIGHT
-            if wanted in {fnv32a(one.encode("utf-8", "surrogatepass")) for one in printed}
-            else WRONG
-        ),
-    )
+    return MemoryState("", policy, _checked(record.get("checksum"), printed))
+
+
+def _checked(checksum: object, printed: list[str]) -> str:
+    if not checksum:
+        return ABSENT
+    if checksum in {fnv32a(text.encode("utf-8", "surrogatepass")) for text in printed}:
+        return RIGHT
+    return WRONG
 
 
 def _printed(record: Mapping[str, Any], policy: str) -> list[str]:
-    """What the checksum may have been made of.
+    """Return the texts that the checksum may have been computed over.
 
     With the gate PodLevelResourceManagers (since 1.36) an empty map of pods' memory is printed too.
     """
     machine = _map(record.get("machineState", {}), lambda node: _struct(node, NUMA, _numa), int)
-    entries = _map(
-        record.get("entries", {}),
-        lambda pod: _map(
-            pod, lambda blocks: _list(blocks, lambda one: _struct(one, BLOCK, _block, ""))
-        ),
-    )
+    entries = _map(record.get("entries", {}), lambda pod: _map(pod, _blocks))
     begin = (
         f"(*state.MemoryManagerCheckpoint){{PolicyName:(string){policy}"
         f" MachineState:(state.NUMANodeMap){machine}"
@@ -113,16 +106,18 @@ def _printed(record: Mapping[str, Any], policy: str) -> list[str]:
     ]
 
 
+def _blocks(blocks: Any) -> str:
+    return _list(blocks, lambda block: _struct(block, BLOCK, _block, ""))
+
+
 def _numa(name: str, value: Any) -> str:
     if name == "NumberOfAssignments":
-        return f"(int){_number(0 if value is None else value)}"
+        return f"(int){_number_or_zero(value)}"
     if name == "Cells":
         return f"([]int){_list(value, _number)}"
     tables = _map(
         value,
-        lambda table: _struct(
-            table, TABLE, lambda dummy, size: f"(uint64){_number(0 if size is None else size)}"
-        ),
+        lambda table: _struct(table, TABLE, lambda dummy, size: f"(uint64){_number_or_zero(size)}"),
     )
     return f"(map[v1.ResourceName]*state.MemoryTable){tables}"
 
@@ -130,17 +125,15 @@ def _numa(name: str, value: Any) -> str:
 def _block(name: str, value: Any) -> str:
     if name == "NUMAAffinity":
         return f"([]int){_list(value, _number)}"
-    return (
-        f"(uint64){_number(0 if value is None else value)}"
-        if name == "Size"
-        else f"(v1.ResourceName){_text('' if value is None else value)}"
-    )
+    if name == "Size":
+        return f"(uint64){_number_or_zero(value)}"
+    return f"(v1.ResourceName){_text_or_empty(value)}"
 
 
 def _struct(
     value: Any, fields: tuple[tuple[str, str], ...], show: Any, pointer: str = "<*>"
 ) -> str:
-    """A record as Go's printer shows it; a pointer to none is nil."""
+    """Return a record as Go's printer shows it; a pointer to none is nil."""
     if value is None and pointer:
         return NIL
     unknown = sorted(set(value or {}) - {key for dummy, key in fields})
@@ -153,7 +146,8 @@ def _struct(
 def _map(value: Any, show: Any, key: Any = str) -> str:
     if value is None:
         return NIL
-    return f"map[{' '.join(f'{name}:{show(value[str(name)])}' for name in sorted(map(key, value.keys())))}]"
+    names = sorted(map(key, value.keys()))
+    return f"map[{' '.join(f'{name}:{show(value[str(name)])}' for name in names)}]"
 
 
 def _list(value: Any, show: Any) -> str:
@@ -161,7 +155,13 @@ def _list(value: Any, show: Any) -> str:
         return NIL
     if not isinstance(value, list):
         raise TypeError("no list")
-    return f"[{' '.join(show(one) for one in value)}]"
+    return f"[{' '.join(show(item) for item in value)}]"
+
+
+def _number_or_zero(value: Any) -> str:
+    if value is None:
+        return "0"
+    return _number(value)
 
 
 def _number(value: Any) -> str:
@@ -170,7 +170,9 @@ def _number(value: Any) -> str:
     return str(value)
 
 
-def _text(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
+    if value is None:
+        return ""
     if not isinstance(value, str):
         raise TypeError("no text")
     return value

@@ -25,9 +25,9 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 @dataclass(frozen=True)
 class Named:
-    """A line that names a module. real.
+    """Line that names a module. real: the target of a linked file.
 
-    Where the file leads when it is a link, as Debian's modules.conf does to /etc/modules.
+    Debian's modules.conf links to /etc/modules.
     """
 
     name: str
@@ -37,7 +37,11 @@ class Named:
 
     @property
     def place(self) -> str:
-        return f"{self.path}:{self.line}" + (f" ({self.real})" if self.real else "")
+        """Return path:line, with the target of a linked file."""
+        place = f"{self.path}:{self.line}"
+        if self.real:
+            return f"{place} ({self.real})"
+        return place
 
 
 @dataclass(frozen=True)
@@ -54,15 +58,15 @@ class Mount:
 
     @property
     def noauto(self) -> bool:
-        """Nobody mounts it at boot; of auto and noauto the last counts."""
-        told = [option for option in self.options if option in ("auto", "noauto")]
-        return bool(told) and told[-1] == "noauto"
+        """Return whether no boot mounts it; the last of auto and noauto counts."""
+        options = [option for option in self.options if option in ("auto", "noauto")]
+        return options[-1:] == ["noauto"]
 
 
 def modules(records: Any) -> list[Named]:
-    """The modules that the next boot loads, in the order of files.
+    """Return the modules that the next boot loads, in the order of files.
 
-    One file of a name, /etc before /usr; - and _ are alike.
+    One file of a name counts, /etc before /usr; - and _ are alike.
     """
     found = []
     for record in _chosen(records):
@@ -75,7 +79,7 @@ def modules(records: Any) -> list[Named]:
 
 
 def unread(records: Any) -> list[str]:
-    """The files that count and are not wholly known, and folders that could not be listed."""
+    """Return the files that count and are not wholly known, and directories not listed."""
     chosen = [record for record in _chosen(records) if conf_lines.why_unread(record)]
     folders = [
         record
@@ -98,47 +102,41 @@ def _chosen(records: Any) -> list[Any]:
 
 
 def mounts(record: Any) -> list[Mount]:
-    """What fstab mounts, without swap; a line that is none is passed over, as systemd does."""
-    found = []
-    for one in conf_lines.usable([record]):
-        for number, text in conf_lines.lines(one):
-            fields = [
-                swap_files.unescaped(field)
-                for field in re.split(r"[ \t]+", text.strip(" \t\r"))
-                if field
-            ]
-            if (
-                len(fields) < 3
-                or fields[0].startswith("#")
-                or not fields[1].startswith("/")
-                or fields[2] in ("swap", "ignore")
-            ):
-                continue
-            options = tuple(fields[3].split(",")) if len(fields) > 3 else ()
-            found.append(
-                Mount(
-                    fields[0],
-                    plain(fields[1]),
-                    fields[2],
-                    options,
-                    one["path"],
-                    number,
-                    text.strip(),
-                )
-            )
-    return found
+    """Return the mounts of fstab, without swap; systemd skips a line that is none."""
+    rows = []
+    for file in conf_lines.usable([record]):
+        for number, text in conf_lines.lines(file):
+            mount = _mount(text, file["path"], number)
+            if mount is not None:
+                rows.append(mount)
+    return rows
 
 
 def plain(path: str) -> str:
-    """A path without what changes nothing about it: POSIX leaves two slashes at its beginning."""
+    """Return the normalised path; POSIX leaves two slashes at its beginning."""
     return "/" + posixpath.normpath(path).lstrip("/")
 
 
+def _mount(text: str, path: str, number: int) -> Mount | None:
+    words = re.split(r"[ \t]+", text.strip(" \t\r"))
+    fields = [swap_files.unescaped(word) for word in words if word]
+    if len(fields) < 3 or fields[0].startswith("#"):
+        return None
+    if not fields[1].startswith("/") or fields[2] in ("swap", "ignore"):
+        return None
+    options: tuple[str, ...] = ()
+    if len(fields) > 3:
+        options = tuple(fields[3].split(","))
+    device, point, kind = fields[:3]
+    return Mount(device, plain(point), kind, options, path, number, text.strip())
+
+
 def above(paths: Iterable[str]) -> set[str]:
-    """These paths, and every folder above them."""
-    found = {"/"}
+    """Return these paths and every directory above them."""
+    directories = {"/"}
     for path in paths:
-        while path.strip("/"):
-            found.add(path)
-            path = posixpath.dirname(path)
-    return found
+        current = path
+        while current.strip("/"):
+            directories.add(current)
+            current = posixpath.dirname(current)
+    return directories

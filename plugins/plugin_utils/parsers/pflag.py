@@ -22,7 +22,8 @@ COMPONENTS = (
     "cloud-controller-manager",
     "etcd",
 )
-_HYPERKUBE = {
+_SUBCOMMANDS = {
+    **{component: component for component in COMPONENTS},
     "apiserver": "kube-apiserver",
     "controller-manager": "kube-controller-manager",
     "scheduler": "kube-scheduler",
@@ -31,10 +32,7 @@ _HYPERKUBE = {
 
 @dataclass(frozen=True)
 class BoolFlag:
-    """The effective use of a boolean flag. value: None when it does not parse; index.
-
-    Position in the list given.
-    """
+    """Effective use of a boolean flag. value: None when it does not parse; index: in the list."""
 
     value: bool | None
     raw: str
@@ -43,7 +41,7 @@ class BoolFlag:
 
 
 def parse_bool(text: str) -> bool | None:
-    """The value as strconv.ParseBool reads it; None when it does not parse."""
+    """Parse a value as strconv.ParseBool does; return None when it does not parse."""
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -52,94 +50,90 @@ def parse_bool(text: str) -> bool | None:
 
 
 def normalise(name: str) -> str:
-    """`--leader_elect` is `--leader-elect` to every component that uses component-base's flag
-    normalisation.
-    """
+    """Return a flag's name as component-base normalises it: `leader-elect` for `leader_elect`."""
     return name.replace("_", "-")
 
 
 def _split(item: str) -> tuple[str, str | None] | None:
     if not item.startswith("--") or item == "--":
         return None
-    name, sep, value = item[2:].partition("=")
-    return normalise(name), (value if sep else None)
+    name, separator, value = item[2:].partition("=")
+    if not separator:
+        return normalise(name), None
+    return normalise(name), value
 
 
 def bool_flag(argv: Sequence[str], name: str) -> BoolFlag | None:
-    """The last use of --name in argv (the last one wins), or None when the flag is not there.
+    """Return the last use of --name in argv (the last one wins), or None when it is not there.
 
     A bare boolean flag is true and does not take the next item: `--leader-elect false` leaves a
     stray argument, with which kube-scheduler and kube-controller-manager refuse to start.
     """
-    found = None
+    last = None
     for index, item in enumerate(argv):
         split = _split(item)
         if split is None or split[0] != name:
             continue
-        value = split[1]
-        if value is not None:
-            parsed = parse_bool(value)
-            found = BoolFlag(
-                parsed, item, index, "" if parsed is not None else f"{value!r} is no boolean"
-            )
-        elif index + 1 < len(argv) and parse_bool(argv[index + 1]) is not None:
-            found = BoolFlag(
-                None, f"{item} {argv[index + 1]}", index, f"stray argument {argv[index + 1]!r}"
-            )
+        following = next(iter(argv[index + 1 : index + 2]), "")
+        if split[1] is not None:
+            last = _assigned(split[1], item, index)
+        elif parse_bool(following) is not None:
+            last = BoolFlag(None, f"{item} {following}", index, f"stray argument {following!r}")
         else:
-            found = BoolFlag(True, item, index)
-    return found
+            last = BoolFlag(True, item, index)
+    return last
+
+
+def _assigned(value: str, item: str, index: int) -> BoolFlag:
+    parsed = parse_bool(value)
+    if parsed is None:
+        return BoolFlag(None, item, index, f"{value!r} is no boolean")
+    return BoolFlag(parsed, item, index)
 
 
 def string_flag(argv: Sequence[str], name: str) -> str | None:
-    """The last value of --name=value or `--name value`, or None."""
-    found = string_flags(argv, name)
-    return found[-1] if found else None
+    """Return the last value of --name=value or `--name value`, or None."""
+    values = string_flags(argv, name)
+    if not values:
+        return None
+    return values[-1]
 
 
 def string_flags(argv: Sequence[str], name: str) -> list[str]:
-    """All values of --name=value or `--name value`.
-
-    Of a map or a list each use adds to those before it.
-    """
-    found = []
+    """Return all values of --name=value or `--name value`; in a map or a list each use adds."""
+    values = []
     for index, item in enumerate(argv):
         split = _split(item)
         if split is None or split[0] != name:
             continue
         if split[1] is not None:
-            found.append(split[1])
+            values.append(split[1])
         elif index + 1 < len(argv):
-            found.append(argv[index + 1])
-    return found
+            values.append(argv[index + 1])
+    return values
 
 
 def component_of(argv: Sequence[str], *fallbacks: str) -> str | None:
-    """The control-plane component that a command line starts, else the first fallback that is
-    the name of one.
-    """
+    """Return the control-plane component that a command line starts, else of a fallback's name."""
     words = [word.rsplit("/", 1)[-1] for word in argv[:8]]
     for position, word in enumerate(words):
         if word in COMPONENTS:
             return word
         if word == "hyperkube" and position + 1 < len(words):
-            following = words[position + 1]
-            return _HYPERKUBE.get(following, following if following in COMPONENTS else None)
-    for name in fallbacks:
-        base = re.sub(
-            r"-(amd64|arm64|arm|ppc64le|s390x)$",
-            "",
-            name.rsplit("/", 1)[-1].split(":")[0].split("@")[0],
-        )
-        if base in COMPONENTS:
-            return base
-    return None
+            return _SUBCOMMANDS.get(words[position + 1])
+    names = (_image_name(name) for name in fallbacks)
+    return next((name for name in names if name in COMPONENTS), None)
+
+
+def _image_name(reference: str) -> str:
+    name = reference.rsplit("/", 1)[-1].split(":", 1)[0].split("@", 1)[0]
+    return re.sub(r"-(amd64|arm64|arm|ppc64le|s390x)$", "", name)
 
 
 def shell_words(item: str) -> list[str]:
-    """The words of a `sh -c` line, so that a flag inside one is seen.
+    """Return the words of a `sh -c` line, so that a flag inside one is seen.
 
-    The line split at blanks when it is no shell.
+    A line that is no shell is split at blanks.
     """
     try:
         return shlex.split(item)
@@ -151,9 +145,8 @@ _VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]+))?(.*)$")
 
 
 def parse_version(text: str | None) -> tuple[int, int] | None:
-    """(major, minor) of a Kubernetes version or image tag such as v1.18.4-tke.5.
-
-    None when it is no version.
-    """
+    """Return (major, minor) of a Kubernetes version or image tag such as v1.18.4-tke.5, or None."""
     match = _VERSION.match(text or "")
-    return (int(match.group(1)), int(match.group(2))) if match else None
+    if not match:
+        return None
+    return int(match.group(1)), int(match.group(2))

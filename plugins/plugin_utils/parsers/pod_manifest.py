@@ -13,11 +13,11 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from ..safe_io.yaml_nodes import first_document, get, items, text_of
-from . import pflag as flags
+from . import pflag
 
 
 class ManifestError(ValueError):
-    """The text is no pod. line: 1-based, None when no single line is at fault."""
+    """Error of a text that is no pod. line: 1-based, None when no single line is at fault."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)
@@ -27,10 +27,10 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True)
 class Argument:
-    """One item of `command` or `args`. start, end.
+    """Item of `command` or `args`. line: 1-based.
 
-    Character offsets of the scalar in the text behind its byte order mark (most have none); line is
-    1-based.
+    start, end: character offsets of the scalar in the text behind its byte order mark (most have
+    none).
     """
 
     value: str
@@ -41,6 +41,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class Container:
+    """Container of a static pod, with its arguments in their places."""
+
     name: str
     image: str
     arguments: tuple[Argument, ...]
@@ -48,40 +50,46 @@ class Container:
 
     @property
     def argv(self) -> list[str]:
-        """Command and args as the container runs them.
-
-        `$(NAME)` replaced by the container's own environment.
-        """
+        """Return command and args with `$(NAME)` replaced by the container's own environment."""
         return [_expand(argument.value, self.env) for argument in self.arguments]
 
     @property
     def component(self) -> str | None:
-        return flags.component_of(self.words[0], self.name, self.image)
+        """Return the control-plane component that the container runs, or None."""
+        return pflag.component_of(self.words[0], self.name, self.image)
 
     @property
     def words(self) -> tuple[list[str], list[Argument]]:
-        """Every word with the argument it stands in; the words of a `sh -c` line share theirs."""
+        """Return every word and its argument; the words of a `sh -c` line share theirs."""
         words: list[str] = []
         places: list[Argument] = []
-        for text, argument in zip(self.argv, self.arguments):
-            parts = flags.shell_words(text) if re.search(r"\s--\w", text) else [text]
+        for text, argument in zip(self.argv, self.arguments, strict=True):
+            parts = [text]
+            if re.search(r"\s--\w", text):
+                parts = pflag.shell_words(text)
             words.extend(parts)
             places.extend([argument] * len(parts))
         return words, places
 
     @property
     def version(self) -> tuple[int, int] | None:
-        return flags.parse_version(self.tag)
+        """Return (major, minor) of the image's tag, or None."""
+        return pflag.parse_version(self.tag)
 
     @property
     def tag(self) -> str | None:
-        """The image's tag, with what a vendor adds to the version."""
+        """Return the image's tag, with what a vendor adds to the version."""
         image = self.image.split("@", 1)[0].rsplit("/", 1)[-1]
-        return image.rsplit(":", 1)[-1] if ":" in image else None
+        _name, colon, tag = image.rpartition(":")
+        if not colon:
+            return None
+        return tag
 
 
 @dataclass(frozen=True)
 class Manifest:
+    """Pod of a static pod manifest."""
+
     name: str
     namespace: str
     containers: tuple[Container, ...]
@@ -94,7 +102,7 @@ def _expand(text: str, env: dict[str, str]) -> str:
 
 
 def parse(text: str) -> Manifest:
-    """The pod of a static pod manifest; only the first YAML document counts, as for the kubelet.
+    """Parse a static pod manifest; only the first YAML document counts, as for the kubelet.
 
     Raises ManifestError when the kubelet would drop it: broken YAML, not a mapping, no kind Pod, no
     containers.
@@ -103,13 +111,14 @@ def parse(text: str) -> Manifest:
 
 
 def read(root: Node | None) -> Manifest:
-    """parse() for a document that is already composed."""
+    """Return the pod of a document that is already composed."""
+    if root is None:
+        raise ManifestError("the file is empty")
     if not isinstance(root, MappingNode):
-        raise ManifestError("the file is empty" if root is None else "not a mapping")
-    if text_of(get(root, "kind")) != "Pod":
-        raise ManifestError(
-            f"kind is {text_of(get(root, 'kind')) or 'missing'}, not Pod", root.start_mark.line + 1
-        )
+        raise ManifestError("not a mapping")
+    kind = text_of(get(root, "kind"))
+    if kind != "Pod":
+        raise ManifestError(f"kind is {kind or 'missing'}, not Pod", root.start_mark.line + 1)
     metadata, spec = get(root, "metadata"), get(root, "spec")
     containers = tuple(_container(node) for node in items(get(spec, "containers")))
     if not containers:
@@ -120,18 +129,15 @@ def read(root: Node | None) -> Manifest:
 
 
 def compose(text: str) -> Node | None:
-    """The first document as PyYAML's nodes, which know their places; None when there is none.
+    """Return the first document as PyYAML's nodes, which know their places; None without one.
 
     Raises ManifestError.
     """
     try:
         return first_document(text)
     except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        raise ManifestError(
-            getattr(exc, "problem", None) or str(exc).split("\n", 1)[0],
-            mark.line + 1 if mark else None,
-        ) from exc
+        problem = getattr(exc, "problem", None) or str(exc).split("\n", 1)[0]
+        raise ManifestError(problem, _line_of(exc)) from exc
     except RecursionError as exc:
         raise ManifestError("nested too deeply") from exc
     except UnicodeEncodeError as exc:
@@ -139,11 +145,9 @@ def compose(text: str) -> Node | None:
 
 
 def parseable(text: str, masked: Iterable[Sequence[int]]) -> str:
-    """The text with other letters for the asterisks of its masked byte spans: a plain `token.
+    """Return the text with other letters for the asterisks of its masked byte spans.
 
-    ****` is no YAML.
-
-    Every place stays what it was.
+    A plain `token: ****` is no YAML. Every place stays what it was.
     """
     spans = list(masked)
     if not spans:
@@ -169,14 +173,23 @@ def _container(node: Node) -> Container:
     return Container(text_of(get(node, "name")), text_of(get(node, "image")), arguments, env)
 
 
+def _line_of(error: yaml.YAMLError) -> int | None:
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return None
+    return mark.line + 1
+
+
 def scalars(text: str, limit: int = 20000) -> Iterator[tuple[tuple[str | int, ...], str, int]]:
-    """Every scalar of the first YAML document as (path of keys and indices, value, 1-based line).
+    """Yield every scalar of the first YAML document as (path of keys and indices, value, line).
 
     Raises ManifestError when the text does not parse, or holds more than limit nodes once its
     aliases are followed.
     """
+    stack: list[tuple[tuple[str | int, ...], Node]] = []
     root = compose(text)
-    stack: list[tuple[tuple[str | int, ...], Node]] = [((), root)] if root is not None else []
+    if root is not None:
+        stack.append(((), root))
     visited = 0
     while stack:
         path, node = stack.pop()

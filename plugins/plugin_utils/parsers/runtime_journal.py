@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a container runtime said before it ended, as the collector runtime brings it. Pure.
+"""What a container runtime logged before it ended, as the collector runtime brings it. Pure.
 
 `m` marks texts measured with containerd 1.6.20; others are those of docker's and CRI-O's sources,
 which were looked up.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..evidence.document import one_line
-from . import errno_message as errno_words
+from . import errno_message, json_values
 
 _STATUS = {
     203: (
@@ -43,9 +43,9 @@ _TEXTS = tuple(
             r"unexpected end of json input|invalid character '\\+x00'|expect [\[{] or n, but found",
             "a file of its own is empty or cut off, as a power cut leaves it",
             (
-                "see which file its last words name (of docker /etc/docker/daemon.json, of CRI-O"
-                " those below /var/lib/containers/storage, for which crio wipe is there, once none"
-                " of its containers runs)"
+                "see which file its last log lines name (of docker /etc/docker/daemon.json, of"
+                " CRI-O those below /var/lib/containers/storage, for which crio wipe is there, once"
+                " none of its containers runs)"
             ),
         ),
         # pkg/config of CRI-O, RootConfig.Validate: containers/storage refuses
@@ -53,21 +53,21 @@ _TEXTS = tuple(
             r"failed to get store to set defaults",
             "CRI-O cannot open its storage (/var/lib/containers/storage)",
             (
-                "see what its last words say of it: a file system on which overlay does not work"
-                " (xfs needs ftype=1), /etc/containers/storage.conf, or damage"
+                "see what its last log lines say of it: a file system on which overlay does not"
+                " work (xfs needs ftype=1), /etc/containers/storage.conf, or damage"
             ),
         ),
         # m "containerd: failed to load TOML: /etc/containerd/config.toml: (2, 2): ...", "failed to
         # unmarshal TOML: ..."; dockerd's loadDaemonCliConfig; CRI-O's
-        # UpdateFromDropInFile and Validate, whose sections are root, runtime, image, network, api and
-        # NRI
+        # UpdateFromDropInFile and Validate, with the sections root, runtime, image, network, api
+        # and NRI
         (
             (
                 r"failed to (?:load|unmarshal|decode) toml|unable to configure the docker daemon"
                 r" with file|unable to decode configuration|validating \w+ config"
             ),
             "it refuses its configuration",
-            "mend the file that its last words name",
+            "fix the file that its last log lines name",
         ),
     )
 )
@@ -79,11 +79,9 @@ _WORSE = re.compile(
 
 @dataclass(frozen=True)
 class Words:
-    """line: that tells the most; what: the cause that it names, empty where none that is known.
+    """Last log lines of a runtime. line: the most telling one; what: its cause, else empty.
 
-    Cure: what is done about it.
-
-    instead: whether it says more than the state of the unit.
+    cure: advice. instead: whether the line says more than the state of the unit.
     """
 
     line: str = ""
@@ -93,31 +91,25 @@ class Words:
 
 
 def told(record: Mapping[str, Any]) -> Words:
-    """Of one unit's evidence. Never raises."""
-    raw = record.get("said")
-    lines = (
-        [one_line(one, 400) for one in raw if isinstance(one, str)]
-        if isinstance(raw, (list, tuple))
-        else []
-    )
+    """Return what one unit's evidence says about its end. Never raises."""
+    lines = [one_line(line, 400) for line in json_values.texts(record.get("said"))]
     status = record.get("exec_main_status")
     if isinstance(status, int) and status in _STATUS and record.get("result") != "success":
-        return Words(lines[-1] if lines else "", *_STATUS[status])
+        return Words(next(reversed(lines), ""), *_STATUS[status])
     for line in reversed(lines):
-        found = errno_words.told(line) or next(
-            ((what, cure) for text, what, cure in _TEXTS if text.search(line)), None
-        )
-        if found:
-            return Words(line, *found)
-    return Words(
-        next((line for line in reversed(lines) if _WORSE.search(line)), lines[-1] if lines else "")
-    )
+        cause = errno_message.told(line) or _cause(line)
+        if cause:
+            return Words(line, *cause)
+    errors = (line for line in reversed(lines) if _WORSE.search(line))
+    return Words(next(errors, next(reversed(lines), "")))
+
+
+def _cause(line: str) -> tuple[str, str] | None:
+    return next(((what, cure) for text, what, cure in _TEXTS if text.search(line)), None)
 
 
 def damaged(metadata: Any) -> str:
-    """The path of containerd's database, where it is none any more; "" else."""
-    return (
-        one_line(metadata.get("path"), 200)
-        if isinstance(metadata, Mapping) and metadata.get("valid") is False
-        else ""
-    )
+    """Return the path of containerd's database where it is damaged, else ""."""
+    if not isinstance(metadata, Mapping) or metadata.get("valid") is not False:
+        return ""
+    return one_line(metadata.get("path"), 200)

@@ -29,6 +29,15 @@ TAGS = {
     "PARTUUID": "by-partuuid",
     "PARTLABEL": "by-partlabel",
 }
+_UNIT_KEYS = (
+    "What",
+    "LoadState",
+    "UnitFileState",
+    "ActiveState",
+    "FragmentPath",
+    "SourcePath",
+    "Following",
+)
 _ESCAPE = re.compile(r"\\(040|011|012|134|\\)")
 _WORD = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')
 _ZRAM = re.compile(r"zram[0-9]{1,9}\Z")
@@ -37,30 +46,26 @@ _ZERO = re.compile(r"\+?0+(?:\.0*)?\Z")
 
 @dataclass(frozen=True)
 class Active:
-    """A line of /proc/swaps. kind: partition, file, or what stands there.
+    """Line of /proc/swaps. kind: partition, file, or the word in its place.
 
-    Numbers None where they are none. A deleted file still holds pages.
+    Sizes are None where they are no numbers. A deleted file still holds pages.
     """
 
     path: str
     kind: str
     size_kib: int | None
     used_kib: int | None
-    priority: int | None
     deleted: bool = False
 
     @property
     def zram(self) -> bool:
-        """Is it memory itself, compressed?"""
+        """Return whether it is memory itself, compressed."""
         return bool(_ZRAM.match(posixpath.basename(self.path))) and self.path.startswith("/dev/")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A swap line of fstab. what: as written, unescaped; device.
-
-    The path that systemd makes of it.
-    """
+    """Swap line of fstab. what: as written, unescaped; device: the path that systemd derives."""
 
     path: str
     line: int
@@ -71,20 +76,14 @@ class Line:
 
     @property
     def noauto(self) -> bool:
-        """Nobody switches it on at boot; of auto and noauto the last counts."""
-        told = [option for option in self.options if option in ("auto", "noauto")]
-        return bool(told) and told[-1] == "noauto"
-
-    @property
-    def nofail(self) -> bool:
-        """Does a boot without the device go on?"""
-        told = [option for option in self.options if option in ("fail", "nofail")]
-        return bool(told) and told[-1] == "nofail"
+        """Return whether no boot activates it; the last of auto and noauto counts."""
+        options = [option for option in self.options if option in ("auto", "noauto")]
+        return options[-1:] == ["noauto"]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What systemd says of a unit. wanted: None where nobody asked who pulls it in."""
+    """Properties of a systemd unit. wanted: None where the units that want it were not queried."""
 
     name: str
     what: str = ""
@@ -98,10 +97,7 @@ class Unit:
 
     @property
     def masked(self) -> bool:
-        """Whether it is masked for good.
-
-        A mask under /run is gone with the next boot, whatever systemd calls it now.
-        """
+        """Return whether it is masked on the disk; a mask under /run is gone with the next boot."""
         return (
             "masked" in (self.load, self.state)
             and self.state != "masked-runtime"
@@ -111,9 +107,9 @@ class Unit:
 
 @dataclass(frozen=True)
 class Zram:
-    """A section of zram-generator's configuration. swap.
+    """Section of zram-generator's configuration.
 
-    None where the file does not tell, as with a limit of the host's memory.
+    swap: None where the file does not decide, as with a limit of the host's memory.
     """
 
     name: str
@@ -123,272 +119,302 @@ class Zram:
 
 
 def active(text: Any) -> list[Active] | None:
-    """The lines of /proc/swaps below its headline.
+    """Return the lines of /proc/swaps below its headline, None if they are not known.
 
     The kubelet counts lines, so that one that is no swap's counts too.
     """
     if not isinstance(text, str) or len(text) > MAX_TEXT:
         return None
     lines = text.strip().split("\n")
+    if lines == [""]:
+        return []
     if not lines[0].startswith("Filename"):
-        return [] if lines == [""] else None
+        return None
     return [_active(line) for line in lines[1:]]
 
 
 def _active(line: str) -> Active:
-    words = re.split(r"[ \t]+", line.strip(" \t\r"))
+    words = [*re.split(r"[ \t]+", line.strip(" \t\r")), "", "", ""]
     path = unescaped(words[0])
-    deleted = path.endswith(" (deleted)")
-    numbers = [_number(word) for word in (words[2:5] + [""] * 3)[:3]]
-    size, used = (number if number is None or number >= 0 else None for number in numbers[:2])
     return Active(
-        path[:-10] if deleted else path,
-        words[1] if len(words) > 1 else "",
-        size,
-        used,
-        numbers[2],
-        deleted,
+        path.removesuffix(" (deleted)"),
+        words[1],
+        _number(words[2]),
+        _number(words[3]),
+        path.endswith(" (deleted)"),
     )
 
 
 def _number(word: str) -> int | None:
-    return int(word) if re.fullmatch(r"-?[0-9]{1,18}", word) else None
+    if re.fullmatch(r"[0-9]{1,18}|-0{1,18}", word):
+        return int(word)
+    return None
 
 
 def unescaped(text: str) -> str:
-    """A blank is \\040 in /proc and in fstab, and getmntent() knows no more than blanks and the
-    backslash.
+    r"""Return a field of /proc or fstab without its escapes: \040 is a blank.
+
+    getmntent() knows no other escapes than blanks and the backslash.
     """
-    return _ESCAPE.sub(
-        lambda match: "\\" if match.group(1) == "\\" else chr(int(match.group(1), 8)), text
-    )
+    return _ESCAPE.sub(_unescaped_char, text)
+
+
+def _unescaped_char(match: re.Match[str]) -> str:
+    if match.group(1) == "\\":
+        return "\\"
+    return chr(int(match.group(1), 8))
 
 
 def fstab(record: Any) -> tuple[list[Line], list[tuple[int, str]], str | None]:
-    """(swap lines, (line, why) of what systemd cannot read, why not all of it is known).
+    """Return (swap lines, (line, why) of what systemd cannot read, why not all of it is known).
 
-    Getmntent() wants three fields and knows no more comments.
+    getmntent() wants three fields and knows no comments behind them.
     """
     usable = conf_lines.usable([record])
     if not usable:
         return [], [], "it was not read"
-    found: list[Line] = []
+    swaps: list[Line] = []
     bad: list[tuple[int, str]] = []
     record = usable[0]
     for number, text in conf_lines.lines(record):
         fields = [unescaped(field) for field in re.split(r"[ \t]+", text.strip(" \t")) if field]
         if not fields or fields[0].startswith("#"):
             continue
-        if len(fields) < 3:
-            if fields[0] != "\r":
-                bad.append((number, "fewer than three fields"))
-        elif fields[2] == "swap" and node(fields[0]):
-            options = tuple(fields[3].rstrip("\r").split(",")) if len(fields) > 3 else ()
-            found.append(
-                Line(record["path"], number, fields[0], node(fields[0]), options, text.strip())
-            )
-        elif fields[2].rstrip("\r") == "swap":
-            bad.append(
-                (
-                    number,
-                    (
-                        "a carriage return ends its type"
-                        if fields[2] != "swap"
-                        else "it names no device"
-                    ),
-                )
-            )
-    return found, bad, _fstab_problem(record)
+        problem = _line_problem(fields)
+        if problem:
+            bad.append((number, problem))
+        elif fields[2:3] == ["swap"]:
+            swaps.append(_swap_line(record["path"], number, fields, text))
+    return swaps, bad, _fstab_problem(record)
+
+
+def _line_problem(fields: Sequence[str]) -> str:
+    """Return why systemd cannot read a line of fstab, empty where it can or no swap is meant."""
+    if fields[0] == "\r" and len(fields) < 3:
+        return ""
+    if len(fields) < 3:
+        return "fewer than three fields"
+    if fields[2] == "swap":
+        if node(fields[0]):
+            return ""
+        return "it names no device"
+    if fields[2].rstrip("\r") == "swap":
+        return "a carriage return ends its type"
+    return ""
+
+
+def _swap_line(path: str, number: int, fields: Sequence[str], text: str) -> Line:
+    options: tuple[str, ...] = ()
+    if len(fields) > 3:
+        options = tuple(fields[3].rstrip("\r").split(","))
+    return Line(path, number, fields[0], node(fields[0]), options, text.strip())
 
 
 def _fstab_problem(record: Mapping[str, Any]) -> str | None:
-    """A machine without the file is known to have no line.
-
-    Everything else that has no text is not known.
-    """
-    why = conf_lines.why_unread(record)
-    return why or (
-        None
-        if isinstance(record.get("text"), str) or record.get("error") == "missing"
-        else "it is no regular file"
-    )
+    """Return why not all of fstab is known. A host without the file is known to have no line."""
+    reason = conf_lines.why_unread(record)
+    if reason or isinstance(record.get("text"), str) or record.get("error") == "missing":
+        return reason
+    return "it is no regular file"
 
 
 def node(what: str) -> str:
-    """The path of a device or file, also of UUID=… and LABEL=…, as udev spells it.
+    """Return the path of a device or file, also of UUID=… and LABEL=…, as udev spells it.
 
-    Empty for what is none.
+    It is empty for what is none.
     """
     tag, equals, value = what.partition("=")
     if equals and tag in TAGS:
-        value = (
-            value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
-        )
-        plain = "".join(
-            char if char.isalnum() or char in "#+-.:=@_" else _hexed(char) for char in value
-        )
-        return f"/dev/disk/{TAGS[tag]}/{plain}" if plain else ""
-    return (
-        posixpath.normpath(what.replace("//", "/"))
-        if what.startswith("/") and what.strip("/")
-        else ""
-    )
+        return _tagged(TAGS[tag], _without_quotes(value))
+    if what.startswith("/") and what.strip("/"):
+        return posixpath.normpath(what.replace("//", "/"))
+    return ""
+
+
+def _tagged(directory: str, value: str) -> str:
+    if not value:
+        return ""
+    return f"/dev/disk/{directory}/{''.join(map(_udev_char, value))}"
+
+
+def _without_quotes(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        return value[1:-1]
+    return value
+
+
+def _udev_char(char: str) -> str:
+    if char.isalnum() or char in "#+-.:=@_":
+        return char
+    return _hexed(char)
 
 
 def unit_name(path: str) -> str:
-    """The unit of a swap path, as `systemd-escape --path --suffix=swap` has it."""
+    """Return the unit of a swap path, as `systemd-escape --path --suffix=swap` does."""
     plain = posixpath.normpath(path).strip("/")
-    parts = [
-        (
-            char
-            if (char.isascii() and char.isalnum()) or char in ":_" or (char == "." and at)
-            else "-"
-            if char == "/"
-            else _hexed(char)
-        )
-        for at, char in enumerate(plain)
-    ]
-    return "".join(parts) + ".swap"
+    return "".join(_unit_char(char, not at) for at, char in enumerate(plain)) + ".swap"
+
+
+def _unit_char(char: str, is_first: bool) -> str:
+    if char == "/":
+        return "-"
+    if char == "." and is_first:
+        return _hexed(char)
+    if (char.isascii() and char.isalnum()) or char in ":_.":
+        return char
+    return _hexed(char)
 
 
 def _hexed(char: str) -> str:
-    return "".join(
-        f"\\x{byte:02x}"
-        for byte in char.encode(
-            "utf-8", "surrogateescape" if "\udc80" <= char <= "\udcff" else "replace"
-        )
-    )
+    errors = "replace"
+    if "\udc80" <= char <= "\udcff":
+        errors = "surrogateescape"
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", errors))
 
 
 def units(shown: Any) -> list[Unit] | None:
-    """The units of `systemctl show`: its text, or its blocks as mappings.
+    """Return the units of `systemctl show`: of its text, or of its blocks as mappings.
 
-    The first block of a name stands.
+    The first block of a name counts.
     """
     if isinstance(shown, str):
-        shown = systemd_output.parse(shown) if len(shown) <= 4 * MAX_TEXT else None
+        if len(shown) > 4 * MAX_TEXT:
+            return None
+        shown = systemd_output.parse(shown)
     if not isinstance(shown, Sequence) or isinstance(shown, bytes) or len(shown) > MAX_UNITS:
         return None
-    found: dict[str, Unit] = {}
+    by_name: dict[str, Unit] = {}
     for block in shown:
-        name = _value(block, "Id") if isinstance(block, Mapping) else ""
-        if name:
-            names = [
-                _value(block, key)
-                for key in (
-                    "What",
-                    "LoadState",
-                    "UnitFileState",
-                    "ActiveState",
-                    "FragmentPath",
-                    "SourcePath",
-                    "Following",
-                )
-            ]
-            asked = [_value(block, key) for key in ("WantedBy", "RequiredBy") if key in block]
-            found.setdefault(
-                name,
-                Unit(
-                    name,
-                    *names,
-                    tuple(word for words in asked for word in words.split()) if asked else None,
-                ),
-            )
-    return list(found.values())
+        unit = _unit(block)
+        if unit is not None:
+            by_name.setdefault(unit.name, unit)
+    return list(by_name.values())
+
+
+def _unit(block: Any) -> Unit | None:
+    if not isinstance(block, Mapping):
+        return None
+    name = _value(block, "Id")
+    if not name:
+        return None
+    return Unit(name, *(_value(block, key) for key in _UNIT_KEYS), wanted=_wanted(block))
+
+
+def _wanted(block: Mapping[str, Any]) -> tuple[str, ...] | None:
+    keys = [key for key in ("WantedBy", "RequiredBy") if key in block]
+    if not keys:
+        return None
+    return tuple(word for key in keys for word in _value(block, key).split())
 
 
 def _value(block: Mapping[str, Any], key: str) -> str:
     value = block.get(key)
     if isinstance(value, (list, tuple)):
-        value = value[-1] if value else ""
-    return value if isinstance(value, str) and len(value) <= conf_lines.MAX_PATH else ""
+        value = next(reversed(value), "")
+    if isinstance(value, str) and len(value) <= conf_lines.MAX_PATH:
+        return value
+    return ""
 
 
 def words(cmdline: Any) -> list[tuple[str, str | None]] | None:
-    """(key, value) of each word of the kernel's command line, - and _ alike in keys as systemd
-    has it; None where the line is not known.
+    """Return (key, value) of each word of the kernel's command line, None if it is not known.
+
+    - and _ are alike in keys, as systemd has it.
     """
     if not isinstance(cmdline, str) or not cmdline.strip() or len(cmdline) > MAX_TEXT:
         return None
-    split = (word.replace('"', "").partition("=") for word in _WORD.findall(cmdline))
-    return [(key.replace("-", "_"), value if equals else None) for key, equals, value in split]
+    return [_word(word.replace('"', "")) for word in _WORD.findall(cmdline)]
+
+
+def _word(text: str) -> tuple[str, str | None]:
+    key, equals, value = text.partition("=")
+    key = key.replace("-", "_")
+    if not equals:
+        return key, None
+    return key, value
 
 
 def switch(line: Iterable[tuple[str, str | None]], key: str) -> bool | None:
-    """What a yes-or-no of the command line says, the last one that is one.
+    """Return the last boolean that the command line gives to a key, or None.
 
-    Alone it is yes, None where nothing is said.
+    The key alone is a yes.
     """
-    told = None
+    switches = {**dict.fromkeys(conf_lines.YES, True), **dict.fromkeys(conf_lines.NO, False)}
+    last = None
     for name, value in line:
-        if name == key:
-            text = "1" if value is None else value.lower()
-            told = True if text in conf_lines.YES else False if text in conf_lines.NO else told
-    return told
+        if name == key and value is None:
+            last = True
+        elif name == key:
+            last = switches.get(str(value).lower(), last)
+    return last
 
 
 def zram(records: Iterable[Mapping[str, Any]]) -> tuple[list[Zram], list[tuple[str, str]]]:
-    """(devices that zram-generator will make after a boot, (path, why) of files that are not
-    wholly known). What lies in /run is gone by then.
+    """Return (devices that zram-generator will make after a boot, (path, why) of unread files).
+
+    Files in /run are gone by then.
     """
-    named: dict[str, tuple[int, Mapping[str, Any]]] = {}
+    files = _zram_files(records)
+    sections: dict[str, dict[str, Any]] = {}
+    for name in sorted(files):
+        _sections(files[name], sections)
+    devices = [
+        Zram(name, section["path"], section["line"], _is_swap(section))
+        for name, section in sections.items()
+    ]
+    reasons = [(record["path"], conf_lines.why_unread(record)) for record in files.values()]
+    return devices, [(path, reason) for path, reason in reasons if reason]
+
+
+def _zram_files(records: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the files that count by their names; the main file has an empty one."""
+    ranked: dict[str, tuple[int, Mapping[str, Any]]] = {}
     for record in records:
-        for rank, folder in enumerate(("/etc", "/usr/local/lib", "/usr/lib", "/lib")):
-            main = f"{folder}/systemd/zram-generator.conf"
-            place, name = posixpath.split(record["path"])
-            key = (
-                ""
-                if record["path"] == main
-                else name
-                if place == main + ".d" and name.endswith(".conf")
-                else None
-            )
-            if (
-                key is not None
-                and record.get("error") != "missing"
-                and (key not in named or rank < named[key][0])
-            ):
-                named[key] = rank, record
-    found: dict[str, dict[str, Any]] = {}
-    for name in sorted(named):
-        _sections(named[name][1], found)
-    chosen = [record for _rank, record in named.values()]
-    return (
-        [Zram(name, own["path"], own["line"], _is_swap(own)) for name, own in found.items()],
-        [
-            (record["path"], why)
-            for record in chosen
-            for why in [conf_lines.why_unread(record)]
-            if why
-        ],
-    )
+        place = _zram_place(record["path"])
+        if place is None or record.get("error") == "missing":
+            continue
+        rank, name = place
+        if name not in ranked or rank < ranked[name][0]:
+            ranked[name] = rank, record
+    return {name: record for name, (_rank, record) in ranked.items()}
+
+
+def _zram_place(path: str) -> tuple[int, str] | None:
+    directory, name = posixpath.split(path)
+    for rank, root in enumerate(("/etc", "/usr/local/lib", "/usr/lib", "/lib")):
+        main = f"{root}/systemd/zram-generator.conf"
+        if path == main:
+            return rank, ""
+        if directory == f"{main}.d" and name.endswith(".conf"):
+            return rank, name
+    return None
 
 
 def _sections(record: Mapping[str, Any], found: dict[str, dict[str, Any]]) -> None:
     """Add what a file says to the sections found so far.
 
-    The place is that of the first that names the device.
+    The place is that of the first file that names the device.
     """
     current: dict[str, Any] | None = None
-    for number, text in conf_lines.lines(record):
-        text = text.strip()
+    for number, line in conf_lines.lines(record):
+        text = line.strip()
         if text.startswith("[") and text.endswith("]"):
-            name = text[1:-1].strip()
-            current = (
-                found.setdefault(name, {"path": record["path"], "line": number})
-                if _ZRAM.match(name)
-                else None
-            )
+            name, current = text[1:-1].strip(), None
+            if _ZRAM.match(name):
+                current = found.setdefault(name, {"path": record["path"], "line": number})
         elif current is not None and "=" in text and text[0] not in "#;":
             key, _equals, value = text.partition("=")
             if key.strip() not in ("path", "line"):
                 current[key.strip()] = value.strip()
 
 
-def _is_swap(own: Mapping[str, Any]) -> bool | None:
-    if own.get(
-        "fs-type", "swap" if not own.get("mount-point") else "ext2"
-    ) != "swap" or _ZERO.match(own.get("zram-size", "")):
+def _is_swap(section: Mapping[str, Any]) -> bool | None:
+    kind = "swap"
+    if section.get("mount-point"):
+        kind = "ext2"
+    if section.get("fs-type", kind) != "swap" or _ZERO.match(section.get("zram-size", "")):
         return False
-    limit = own.get("host-memory-limit", own.get("memory-limit", "none"))
-    return None if limit != "none" or "zram-fraction" in own or "max-zram-size" in own else True
+    limit = section.get("host-memory-limit", section.get("memory-limit", "none"))
+    if limit != "none" or "zram-fraction" in section or "max-zram-size" in section:
+        return None
+    return True

@@ -39,13 +39,12 @@ _Content = tuple[str, str | None, str]  # path, where a link leads, text
 
 @dataclass(frozen=True)
 class Setting:
-    """A key's value and the line that decides it.
+    """Value of a key and the line that decides it.
 
-    path: the file as it lies in its folder; real: where it leads when it is a link, and so what to
-    edit. overrides: (path, line, value) of the assignments that lose to it, as they are read. An
-    explicit one beats every glob, so one of them may stand further down. who: whose setting it is,
-    where something sets it once the files of sysctl.d are read
-    (plugin_utils/parsers/sysctl_overrides.py).
+    path: the file as it lies in its directory; real: where it leads when it is a link, and so what
+    to edit. overrides: (path, line, value) of the assignments that lose to it, as they are read. An
+    explicit one beats every glob, so one of them may stand further down. who: what sets it after
+    the files of sysctl.d are read (plugin_utils/parsers/sysctl_overrides.py).
     """
 
     key: str
@@ -69,73 +68,89 @@ class _Line:
 
     @property
     def place(self) -> tuple[str, int]:
+        """Return (path to edit, number)."""
         return self.real or self.path, self.number
 
 
 def canonical(key: str) -> str:
-    """A key with dots: net.ipv4.conf.eth0/1.forwarding for net/ipv4/conf/eth0.1/forwarding."""
+    """Return a key with dots: net.ipv4.conf.a/1.forwarding for net/ipv4/conf/a.1/forwarding."""
     return _proc_path(key).translate(_SWAPPED)
 
 
 def at_boot(records: Any, keys: Iterable[str]) -> dict[str, Setting]:
-    """What systemd-sysctl sets of these keys, by their canonical names."""
+    """Return what systemd-sysctl sets of these keys, by their canonical names."""
     return dict(_settings(_contents(_booted(records)), tuple(keys), _systemd))
 
 
 def by_hand(records: Any, keys: Iterable[str]) -> dict[str, Setting]:
-    """What `sysctl --system` sets of these keys, by their canonical names."""
+    """Return what `sysctl --system` sets of these keys, by their canonical names."""
     return dict(_settings(_contents(_by_hand(records)), tuple(keys), _procps))
 
 
 def of_file(record: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Setting]:
-    """What `sysctl -p` sets of these keys by this file alone, by their canonical names."""
+    """Return what `sysctl -p` sets of these keys by this file alone, by their canonical names."""
     return dict(_settings(_contents([record]), tuple(keys), _procps))
 
 
 def excluding(records: Any, key: str) -> str | None:
-    """path:line of the last line that keeps systemd-sysctl from setting this key, as an operator
-    edits it.
+    """Return path:line of the last line that keeps systemd-sysctl from setting this key, or None.
+
+    The path is the one that an operator edits.
     """
     path = _proc_path(key)
-    lines = [
-        line
-        for file in _contents(_booted(records))
-        for line in _parsed(*file)
-        if line.key == path and line.value is None
-    ]
-    return "{}:{}".format(*lines[-1].place) if lines else None
+    lines = [line for file in _contents(_booted(records)) for line in _parsed(*file)]
+    exclusions = [line for line in lines if line.key == path and line.value is None]
+    if not exclusions:
+        return None
+    return "{}:{}".format(*exclusions[-1].place)
 
 
 def unreadable(records: Any) -> list[tuple[str, str]]:
-    """(path, why) of each file that counts and is not wholly known: what it sets is unknown.
+    """Return (path, reason) of each file that counts and is not wholly known.
 
-    One that is masked does not count.
+    What such a file sets is unknown. A masked file does not count.
     """
-    found = ((record["path"], conf_lines.why_unread(record)) for record in _by_hand(records))
-    return [(path, why) for path, why in found if why is not None]
+    rows = ((record["path"], conf_lines.why_unread(record)) for record in _by_hand(records))
+    return [(path, reason) for path, reason in rows if reason is not None]
 
 
 def number(text: Any) -> int | None:
-    """A value of one whole number as the kernel takes it (proc_dointvec.
+    """Parse a value of one whole number as the kernel does (proc_dointvec); return None otherwise.
 
-    Base 0, at most 20 characters, 64 bits); None for anything else.
-
-    08 and 0x are nothing to it, nor are +1 and 1e6; 010 is eight.
+    The kernel takes base 0, at most 20 characters and 64 bits. 08 and 0x are nothing to it, nor are
+    +1 and 1e6; 010 is eight.
     """
-    digits = text.strip(BLANKS) if isinstance(text, str) and len(text) < 200 else ""
+    if not isinstance(text, str) or len(text) >= 200:
+        return None
+    digits = text.strip(BLANKS)
     if len(digits) > 20 or not _NUMBER.match(digits):
         return None
-    sign, plain = (-1, digits[1:]) if digits[0] == "-" else (1, digits)
-    base = 16 if plain[:2] in ("0x", "0X") else 8 if plain[0] == "0" else 10
-    value = int(plain, base)
-    return sign * value if value < 1 << 64 else None
+    plain = digits.removeprefix("-")
+    value = int(plain, _base(plain))
+    if value >= 1 << 64:
+        return None
+    if plain != digits:
+        return -value
+    return value
+
+
+def _base(digits: str) -> int:
+    if digits[:2] in ("0x", "0X"):
+        return 16
+    if digits[0] == "0":
+        return 8
+    return 10
 
 
 def _proc_path(key: str) -> str:
-    """The first separator decides: behind a dot, dots and slashes change places."""
-    key = key.strip(BLANKS)
-    first = re.search("[./]", key)
-    path = key.translate(_SWAPPED) if first and first.group() == "." else key
+    """Return a key as a path below /proc/sys.
+
+    The first separator decides: after a dot, dots and slashes change places.
+    """
+    path = key.strip(BLANKS)
+    first = re.search("[./]", path)
+    if first and first.group() == ".":
+        path = path.translate(_SWAPPED)
     return "/".join(part for part in path.split("/") if part)
 
 
@@ -152,20 +167,15 @@ def _by_hand(records: Any) -> list[Mapping[str, Any]]:
 
 
 def _chosen(records: Any, hidden: bool) -> list[Mapping[str, Any]]:
-    """The files that are read, in that order.
+    """Return the files that are read, in that order.
 
-    One for each name, from the first folder that has it, whatever it is there.
-
-    systemd passes over names that begin with a dot, procps does not.
+    The first directory that has a name decides, whatever it is there. systemd skips names that
+    begin with a dot, procps does not.
     """
     named: dict[str, tuple[int, Mapping[str, Any]]] = {}
     for record in conf_lines.usable(records):
         folder, name = posixpath.split(record["path"])
-        if (
-            folder not in FOLDERS
-            or not name.endswith(".conf")
-            or (name.startswith(".") and not hidden)
-        ):
+        if folder not in FOLDERS or not _is_conf(name, hidden):
             continue
         rank = FOLDERS.index(folder)
         if name not in named or rank < named[name][0]:
@@ -174,9 +184,7 @@ def _chosen(records: Any, hidden: bool) -> list[Mapping[str, Any]]:
 
 
 def _contents(records: Iterable[Mapping[str, Any]]) -> tuple[_Content, ...]:
-    """What of these files decides, without their times and sizes, in which nodes of one kind
-    differ.
-    """
+    """Return what decides of these files, without the times and sizes that differ between nodes."""
     texts = ((record, record.get("text")) for record in records)
     return tuple(
         (record["path"], conf_lines.target(record), text)
@@ -185,26 +193,21 @@ def _contents(records: Iterable[Mapping[str, Any]]) -> tuple[_Content, ...]:
     )
 
 
+def _is_conf(name: str, hidden: bool) -> bool:
+    return name.endswith(".conf") and (hidden or not name.startswith("."))
+
+
 @functools.lru_cache(FILES)
 def _parsed(path: str, real: str | None, content: str) -> tuple[_Line, ...]:
-    """The assignments of a file and the keys that it excludes.
+    """Return the assignments of a file and the keys that it excludes.
 
-    Other lines are passed over, as both programs do.
+    Other lines are skipped, as both programs do.
     """
-    found = []
-    for position, text in conf_lines.numbered(content):
-        text = text.strip(BLANKS)
-        if not text or text[0] in "#;":
-            continue
-        key, equals, value = text.partition("=")
-        if not equals and key[0] != "-":
-            continue
-        named = _proc_path(key[1:] if key.startswith("-") else key) if len(key) <= MAX_KEY else ""
-        if named:
-            found.append(
-                _Line(named, value.strip(BLANKS) if equals else None, path, position, real)
-            )
-    return tuple(found)
+    lines = (
+        _line(text.strip(BLANKS), path, position, real)
+        for position, text in conf_lines.numbered(content)
+    )
+    return tuple(line for line in lines if line is not None)
 
 
 _Program = Callable[[list[_Line]], Callable[[str], _Line | None]]
@@ -214,10 +217,24 @@ def _is_glob(path: str) -> bool:
     return any(char in path for char in "*?[")
 
 
-def _fits(path: str, glob: str) -> bool:
-    """fnmatch() with C's [^…] as well.
+def _line(text: str, path: str, position: int, real: str | None) -> _Line | None:
+    if not text or text[0] in "#;":
+        return None
+    key, equals, value = text.partition("=")
+    if len(key) > MAX_KEY or not (equals or key.startswith("-")):
+        return None
+    name = _proc_path(key.removeprefix("-"))
+    if not name:
+        return None
+    if not equals:
+        return _Line(name, None, path, position, real)
+    return _Line(name, value.strip(BLANKS), path, position, real)
 
-    Never an error for a range such as [z-a], which is one to Python 3.10.
+
+def _fits(path: str, glob: str) -> bool:
+    """Return whether fnmatch() with C's [^…] as well matches.
+
+    A range such as [z-a], which is an error to Python 3.10, matches nothing.
     """
     try:
         return fnmatchcase(path, glob.replace("[^", "[!"))
@@ -226,15 +243,18 @@ def _fits(path: str, glob: str) -> bool:
 
 
 def _touches(line: _Line, path: str) -> bool:
-    """Does the line name the path, itself or by a glob? As in glob(), no wildcard takes a slash."""
+    """Return whether the line names the path, itself or by a glob.
+
+    As in glob(), no wildcard takes a slash.
+    """
     if line.key == path or not _is_glob(line.key):
         return line.key == path
     parts, globs = path.split("/"), line.key.split("/")
-    return len(parts) == len(globs) and all(_fits(part, glob) for part, glob in zip(parts, globs))
+    return len(parts) == len(globs) and all(map(_fits, parts, globs))
 
 
 def _systemd(lines: list[_Line]) -> Callable[[str], _Line | None]:
-    """Which line decides a path, or excludes it.
+    """Return the function that finds the line which decides or excludes a path.
 
     A key that is assigned another value moves to the end, one that is given the same again stays
     where it was.
@@ -255,9 +275,10 @@ def _systemd(lines: list[_Line]) -> Callable[[str], _Line | None]:
 
 
 def _procps(lines: list[_Line]) -> Callable[[str], _Line | None]:
-    """Which line decides a path. An exclusion keeps only globs off its key.
+    """Return the function that finds the line which decides a path.
 
-    One with wildcards keeps off nothing (4.0.2, later ones heed them).
+    An exclusion keeps only globs off its key. One with wildcards keeps off nothing (4.0.2, later
+    ones heed them).
     """
     latest: dict[str, _Line] = {line.key: line for line in lines if line.value is not None}
     globs = [line for line in lines if _is_glob(line.key) and line.value is not None]
@@ -276,20 +297,25 @@ def _settings(
     files: tuple[_Content, ...], keys: tuple[str, ...], program: _Program
 ) -> Mapping[str, Setting]:
     lines = [line for file in files for line in _parsed(*file)]
-    deciding, found = program(lines), {}
+    deciding = program(lines)
+    settings: dict[str, Setting] = {}
     for key in keys:
-        path = _proc_path(key)
+        path, name = _proc_path(key), canonical(key)
         best = deciding(path)
         if best is None or best.value is None:
             continue
-        # by hand, /etc/sysctl.conf is read twice where a link leads to it: a line does not beat
-        # itself
-        beaten = tuple(
-            (line.path, line.number, line.value)
-            for line in lines
-            if line.value is not None and line.place != best.place and _touches(line, path)
-        )
-        found[canonical(key)] = Setting(
-            canonical(key), best.value, best.path, best.number, best.real, beaten
-        )
-    return found
+        beaten = _beaten(lines, best, path)
+        settings[name] = Setting(name, best.value, best.path, best.number, best.real, beaten)
+    return settings
+
+
+def _beaten(lines: Iterable[_Line], best: _Line, path: str) -> tuple[Place, ...]:
+    """Return the assignments that lose to a line.
+
+    By hand, /etc/sysctl.conf is read twice where a link leads to it: a line does not beat itself.
+    """
+    return tuple(
+        (line.path, line.number, line.value)
+        for line in lines
+        if line.value is not None and line.place != best.place and _touches(line, path)
+    )

@@ -8,7 +8,7 @@ Who sets them after systemd-sysctl has read sysctl.d. Pure.
 ufw gives its own file to `sysctl -p` when it starts. systemd-networkd switches forwarding on where
 a network asks for it (it never switches it off again), and from 256 on to what networkd.conf says.
 tuned sets those of its profile, and then, unless reapply_sysctl is off, what sysctl.d of /etc and
-/run and /etc/sysctl.conf say once more: so it decides only what nobody wrote there. Its part for
+/run and /etc/sysctl.conf say once more: so it decides only what is not written there. Its part for
 sysctl does both: a profile without settings of the kernel leaves what ufw and systemd-networkd made
 of them.
 """
@@ -19,8 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from . import conf_lines
-from . import sysctl_d as sysctl_files
+from . import conf_lines, json_values, sysctl_d
 from .conf_lines import NO, YES
 from .sysctl_d import Setting
 
@@ -28,118 +27,116 @@ UFW, NETWORKD, TUNED = "ufw", "systemd-networkd", "tuned"
 IP_FORWARD, FORWARDING = "net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"
 SAME = {IP_FORWARD: FORWARDING, FORWARDING: IP_FORWARD}  # one setting by two names
 SYSTEM = ("/etc/", "/run/")
+_SWITCHES = {**dict.fromkeys(YES, "1"), **dict.fromkeys(NO, "0")}
+# Keys of a network's file that switch forwarding on, and their values.
+_FORWARDS = {"IPForward": (*YES, "ipv4"), "IPMasquerade": (*YES, "ipv4", "both")}
 
 
 def at_boot(late: Any, boots: Mapping[str, Setting], keys: Iterable[str]) -> dict[str, Setting]:
-    """boots, which systemd-sysctl sets, as it is in the end; late: of collector limits."""
-    found, told, wanted = dict(boots), _mapping(late), frozenset(keys)
-    for one in (*_ufw(told, wanted), *_networkd(told), *_tuned(told)):
-        if one.key in wanted:
-            _set(found, one)
-    if _reapplies(told):
+    """Return the final settings of a boot.
+
+    boots: what systemd-sysctl sets; late: sysctl overrides of the collector limits.
+    """
+    settings, overrides, wanted = dict(boots), json_values.mapping(late), frozenset(keys)
+    for setting in (*_ufw(overrides, wanted), *_networkd(overrides), *_tuned(overrides)):
+        if setting.key in wanted:
+            _set(settings, setting)
+    if _reapplies(overrides):
         for key, setting in boots.items():
-            if setting.path.startswith(SYSTEM) and found.get(key) != setting:
-                found[key] = setting
-                found.pop(SAME.get(key, ""), None)
-    return found
+            if setting.path.startswith(SYSTEM) and settings.get(key) != setting:
+                settings[key] = setting
+                settings.pop(SAME.get(key, ""), None)
+    return settings
 
 
 def records(late: Any) -> list[Any]:
-    """The files that `sysctl -p` is given."""
-    return [_mapping(_mapping(late).get(UFW)).get("sysctl")]
+    """Return the files that `sysctl -p` is given."""
+    return [json_values.mapping(json_values.mapping(late).get(UFW)).get("sysctl")]
 
 
 def unread(late: Any) -> list[str]:
-    """Where settings may stand that nobody could read."""
-    told = _mapping(late)
-    tuned = _mapping(told.get(TUNED))
-    rows = [
-        record["path"]
-        for record in conf_lines.usable(records(late))
-        if conf_lines.why_unread(record)
-    ]
-    names = tuned.get("unknown")
-    return rows + [
-        f"the profile {str(name)[:80]} of tuned"
-        for name in (names if isinstance(names, (list, tuple)) else ())
-    ]
+    """Return the files and profiles with settings that could not be read."""
+    tuned = json_values.mapping(json_values.mapping(late).get(TUNED))
+    files = conf_lines.usable(records(late))
+    paths = [record["path"] for record in files if conf_lines.why_unread(record)]
+    profiles = json_values.items(tuned.get("unknown"))
+    return paths + [f"the profile {str(name)[:80]} of tuned" for name in profiles]
 
 
-def _set(found: dict[str, Setting], one: Setting) -> None:
-    """It over what was there before.
+def _set(found: dict[str, Setting], setting: Setting) -> None:
+    """Set a value over the former one.
 
     A value that only raises or lowers leaves what is beyond it.
     """
-    before = found.get(one.key) or found.get(SAME.get(one.key, ""))
-    had, sign = sysctl_files.number(before.value) if before else None, one.value[:1]
-    if sign in ("<", ">"):
-        number = sysctl_files.number(one.value[1:])
-        if (
-            number is not None
-            and had is not None
-            and (had >= number if sign == ">" else had <= number)
-        ):
+    former = found.get(setting.key) or found.get(SAME.get(setting.key, ""))
+    number = None
+    if former:
+        number = sysctl_d.number(former.value)
+    value = setting.value
+    if value[:1] in ("<", ">"):
+        if _is_met(value, number):
             return
-        # more or less than what the kernel has by itself, which nobody knows
-        one = replace(one, value=one.value[1:] if before else "?")
-    if one.who == NETWORKD and one.value == "1" and had == 1:
+        value = value[1:]
+        if former is None:
+            value = "?"  # more or less than the kernel's own value, which is not known
+    if setting.who == NETWORKD and value == "1" and number == 1:
         return
-    beaten = ((before.path, before.line, before.value), *before.overrides) if before else ()
-    found.pop(SAME.get(one.key, ""), None)
-    found[one.key] = replace(one, overrides=beaten)
+    overrides: tuple[sysctl_d.Place, ...] = ()
+    if former:
+        overrides = ((former.path, former.line, former.value), *former.overrides)
+    found.pop(SAME.get(setting.key, ""), None)
+    found[setting.key] = replace(setting, value=value, overrides=overrides)
 
 
-def _ufw(told: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Setting]:
-    for record in conf_lines.usable(records(told)):
-        yield from (replace(one, who=UFW) for one in sysctl_files.of_file(record, keys).values())
+def _is_met(bound: str, number: int | None) -> bool:
+    """Return whether a number is at or beyond a bound such as >1024."""
+    limit = sysctl_d.number(bound[1:])
+    if limit is None or number is None:
+        return False
+    if bound[0] == ">":
+        return number >= limit
+    return number <= limit
 
 
-def _networkd(told: Mapping[str, Any]) -> Iterator[Setting]:
-    rows = _rows(told.get("networkd"))
-    system = [one for one in rows if one.path.endswith(".conf") and ".network.d/" not in one.path]
-    for one in system:
-        if one.key == "IPv4Forwarding" and one.value.lower() in YES + NO:
-            yield replace(
-                one, key=FORWARDING, value="1" if one.value.lower() in YES else "0", who=NETWORKD
-            )
-    for one in rows:
-        asks = (one.key == "IPForward" and one.value.lower() in (*YES, "ipv4")) or (
-            one.key == "IPMasquerade" and one.value.lower() in (*YES, "ipv4", "both")
-        )
-        if asks and one not in system:
-            yield replace(one, key=IP_FORWARD, value="1", who=NETWORKD)
+def _ufw(overrides: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Setting]:
+    for record in conf_lines.usable(records(overrides)):
+        settings = sysctl_d.of_file(record, keys).values()
+        yield from (replace(setting, who=UFW) for setting in settings)
 
 
-def _tuned(told: Mapping[str, Any]) -> Iterator[Setting]:
-    for one in _rows(_mapping(told.get(TUNED)).get("rows")):
-        yield replace(
-            one, key=sysctl_files.canonical(one.key), value=one.value.strip("\"'"), who=TUNED
-        )
+def _networkd(overrides: Mapping[str, Any]) -> Iterator[Setting]:
+    rows = _rows(overrides.get("networkd"))
+    system = [row for row in rows if row.path.endswith(".conf") and ".network.d/" not in row.path]
+    for row in system:
+        if row.key == "IPv4Forwarding" and row.value.lower() in _SWITCHES:
+            yield replace(row, key=FORWARDING, value=_SWITCHES[row.value.lower()], who=NETWORKD)
+    for row in rows:
+        if row not in system and row.value.lower() in _FORWARDS.get(row.key, ()):
+            yield replace(row, key=IP_FORWARD, value="1", who=NETWORKD)
 
 
-def _reapplies(told: Mapping[str, Any]) -> bool:
-    """Whether tuned lets what sysctl.d says stand.
+def _tuned(overrides: Mapping[str, Any]) -> Iterator[Setting]:
+    for row in _rows(json_values.mapping(overrides.get(TUNED)).get("rows")):
+        yield replace(row, key=sysctl_d.canonical(row.key), value=row.value.strip("\"'"), who=TUNED)
 
-    Of a profile that is not known nobody can tell, which unread says.
+
+def _reapplies(overrides: Mapping[str, Any]) -> bool:
+    """Return whether tuned lets what sysctl.d says stand.
+
+    For an unknown profile this is not known, which unread reports.
     """
-    tuned = _mapping(told.get(TUNED))
+    tuned = json_values.mapping(overrides.get(TUNED))
     return bool(_rows(tuned.get("rows"))) and str(tuned.get("reapply") or "1").lower() not in NO
 
 
 def _rows(rows: Any) -> list[Setting]:
-    found = []
-    for one in rows if isinstance(rows, (list, tuple)) else ():
-        words = (
-            [one.get(name) for name in ("key", "value", "path")] if isinstance(one, Mapping) else []
-        )
-        if (
-            len(words) == 3
-            and all(isinstance(word, str) and len(word) <= sysctl_files.MAX_KEY for word in words)
-            and isinstance(one.get("line"), int)
-        ):
-            found.append(Setting(words[0], words[1], words[2], one["line"]))
-    return found
+    settings = []
+    for row in json_values.mappings(rows):
+        texts = [row.get(name) for name in ("key", "value", "path")]
+        if all(map(_is_text, texts)) and isinstance(row.get("line"), int):
+            settings.append(Setting(texts[0], texts[1], texts[2], row["line"]))
+    return settings
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= sysctl_d.MAX_KEY

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd's words about the unit of a kubelet mean.
+"""Meaning of systemd's words about the unit of a kubelet.
 
 Does it start at boot, why is it not running now. Pure.
 
@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.shared import systemd_results as unit_steps
+from ...module_utils.shared import systemd_results
+from . import json_values
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 RUNNING, STARTING, LOOPING, GAVE_UP, FAILED, STOPPED, STOPPING, FENCED, ABSENT = (
@@ -73,12 +74,10 @@ _LOAD_FAILED = frozenset(("error", "bad-setting"))
 
 @dataclass(frozen=True)
 class Unit:
-    """What systemd says of a unit, as far as it is of the right type.
+    """Properties of a unit, as far as they are of the right type.
 
-    An empty text and None stand for what is not known.
-
-    restarts: by systemd itself, since somebody started it last; systemd 219 to 234 do not count
-    them.
+    An empty text and None stand for what is not known. restarts: by systemd itself since the last
+    start by a user; systemd 219 to 234 do not count them.
     """
 
     name: str = ""
@@ -93,36 +92,30 @@ class Unit:
 
     @property
     def family(self) -> str:
-        """Whose unit it is: kubelet, k3s, rke2, snap or other."""
+        """Return the distribution of the unit: kubelet, k3s, rke2, snap or other."""
         stem = self.name.removesuffix(".service")
         if stem.startswith("snap."):
             return "snap"
-        return next(
-            (
-                one
-                for one in ("kubelet", "k3s", "rke2")
-                if stem == one or stem.startswith(one + "-")
-            ),
-            "other",
-        )
+        families = ("kubelet", "k3s", "rke2")
+        return next((name for name in families if f"{stem}-".startswith(f"{name}-")), "other")
 
     @property
     def masked(self) -> bool:
-        """Masked on the disk or under /run. An empty unit file reads as masked too.
+        """Return whether it is masked on the disk or under /run.
 
-        Systemd makes no difference.
+        systemd reports an empty unit file as masked too.
         """
         return self.load == "masked" or self.file_state in ("masked", "masked-runtime")
 
     @property
     def runs(self) -> bool:
-        """Whether its process is there and past its start."""
+        """Return whether its process is there and past its start."""
         return self.active in ("active", "reloading")
 
 
 @dataclass(frozen=True)
 class Boot:
-    """answer: yes, no or unknown; why: one clause."""
+    """Whether a unit starts at the next boot. answer: yes, no or unknown; why: one clause."""
 
     answer: str
     why: str
@@ -130,8 +123,9 @@ class Boot:
 
 @dataclass(frozen=True)
 class State:
-    """kind: running, starting, looping, gave_up, failed, stopped, stopping, fenced, absent or
-    unknown; why: one clause.
+    """State of a unit. why: one clause.
+
+    kind: running, starting, looping, gave_up, failed, stopped, stopping, fenced, absent or unknown.
     """
 
     kind: str
@@ -139,8 +133,8 @@ class State:
 
 
 def unit(facts: Any) -> Unit:
-    """The unit of this evidence (collectors kubelet and limits). Never raises."""
-    known: Mapping[str, Any] = facts if isinstance(facts, Mapping) else {}
+    """Return the unit of this evidence (collectors kubelet and limits). Never raises."""
+    known = json_values.mapping(facts)
     return Unit(
         _word(known, "name"),
         _word(known, "load_state"),
@@ -154,131 +148,138 @@ def unit(facts: Any) -> Unit:
     )
 
 
-def at_boot(one: Unit) -> Boot:
-    """Whether this unit will start at the next boot."""
-    if one.load in _LOAD_FAILED:
+def at_boot(unit: Unit) -> Boot:
+    """Return whether this unit will start at the next boot."""
+    if unit.load in _LOAD_FAILED:
         return Boot(NO, "systemd cannot read its file")
-    if one.load == "not-found":
+    if unit.load == "not-found":
         return Boot(NO, "there is no such unit")
-    if one.load == "masked" and one.file_state != "masked-runtime":
+    if unit.load == "masked" and unit.file_state != "masked-runtime":
         return Boot(NO, "it is masked")
-    answer, why = _BOOT.get(one.file_state, (UNKNOWN, "systemd does not say whether it is enabled"))
-    if answer == NO and one.file_state == "disabled" and one.family == "snap":
-        why = "it is disabled, as `snap stop --disable` or `snap disable` leaves it"
-    return Boot(answer, why)
+    if unit.file_state == "disabled" and unit.family == "snap":
+        return Boot(NO, "it is disabled, as `snap stop --disable` or `snap disable` leaves it")
+    default = (UNKNOWN, "systemd does not say whether it is enabled")
+    return Boot(*_BOOT.get(unit.file_state, default))
 
 
-def state(one: Unit, earlier: Unit | None = None) -> State:
-    """What this unit is doing; earlier.
+def state(unit: Unit, earlier: Unit | None = None) -> State:
+    """Return what this unit is doing.
 
-    The same unit read before, which alone tells a loop from a restart of long ago.
+    earlier: the same unit read before, which alone distinguishes a loop from a restart long ago.
     """
-    if one.load == "not-found":
+    if unit.load == "not-found":
         return State(ABSENT, "there is no such unit")
-    if one.runs:
-        again = restarted(earlier, one) if earlier is not None else NO
-        return (
-            State(LOOPING, "systemd started it again between two looks")
-            if again == YES
-            else State(RUNNING, "it is running")
-        )
-    if one.active == "activating" and one.sub in AUTO_RESTART:
-        return State(LOOPING, f"it ended ({_ending(one)}) and systemd is about to start it again")
-    if one.active == "activating":
+    if unit.runs:
+        return _running(unit, earlier)
+    if unit.active == "activating" and unit.sub in AUTO_RESTART:
+        return State(LOOPING, f"it ended ({_ending(unit)}) and systemd is about to start it again")
+    if unit.active == "activating":
         return State(STARTING, "it is starting")
-    if one.active == "deactivating":
+    if unit.active == "deactivating":
         return State(STOPPING, "it is stopping")
-    if one.masked:
-        return State(FENCED, fence(one) or "it is masked")
-    if one.result in START_LIMIT:
+    if unit.masked:
+        return State(FENCED, fence(unit) or "it is masked")
+    if unit.result in START_LIMIT:
         return State(GAVE_UP, "it ended too often, so that systemd does not start it any more")
-    return _down(one)
+    return _down(unit)
 
 
-def fence(one: Unit) -> str | None:
-    """Why this unit is taken for one that somebody put out of use on purpose; None where it is not.
+def _running(unit: Unit, earlier: Unit | None) -> State:
+    if earlier is not None and restarted(earlier, unit) == YES:
+        return State(LOOPING, "systemd started it again between two looks")
+    return State(RUNNING, "it is running")
+
+
+def fence(unit: Unit) -> str | None:
+    """Return why this unit counts as put out of use on purpose, or None.
 
     A process may run nevertheless.
     """
-    if not one.masked:
+    if not unit.masked:
         return None
-    return (
-        "it is masked until the next boot" if one.file_state == "masked-runtime" else "it is masked"
-    )
+    if unit.file_state == "masked-runtime":
+        return "it is masked until the next boot"
+    return "it is masked"
 
 
-def stopped_by_hand(one: Unit) -> str:
-    """Whether somebody stopped it: yes, no or unknown.
+def stopped_by_hand(unit: Unit) -> str:
+    """Return whether a user stopped it: yes, no or unknown.
 
-    A kubelet's unit says Restart=always (kubeadm, kubespray, k3s, rke2, snaps), so that no ending
-    but an asked one leaves it inactive with Result=success. What was never started since the boot
+    A kubelet's unit says Restart=always (kubeadm, kubespray, k3s, rke2, snaps), so that only a
+    requested end leaves it inactive with Result=success. A unit that was not started since the boot
     looks alike, which an enabled unit alone rules out.
     """
-    if one.active != "inactive":
-        return NO if one.active in ("active", "reloading", "activating", "failed") else UNKNOWN
-    if one.result != "success":
-        return UNKNOWN
-    return YES if at_boot(one).answer == YES else UNKNOWN
+    if unit.active in ("active", "reloading", "activating", "failed"):
+        return NO
+    if unit.active == "inactive" and unit.result == "success" and at_boot(unit).answer == YES:
+        return YES
+    return UNKNOWN
 
 
 def restarted(before: Unit, after: Unit) -> str:
-    """Whether systemd started the unit again between two looks: yes, no or unknown."""
+    """Return whether systemd started the unit again between two reads: yes, no or unknown."""
     if before.name != after.name:
         return UNKNOWN
-    if (
-        before.restarts is not None
-        and after.restarts is not None
-        and after.restarts != before.restarts
-    ):
-        # fewer: somebody started it anew
-        return YES if after.restarts > before.restarts else UNKNOWN
-    if before.pid and after.pid and before.pid != after.pid:
-        return YES if after.restarts is None else UNKNOWN  # a restart by hand is not counted
-    return NO if before.pid and before.pid == after.pid else UNKNOWN
+    more = _more_restarts(before, after)
+    if more > 0:
+        return YES
+    if more < 0:
+        return UNKNOWN  # the count began again, with a start by a user
+    if not before.pid or not after.pid:
+        return UNKNOWN
+    if before.pid == after.pid:
+        return NO
+    if after.restarts is None:
+        return YES
+    return UNKNOWN  # a restart by hand is not counted
 
 
-def _down(one: Unit) -> State:
-    if one.active == "failed":
-        return State(FAILED, f"it ended ({_ending(one)}) and is not started again")
-    if one.active != "inactive":
+def _more_restarts(before: Unit, after: Unit) -> int:
+    if before.restarts is None or after.restarts is None:
+        return 0
+    return after.restarts - before.restarts
+
+
+def _down(unit: Unit) -> State:
+    if unit.active == "failed":
+        return State(FAILED, f"it ended ({_ending(unit)}) and is not started again")
+    if unit.active != "inactive":
         return State(UNKNOWN, "systemd does not say what it is doing")
-    boot = at_boot(one)
-    if stopped_by_hand(one) == YES:
+    boot = at_boot(unit)
+    if stopped_by_hand(unit) == YES:
         return State(
             STOPPED,
-            "it is enabled and ended well: somebody stopped it, or what it requires was stopped",
+            "it is enabled and exited cleanly: it was stopped, or what it requires was stopped",
         )
-    if one.result == "success" and boot.answer == NO:
-        return State(
-            STOPPED, f"{boot.why}: nobody has started it since the boot, or somebody stopped it"
-        )
-    return State(STOPPED, f"it is inactive ({_ending(one)})")
+    if unit.result == "success" and boot.answer == NO:
+        return State(STOPPED, f"{boot.why}: it was not started since the boot, or it was stopped")
+    return State(STOPPED, f"it is inactive ({_ending(unit)})")
 
 
-def _ending(one: Unit) -> str:
-    means = f": {unit_steps.RESULTS[one.result]}" if one.result in _TOLD else ""
-    words = [f"result {one.result}{means}"] if one.result else []
-    words += (
-        [f"status {one.status}"]
-        if one.status is not None and one.result in ("exit-code", "signal", "core-dump")
-        else []
-    )
-    return ", ".join(words) or "nothing is known of its end"
+def _ending(unit: Unit) -> str:
+    facts = []
+    if unit.result in _TOLD:
+        facts.append(f"result {unit.result}: {systemd_results.RESULTS[unit.result]}")
+    elif unit.result:
+        facts.append(f"result {unit.result}")
+    if unit.status is not None and unit.result in ("exit-code", "signal", "core-dump"):
+        facts.append(f"status {unit.status}")
+    return ", ".join(facts) or "nothing is known of its end"
 
 
 def _word(facts: Mapping[str, Any], name: str) -> str:
-    """A short printable text; whatever else stands there is nothing.
+    """Return a short printable text; whatever else stands there is nothing.
 
     These words go into reports.
     """
     value = facts.get(name)
-    return value if isinstance(value, str) and len(value) <= LONGEST and value.isprintable() else ""
+    if isinstance(value, str) and len(value) <= LONGEST and value.isprintable():
+        return value
+    return ""
 
 
 def _number(facts: Mapping[str, Any], name: str) -> int | None:
-    value = facts.get(name)
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-        else None
-    )
+    number = json_values.whole_number(facts.get(name))
+    if number is None or not 0 <= number < 2**63:
+        return None
+    return number

@@ -6,18 +6,21 @@
 A line says that the process ends by its form, never by its words: each form below is one that the
 process does not survive.
 
-| form | of | exit status |
-|---|---|---|
-| `F1122 … x.go:1] …` | klog.Fatal: everything in older kubelets (measured with 1.18.4; 1.20 in k/k#98150), later here and there | 255 |
-| `E1122 … server.go:292] "Failed to run kubelet" err="…"` | between these two: os.Exit(1) follows (seen with 1.22: sealer#1447) | 1 |
-| `Error: …` | cobra, with 1.24 (k/website#34755, kubespray#8924, kubeadm#2945) | 1 |
-| `E1122 … run.go:72] "command failed" err="…"` | component-base/cli (k/website#38385 with 1.26; measured with 1.36.3) | 1 |
-| `panic: …`, `fatal error: …` | Go itself (measured with 1.36.3: an unknown gate in the configuration) | 2 |
-| `time="…" level=fatal msg="…"`, `level=error msg="kubelet exited: …"` | k3s (pkg/daemons/executor/embed.go). rke2's "Kubelet exited" ends nothing | 1 |
+* `F1122 … x.go:1] …`, klog.Fatal, status 255: everything in older kubelets (measured with 1.18.4;
+  1.20 in k/k#98150), later here and there.
+* `E1122 … server.go:292] "Failed to run kubelet" err="…"`, between these two, status 1: os.Exit(1)
+  follows (seen with 1.22: sealer#1447).
+* `Error: …`, cobra, with 1.24, status 1 (k/website#34755, kubespray#8924, kubeadm#2945).
+* `E1122 … run.go:72] "command failed" err="…"`, component-base/cli, status 1 (k/website#38385 with
+  1.26; measured with 1.36.3).
+* `panic: …`, `fatal error: …`, Go itself, status 2 (measured with 1.36.3: an unknown gate in the
+  configuration).
+* `time="…" level=fatal msg="…"`, `level=error msg="kubelet exited: …"`, k3s, status 1
+  (pkg/daemons/executor/embed.go). rke2's "Kubelet exited" ends nothing.
 
-Who names pods can put words into a line, and by the output of a probe whole lines into the journal
-of an old kubelet. So a form is looked for at the beginning of a line alone, quoted text is taken
-out before anything is looked for, and what a header calls the pid is compared.
+A user who names pods can put words into a line, and by the output of a probe whole lines into the
+journal of an old kubelet. Therefore a form is looked for only at the beginning of a line, quoted
+text is removed before the search, and the pid in a header is compared.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from ..evidence.document import one_line
 from . import klog
 
 MAX_LINES = 5000
-LONGEST = 4096  # last words are short; what is longer are dumps of configurations
+LONGEST = 4096  # last log lines are short; longer ones are dumps of configurations
 MAX_ABOUT = 50
 CONTINUED = 40  # lines of one value of klog that has several
 
@@ -85,7 +88,7 @@ _ENDING = frozenset(
 
 @dataclass(frozen=True)
 class Said:
-    """A line of the unit's own processes; text is what journalctl put its prefix before."""
+    """Line of the unit's own processes. text: the line without the prefix of journalctl."""
 
     raw: str
     pid: int | None
@@ -94,9 +97,9 @@ class Said:
 
 @dataclass
 class Start:
-    """One start of the unit's process: what it said, and how systemd saw it end.
+    """Start of the unit's process: its lines, and its end as systemd saw it.
 
-    Exit is (exited, killed or dumped; status).
+    exit is (exited, killed or dumped; status).
     """
 
     lines: list[Said] = field(default_factory=list)
@@ -108,11 +111,11 @@ class Start:
 
 @dataclass(frozen=True)
 class Last:
-    """The last line of a start that says that its process ends.
+    """Last line of a start that reports the end of its process.
 
-    text: what it says, each quoted part replaced by "<number>"; quoted: those parts; status: what
+    text: its message, each quoted part replaced by "<number>"; quoted: those parts; status: what
     its form ends with; own: nothing speaks against the process itself having written it; followed:
-    lines with a header of its own that come after it.
+    later lines with a header of their own.
     """
 
     text: str
@@ -124,36 +127,24 @@ class Last:
 
 
 def starts(lines: Iterable[object]) -> list[Start]:
-    """The starts that these lines tell of, oldest first. Never raises.
+    """Return the starts that these lines show, oldest first. Never raises.
 
-    journald reads a process's words later than systemd's own, so that a line may follow the end of
-    its process: the pid tells whose it is. A child of a wrapper (microk8s) has another pid: only
-    after systemd has spoken of a new start does a new pid begin one.
+    journald reads a process's output later than systemd's own, so that a line may follow the end of
+    its process: the pid assigns it. A child of a wrapper (microk8s) has another pid: only after
+    systemd has reported a new start does a new pid begin one.
     """
     found, fresh = [Start()], False
     for raw in [line[:LONGEST] for line in lines if isinstance(line, str)][-MAX_LINES:]:
         entry = _ENTRY.fullmatch(raw)
-        if entry is None:
-            if _BOOT.fullmatch(raw):
-                found.append(Start())
-            continue
-        name, number, text = entry.groups()
-        pid = int(number) if number else None
-        if name == "systemd" and pid == 1:
-            fresh = _told(found, fresh, raw, text)
-            continue
-        home = next((one for one in found[-2:] if pid is not None and pid in one.pids), None)
-        if home is None:
-            if fresh and (found[-1].lines or found[-1].exit):
-                found.append(Start())
-            home, fresh = found[-1], False
-        home.pids.add(pid)
-        home.lines.append(Said(raw, pid, text))
-    return [one for one in found if one.lines or one.exit]
+        if entry is not None:
+            fresh = _take(found, fresh, entry)
+        elif _BOOT.fullmatch(raw):
+            found.append(Start())
+    return [start for start in found if start.lines or start.exit]
 
 
 def _told(found: list[Start], fresh: bool, raw: str, text: str) -> bool:
-    """Systemd's own line taken in; whether a new start may begin after it."""
+    """Add systemd's own line to the starts; return whether a new start may begin after it."""
     ended, result = _EXIT.fullmatch(text), _RESULT.fullmatch(text)
     if ended:
         if found[-1].exit is not None:
@@ -165,8 +156,28 @@ def _told(found: list[Start], fresh: bool, raw: str, text: str) -> bool:
     return fresh or bool(_AGAIN.match(text))
 
 
+def _take(found: list[Start], fresh: bool, entry: re.Match[str]) -> bool:
+    """Add an entry to its start; return whether a new start may begin after it."""
+    name, number, text = entry.groups()
+    pid = None
+    if number:
+        pid = int(number)
+    if name == "systemd" and pid == 1:
+        return _told(found, fresh, entry.string, text)
+    said = Said(entry.string, pid, text)
+    home = next((start for start in found[-2:] if pid is not None and pid in start.pids), None)
+    if home is not None:
+        home.lines.append(said)
+        return fresh
+    if fresh and (found[-1].lines or found[-1].exit):
+        found.append(Start())
+    found[-1].pids.add(pid)
+    found[-1].lines.append(said)
+    return False
+
+
 def last(start: Start) -> Last | None:
-    """The last line of this start that its process does not survive; None where it said none."""
+    """Return the last line of this start that its process does not survive, or None."""
     followed = 0
     for index in range(len(start.lines) - 1, -1, -1):
         said = start.lines[index]
@@ -175,7 +186,7 @@ def last(start: Start) -> Last | None:
         if form is not None:
             text, quoted = masked(form[0])
             own = header is None or said.pid == int(header.group(2))
-            # a line of JSON names no pid, so that nothing tells it from one that a probe printed
+            # a line of JSON names no pid: a probe may have printed the same line
             return Last(
                 text, quoted, said.raw, form[1], own and not said.text.startswith("{"), followed
             )
@@ -184,12 +195,15 @@ def last(start: Start) -> Last | None:
 
 
 def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
-    """(the line taken apart, the line itself) of the lines with a header of their own and these
-    words, newest first.
+    """Return (parsed line, raw line) of lines with a header of their own and these words.
+
+    The newest is first.
     """
     found = []
     for said in reversed(start.lines):
-        header = _HEADER.match(said.text) if words in said.text else None
+        header = None
+        if words in said.text:
+            header = _HEADER.match(said.text)
         if header is not None and said.pid == int(header.group(2)):
             found.append((klog.parse(said.text), said.raw))
             if len(found) == MAX_ABOUT:
@@ -198,7 +212,7 @@ def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
 
 
 def last_error(start: Start) -> str:
-    """The last line of this start that its program marks as an error, else "".
+    """Return the last line of this start that its program marks as an error, else "".
 
     It need not be why the process ended: it is quoted where no cause is known.
     """
@@ -213,15 +227,17 @@ def last_error(start: Start) -> str:
 
 
 def quoted(line: str, unit: str) -> str:
-    """A line and the log that it is of, for a sentence in which no cause is known."""
-    said = one_line(line.partition("]: ")[2] or line, 200)
-    header = _HEADER.match(said)
-    worse = (header is not None and header.group(1) in "EF") or bool(_WORSE.search(said))
-    return f"the last {'error' if worse else 'line'} in the journal of {one_line(unit, 80)}: {said}"
+    """Return a line and its log, for a sentence in which no cause is known."""
+    text = one_line(line.partition("]: ")[2] or line, 200)
+    header = _HEADER.match(text)
+    kind = "line"
+    if (header is not None and header.group(1) in "EF") or _WORSE.search(text):
+        kind = "error"
+    return f"the last {kind} in the journal of {one_line(unit, 80)}: {text}"
 
 
 def masked(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text with each quoted part replaced by its number in quotes, and these parts.
+    """Return the text with each quoted part replaced by its number in quotes, and these parts.
 
     A quote that is not closed hides the rest.
     """
@@ -237,15 +253,10 @@ def masked(text: str) -> tuple[str, tuple[str, ...]]:
 def _form(
     lines: Sequence[Said], index: int, header: re.Match[str] | None
 ) -> tuple[str, int] | None:
-    """(what the line says, the status that its process ends with).
-
-    None for a line that ends nothing.
-    """
+    """Return (message, exit status of the process), or None for a line that ends nothing."""
     text = lines[index].text
     if header is not None:
-        if header.group(1) == "F":
-            return text[header.end() :].strip(), 255
-        return _structured(lines, index, header.end()) if header.group(1) == "E" else None
+        return _form_of_klog(lines, index, header)
     if text.startswith("{"):  # --logging-format=json
         return _structured(lines, index)
     for word, status in (("Error: ", 1), ("panic: ", 2), ("fatal error: ", 2)):
@@ -254,6 +265,16 @@ def _form(
     logged = _LOGRUS.match(text)
     if logged and (logged.group(1) == "fatal" or logged.group(2).startswith("kubelet exited: ")):
         return re.sub(r"\\(.)", r"\1", logged.group(2)), 1
+    return None
+
+
+def _form_of_klog(
+    lines: Sequence[Said], index: int, header: re.Match[str]
+) -> tuple[str, int] | None:
+    if header.group(1) == "F":
+        return lines[index].text[header.end() :].strip(), 255
+    if header.group(1) == "E":
+        return _structured(lines, index, header.end())
     return None
 
 
@@ -272,7 +293,7 @@ def _structured(lines: Sequence[Said], index: int, begin: int = 0) -> tuple[str,
 
 
 def _continued(lines: Sequence[Said], index: int) -> str:
-    """A value of several lines, as klog v2 writes it: `err=<`, the lines behind a tab, ` >`."""
+    """Return a value of several lines, as klog v2 writes it: `err=<`, lines after a tab, ` >`."""
     found = []
     for said in lines[index + 1 : index + 1 + CONTINUED]:
         if not said.text.startswith("\t"):

@@ -11,9 +11,9 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from ...module_utils.shared.pod_rejection import REJECTED
 from ...module_utils.shared.journal_names import FOLDER as JOURNAL
 from ...module_utils.shared.paths import ROOT
+from ...module_utils.shared.pod_rejection import REJECTED
 from ..capture import log_merge
 from ..capture import outcome as capturing
 from ..capture.outcome import Became

@@ -7,7 +7,6 @@ import os
 
 from ...shared.kubelet_health import SWITCHED_OFF
 from ...shared.systemd_output import words
-from ...shared.units import KUBELET as UNIT
 from ...system import files, procfs, unit_mask
 from ...system import systemd as unit
 from ...system import yaml_scalars as kubeconfig

@@ -19,7 +19,6 @@ from ...models.swap.node import NodeSwap
 from ..base import Hit, Outcome, node_check
 
 SHOWN = 5
-CLEAR = "no swap is on, and none will be after a boot"
 TOLERATED = "swap is on, or will be, and the kubelet tolerates it (failSwapOn false)"
 
 

@@ -5,7 +5,7 @@
 
 A flag wins over every file, a later drop-in over an earlier one and over the file; maps are merged
 key by key, a list is replaced as a whole, and a flag that is a map replaces the files' whole map.
-What a reset lends a kubelet for a drain is not its own. A kubelet inside another program (k3s,
+Temporary arguments of a reset do not count. A kubelet inside another program (k3s,
 MicroK8s) has no command line of its own.
 """
 
@@ -21,12 +21,11 @@ from yaml.nodes import MappingNode, Node, SequenceNode
 
 from ....module_utils.shared import quantity
 from ...evidence import memoize as remember
-from ...parsers import pflag as flags
-from ...parsers import pod_manifest as manifest
+from ...parsers import pflag, pod_manifest
 from ...safe_io import yaml_nodes
 from .. import control_plane
 from ..result import Proof
-from . import dropin as kubelet_dropin
+from . import dropin
 
 # Nodes of one cluster mostly have the same file: as many different ones as clusters have groups of
 # nodes.
@@ -35,9 +34,9 @@ TEXTS = 32
 
 @dataclass(frozen=True)
 class Setting:
-    """A value as it was written, and where.
+    """Value as it was written, and its place.
 
-    A file's line, or the command line (path and line None).
+    The place is a file's line, or the command line (path and line None).
     """
 
     value: str
@@ -46,19 +45,19 @@ class Setting:
     line: int | None = None
 
     def proof(self, host: str) -> Proof:
-        """Where it stands, for a report."""
-        return Proof(
-            "file" if self.path else "process", host, path=self.path, line=self.line, text=self.text
-        )
+        """Return its place, for a report."""
+        kind = "process"
+        if self.path:
+            kind = "file"
+        return Proof(kind, host, path=self.path, line=self.line, text=self.text)
 
 
 @dataclass(frozen=True)
 class KubeletConfig:
-    """values: by the path of their keys. problem: why not all of it can be read, in one clause.
+    """Configuration of a kubelet. values: by the path of their keys.
 
-    Empty where all was.
-
-    tops: where each first-level key has its last word, also one that holds an empty list or map.
+    problem: why not all of it can be read, in one clause, else empty. tops: the place that decides
+    each first-level key, also one that holds an empty list or map.
     """
 
     argv: tuple[str, ...]
@@ -67,133 +66,150 @@ class KubeletConfig:
     tops: Mapping[str, Setting] = field(default_factory=dict)
 
     def setting(self, key: str, flag: str) -> Setting | None:
-        """A scalar, None where nothing sets it."""
-        given = flags.string_flag(self.argv, flag)
-        return Setting(given, f"--{flag}={given}") if given is not None else self.values.get((key,))
+        """Return a scalar, None where nothing sets it."""
+        value = pflag.string_flag(self.argv, flag)
+        if value is None:
+            return self.values.get((key,))
+        return Setting(value, f"--{flag}={value}")
 
     def switch(self, key: str, flag: str) -> tuple[bool | None, Setting | None]:
-        """A boolean, and what sets it; None for what is none.
+        """Return a boolean (None for what is none) and what sets it.
 
         A bare flag is true, and does not take the next word.
         """
-        given = flags.bool_flag(self.argv, flag)
-        if given is not None:
-            return given.value, Setting(given.raw.partition("=")[2] or "true", given.raw)
-        found = self.values.get((key,))
-        return (yaml_nodes.boolean(found.value) if found else None), found
+        use = pflag.bool_flag(self.argv, flag)
+        if use is not None:
+            return use.value, Setting(use.raw.partition("=")[2] or "true", use.raw)
+        setting = self.values.get((key,))
+        if setting is None:
+            return None, None
+        return yaml_nodes.boolean(setting.value), setting
 
     def certain(self, setting: Setting | None) -> bool:
-        """Whether nothing that could not be read may say otherwise: a flag has the last word."""
+        """Return whether nothing that could not be read may override it: a flag wins over files."""
         return not self.problem or (setting is not None and setting.path is None)
 
     def mapping(self, key: str, flag: str) -> dict[str, Setting]:
-        """A map of scalars: kubeReserved, systemReserved, cpuManagerPolicyOptions."""
-        given = flags.string_flags(self.argv, flag)
-        if not given:
-            return {
-                path[1]: value
-                for path, value in self.values.items()
-                if len(path) == 2 and path[0] == key
-            }
-        pairs = [
-            (one, part.partition("=")) for one in given for part in one.split(",") if part.strip()
-        ]
-        return {
-            name.strip(): Setting(value.strip(), f"--{flag}={one}")
-            for one, (name, dummy, value) in pairs
-        }
+        """Return a map of scalars: kubeReserved, systemReserved, cpuManagerPolicyOptions."""
+        uses = pflag.string_flags(self.argv, flag)
+        if not uses:
+            return {path[0]: setting for path, setting in self.rows(key) if len(path) == 1}
+        settings: dict[str, Setting] = {}
+        for use in uses:
+            for pair in filter(str.strip, use.split(",")):
+                name, _equals, value = pair.partition("=")
+                settings[name.strip()] = Setting(value.strip(), f"--{flag}={use}")
+        return settings
 
     def rows(self, key: str) -> list[tuple[tuple[str, ...], Setting]]:
-        """(the path below it, the scalar) of all that the files have under a first-level key."""
+        """Return (path below it, scalar) of all that the files have under a first-level key."""
         return [(path[1:], value) for path, value in self.values.items() if path[0] == key]
 
 
 @remember.last
 def read(kubelet: Mapping[str, Any]) -> KubeletConfig:
-    """What the collector kubelet found. Never raises."""
+    """Return the configuration from the evidence of the collector kubelet. Never raises."""
     values: dict[tuple[str, ...], Setting] = {}
     tops: dict[str, Setting] = {}
-    lent = kubelet_dropin.lent(kubelet)
-    argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
-    problem = _unreadable(argv)
+    temporary = dropin.lent(kubelet)
+    argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in temporary)
+    problems = [_unreadable(argv)]
     for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ())):
         if not isinstance(record, Mapping):
             continue
-        trouble = record.get("error") or ("" if record.get("text") is not None else "it is no text")
         try:
             _take(record, values, tops)
-        except manifest.ManifestError as error:
-            trouble = error.problem
-        problem = problem or (f"{record.get('path')}: {trouble}" if trouble else "")
-    return KubeletConfig(argv, values, problem, tops)
+            problem = _file_problem(record)
+        except pod_manifest.ManifestError as error:
+            problem = error.problem
+        if problem:
+            problems.append(f"{record.get('path')}: {problem}")
+    return KubeletConfig(argv, values, next(filter(None, problems), ""), tops)
+
+
+def _file_problem(record: Mapping[str, Any]) -> Any:
+    if record.get("error"):
+        return record["error"]
+    if record.get("text") is None:
+        return "it is no text"
+    return ""
 
 
 def _unreadable(argv: tuple[str, ...]) -> str:
-    """Why the command line does not tell all."""
+    """Return why the command line does not show everything, else ""."""
     if not argv:
         return "its command line is not known"
     if inside(argv):
         return f"it is part of {inside(argv)}, whose command line is not a kubelet's"
-    if flags.string_flag(argv, "dynamic-config-dir"):
+    if pflag.string_flag(argv, "dynamic-config-dir"):
         return "--dynamic-config-dir may give it another configuration through the API"
     return ""
 
 
 def inside(argv: Sequence[str]) -> str:
-    """The program that holds this kubelet (k3s, kubelite), whose command line is not a kubelet's.
+    """Return the program that contains this kubelet (k3s, kubelite), whose arguments are its own.
 
-    Empty where it is one of its own.
+    It is empty for a kubelet with a program of its own.
     """
-    return (
-        ""
-        if "kubelet" in [word.rpartition("/")[2] for word in argv[:2]] or not argv
-        else argv[0].rpartition("/")[2]
-    )
+    names = [word.rpartition("/")[2] for word in argv[:2]]
+    if not argv or "kubelet" in names:
+        return ""
+    return names[0]
 
 
 def _take(
     record: Mapping[str, Any], values: dict[tuple[str, ...], Setting], tops: dict[str, Setting]
 ) -> None:
-    """Merge one file into what the files before it say. Raises ManifestError."""
+    """Merge one file into the values of earlier files. Raises ManifestError."""
     path = str(record.get("path"))
-    text = manifest.parseable(str(record.get("text") or ""), control_plane.spans(record))
-    found, keys = _parsed(text)
+    text = pod_manifest.parseable(str(record.get("text") or ""), control_plane.spans(record))
+    scalars, keys = _parsed(text)
     for key, line, whole in keys:
-        for old in [one for one in values if whole and one[0] == key]:
-            del values[old]
+        if whole:
+            _remove(values, key)
         tops[key] = Setting("", key, path, line)
-    values.update((names, Setting(value, shown, path, line)) for names, value, shown, line in found)
+    values.update(
+        (names, Setting(value, shown, path, line)) for names, value, shown, line in scalars
+    )
+
+
+def _remove(values: dict[tuple[str, ...], Setting], key: str) -> None:
+    for path in [path for path in values if path[0] == key]:
+        del values[path]
 
 
 @functools.lru_cache(TEXTS)
 def _parsed(
     text: str,
 ) -> tuple[tuple[tuple[tuple[str, ...], str, str, int], ...], tuple[tuple[str, int, bool], ...]]:
-    """((path of keys, value, both as one text, line) of each scalar, (key, line, whether it
-    replaces all) of each first-level key).
+    """Return the scalars and the first-level keys of a file.
+
+    A scalar is (path of keys, value, both as one text, line), a key (key, line, whether it replaces
+    all that was there). A map is merged key by key; a null, like a list, replaces all.
     """
-    root = manifest.compose(text)
-    pairs: list[tuple[Node, Node]] = root.value if isinstance(root, MappingNode) else []
+    root, pairs = pod_manifest.compose(text), []
+    if isinstance(root, MappingNode):
+        pairs = root.value
     unset = {(yaml_nodes.text_of(key),) for key, value in pairs if yaml_nodes.nothing(value)}
-    named = [(tuple(map(str, keys)), value, line) for keys, value, line in manifest.scalars(text)]
-    found = tuple(
+    named = [
+        (tuple(map(str, keys)), value, line) for keys, value, line in pod_manifest.scalars(text)
+    ]
+    scalars = tuple(
         (keys, value, f"{'.'.join(keys)}: {value}", line)
         for keys, value, line in named
         if keys not in unset
     )
-    # A map is merged key by key. What is nothing, like a list, takes the place of all that was
-    # there.
-    keys = tuple(
+    top_keys = tuple(
         (yaml_nodes.text_of(key), key.start_mark.line + 1, _whole(value)) for key, value in pairs
     )
-    return found, keys
+    return scalars, top_keys
 
 
 def _whole(node: Node) -> bool:
-    """Whether this value replaces what an earlier file has under its key."""
+    """Return whether this value replaces what an earlier file has under its key."""
     return isinstance(node, SequenceNode) or yaml_nodes.nothing(node)
 
 
 def cpus(text: str) -> Fraction | None:
-    """A quantity of CPUs, such as 500m, 2 or 1.5; None where it is none."""
+    """Parse a quantity of CPUs, such as 500m, 2 or 1.5; return None where it is none."""
     return quantity.parse(text)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a kubelet is told, judged by release. Pure."""
+"""Values of a kubelet's configuration, evaluated for each release. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Judge = Callable[[Release], "str | None"]
 
 @dataclass(frozen=True)
 class Refusal:
-    """A value that no kubelet of this release starts with. why: with the value, in one clause."""
+    """Value that no kubelet of this release starts with. why: with the value, in one clause."""
 
     key: str
     why: str
@@ -32,7 +32,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Unsure:
-    """A value of which it is not known whether a kubelet of this release starts with it."""
+    """Value of which it is not known whether a kubelet of this release starts with it."""
 
     key: str
     why: str
@@ -42,8 +42,8 @@ Found = Refusal | Unsure
 
 
 @dataclass(frozen=True)
-class Told:
-    """One kubelet's configuration with its release, and what the node has."""
+class ConfiguredKubelet:
+    """Kubelet with its configuration, its release, and what the node has."""
 
     node: Node
 
@@ -59,32 +59,34 @@ class Told:
 
     def scalar(self, key: str, flag: str, default: str) -> tuple[str, Setting | None]:
         """Return a value and what sets it. A file's empty value is the default, a flag's is not."""
-        found = self.config.setting(key, flag)
-        if found is None or (found.path is not None and not found.value):
+        setting = self.config.setting(key, flag)
+        if setting is None or (setting.path is not None and not setting.value):
             return default, None
-        return found.value, found
+        return setting.value, setting
 
-    def gate(self, name: str, usual: bool, group: str) -> bool:
-        """Return whether a gate is on: by its own word, by that of its stage, or as usual."""
-        for one in (name, group):
-            if one in self.node.gates:
-                return on(self.node.gates[one])
-        return usual
+    def gate(self, name: str, default: bool, group: str) -> bool:
+        """Return whether a gate is on: by its own value, by that of its stage, or by default."""
+        for gate in (name, group):
+            if gate in self.node.gates:
+                return is_true(self.node.gates[gate])
+        return default
 
     def since(self, first: Release) -> tuple[Release, ...]:
-        """Return the releases that it may be of and that know a key which came with first."""
-        if self.release is None:
-            return tuple(one for one in ALL if one >= first)
-        return (self.release,) if self.release >= first else ()
+        """Return its possible releases that know a key which came with first."""
+        releases = ALL
+        if self.release is not None:
+            releases = (self.release,)
+        return tuple(release for release in releases if release >= first)
 
     def refused(
         self, key: str, first: Release, judge: Judge, *settings: Setting | None
     ) -> list[Found]:
-        """Return what all releases that it may be of say; Unsure where they do not agree."""
-        answers = [judge(one) for one in self.since(first)]
-        reasons = [one for one in answers if one]
+        """Return the answer of all its possible releases; Unsure where they do not agree."""
+        answers = [judge(release) for release in self.since(first)]
+        reasons = [answer for answer in answers if answer]
         if reasons and len(reasons) == len(answers):
-            return [Refusal(key, reasons[-1], tuple(one for one in settings if one is not None))]
+            known = tuple(setting for setting in settings if setting is not None)
+            return [Refusal(key, reasons[-1], known)]
         if reasons or None in answers:
             return [Unsure(key, f"{key}: {self._doubt()}")]
         return []
@@ -92,16 +94,16 @@ class Told:
     def _doubt(self) -> str:
         if self.release is None:
             return "whether its kubelet takes that depends on its release, which is not known"
-        return f"Kubernetes {name(self.release)} is newer than what is known here"
+        return f"Kubernetes {release_name(self.release)} is newer than what is known here"
 
 
-def on(text: str) -> bool:
+def is_true(text: str) -> bool:
     """Return whether a feature gate's value is true, in a flag or in YAML."""
     return text in cpu_options.TRUTHS or yaml_nodes.boolean(text) is True
 
 
-def name(release: Release) -> str:
-    """Return a release as people write it."""
+def release_name(release: Release) -> str:
+    """Return a release such as 1.30."""
     return ".".join(map(str, release))
 
 

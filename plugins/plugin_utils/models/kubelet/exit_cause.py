@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a kubelet ends, from the last lines of its journal and what systemd says of its unit. Pure.
+"""Exit cause of a kubelet, from the last lines of its journal and systemd's unit. Pure.
 
-Only a line that its process does not survive is asked for its cause (kubelet_starts): the same
+Only a line that its process does not survive is searched for a cause (unit_journal): the same
 words stand in harmless lines. "too many open files" is a watch of a CA file that is tried again,
 "unrecognized feature gate" a warning of some distributions, "address already in use" the healthz
 server, "Invalid kernel flag" a flag that the kubelet then sets, "using lenient decoding as strict
@@ -16,20 +16,12 @@ others name their source.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ....module_utils.shared import systemd_results as unit_steps
-from ...parsers import (
-    manager_error as refused_words,
-)
-from ...parsers import (
-    systemd_unit as kubelet_unit,
-)
-from ...parsers import (
-    unit_journal as kubelet_starts,
-)
+from ....module_utils.shared import systemd_results
+from ...parsers import json_values, manager_error, systemd_unit, unit_journal
 from ...parsers.systemd_unit import Unit
 from ...parsers.unit_journal import Last, Start
 
@@ -60,14 +52,14 @@ RUNTIME, INOTIFY, LIMITS, PORT_IN_USE, NODE_NAME = (
 DISK_FULL, OOM_KILL, EXECUTABLE, UNKNOWN = "disk_full", "oom_kill", "executable", "unknown"
 CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
 
-FOLLOW = 20  # lines that other goroutines may still write between a last word and the exit
+FOLLOW = 20  # lines that other goroutines may still write between the last one and the exit
 # Statuses of systemd's own, before the program begins: no kubelet ends with them.
 _STATUS = {
-    **dict.fromkeys(range(unit_steps.FIRST, unit_steps.LAST + 1), STEP),
+    **dict.fromkeys(range(systemd_results.FIRST, systemd_results.LAST + 1), STEP),
     203: EXECUTABLE,
     205: LIMITS,
 }
-_FAILED = frozenset(("exit-code",)) | kubelet_unit.START_LIMIT
+_FAILED = frozenset(("exit-code",)) | systemd_unit.START_LIMIT
 
 # (cause, text, what). A text begins where the line does, or behind a colon, a comma or a bracket;
 # "(?P<q…>\d+)" stands for a quoted part.
@@ -88,8 +80,8 @@ _TEXTS = tuple(
             "{w}",
         ),
         (BAD_CONFIGURATION, r"Unknown command", ""),
-        # m both: klog in 1.18.4, "command failed" in 1.36.3, and there a panic where it stands in the
-        # configuration's file
+        # m both: klog in 1.18.4, "command failed" in 1.36.3, and there a panic where it stands in
+        # the configuration's file
         (REMOVED_GATE, r"unrecognized feature gate: (?P<w>[\w.-]+)", "{w}"),
         # m 1.36.3
         (
@@ -134,8 +126,8 @@ _TEXTS = tuple(
             ),
             "{q1}",
         ),
-        # m both: the certificate is expired, unreadable or gone, and there is no token to get another
-        # (k/k#98150, minikube#11966)
+        # m both: the certificate is expired, unreadable or gone, and there is no token to get
+        # another (k/k#98150, minikube#11966)
         (CLIENT_CERTIFICATE, r"unable to load bootstrap kubeconfig: ", ""),
         (CLIENT_CERTIFICATE, r"unable to read client-(?:cert|key) (?P<w>\S+) for ", "{w}"),
         # m both (strings): a certificate store that cannot read its file, of the client or of the
@@ -208,7 +200,8 @@ _TEXTS = tuple(
         # Only with the path that it is about, on a file system that is on a disk or in memory
         (
             DISK_FULL,
-            r"(?:mkdir|mkdirat|open|openat|write|rename|symlink|link|create|truncate|sync|fsync|close|copy) "
+            r"(?:mkdir|mkdirat|open|openat|write|rename|symlink|link|create|truncate|sync|fsync|close"
+            r"|copy) "
             r"(?P<w>/(?!sys/|proc/|dev/(?!shm))[^:]+): (?:no space left on device|disk quota"
             r" exceeded)",
             "{w}",
@@ -245,7 +238,7 @@ _NAME = re.compile(
     r'nodes "\d+" is forbidden: node "(?P<q1>\d+)" (?:is not allowed to|cannot) modify node'
     r' "(?P<q2>\d+)"'
 )
-# m 1.36.3, whose API server, since nodes are told apart by selectors (beta with 1.32), does not
+# m 1.36.3, whose API server, since selectors distinguish nodes (beta with 1.32), does not
 # even let it look whether there is such a Node
 _UNSEEN = re.compile(
     r'nodes "(?P<q2>\d+)" is forbidden: User "(?P<q1>\d+)" cannot get resource "\d+" in API group'
@@ -257,12 +250,10 @@ _USER = "system:node:"
 
 @dataclass(frozen=True)
 class Death:
-    """cause: one of the words above; what: the flag, gate, file, port … that it names, if any.
+    """Exit cause of a kubelet. cause: a constant above; what: the flag, gate, file, port … if any.
 
-    Line: the line that says so.
-
-    certain: the process ended within the same start, with the status that such a line ends with,
-    and systemd's unit says the same.
+    line: the line that shows it; certain: the process ended within the same start, with the status
+    that such a line ends with, and systemd's unit shows the same.
     """
 
     cause: str
@@ -272,71 +263,64 @@ class Death:
 
 
 def death(lines: Sequence[Any], facts: Any) -> Death | None:
-    """Why this kubelet ends, by the newest start that ended.
+    """Return why this kubelet ends, by the newest start that ended, or None.
 
-    None where none has ended, or where it runs without having been started again.
+    It is None where none has ended, or where the kubelet runs without having been started again.
 
     lines: as `journalctl -u UNIT -o short-iso` prints them; facts: the evidence of its unit. While
     a newer process runs nothing is certain. A kubelet that runs and may not register its node is
-    `node_name`, which it does not die of.
+    `node_name`, which does not end it.
     """
-    unit = kubelet_unit.unit(facts)
-    found = kubelet_starts.starts(lines if isinstance(lines, (list, tuple)) else ())
+    unit = systemd_unit.unit(facts)
+    starts = unit_journal.starts(json_values.items(lines))
     if unit.active == "inactive" and unit.result == "success":  # stopped, or never started
         return None
-    if not found:
+    if not starts:
         return _by_unit(None, unit)
-    if unit.runs and found[-1].exit is None:
-        refused = _name(found[-1])
-        again = bool(unit.restarts) or unit.restarts is None
-        return refused or (
-            _death(found[-2], unit)
-            if again and len(found) > 1 and found[-2].exit is not None
-            else None
-        )
-    start = (
-        next((one for one in reversed(found) if one.exit is not None), found[-1])
-        if unit.runs
-        else found[-1]
-    )
-    return _death(start, unit)
+    if unit.runs and starts[-1].exit is None:
+        return _name(starts[-1]) or _death_before(starts, unit)
+    return _death(starts[-1], unit)
+
+
+def _death_before(starts: Sequence[Start], unit: Unit) -> Death | None:
+    """Return the exit cause of the start before the running one, if systemd started that again."""
+    if unit.restarts == 0 or len(starts) < 2 or starts[-2].exit is None:
+        return None
+    return _death(starts[-2], unit)
 
 
 def repeated(lines: Sequence[Any], facts: Any) -> Death | None:
-    """What the last two starts that ended both died of, by what systemd's own lines say of their
-    ends; None unless both are certain.
+    """Return the common exit cause of the last two starts that ended, if both are certain.
 
-    Between two deaths of a kubelet that is started again and again its unit tells of the new
-    process, so that death() is not certain.
+    It is judged by systemd's own lines about these ends: between two ends of a kubelet that is
+    started again and again its unit shows the new process, so that death() is not certain.
     """
-    unit = kubelet_unit.unit(facts)
-    ended = [
-        one
-        for one in kubelet_starts.starts(lines if isinstance(lines, (list, tuple)) else ())
-        if one.exit is not None
-    ][-2:]
-    told = [
-        _death(one, replace(unit, status=one.exit[1], result=one.result))
-        for one in ended
-        if one.exit is not None
+    unit = systemd_unit.unit(facts)
+    starts = unit_journal.starts(json_values.items(lines))
+    exits = [(start, start.exit) for start in starts if start.exit is not None]
+    deaths = [
+        _death(start, replace(unit, status=end[1], result=start.result))
+        for start, end in exits[-2:]
     ]
-    if len(told) < 2 or not all(one is not None and one.certain for one in told):
+    certain = [death for death in deaths if death is not None and death.certain]
+    if len(certain) < 2 or _key(certain[0]) != _key(certain[1]):
         return None
-    older, newer = told
-    return (
-        newer
-        if older and newer and (older.cause, older.what) == (newer.cause, newer.what)
-        else None
-    )
+    return certain[1]
+
+
+def _key(death: Death) -> tuple[str, str]:
+    return death.cause, death.what
 
 
 def said(lines: object) -> Death | None:
-    """Return what the newest start says of its end, whatever systemd says of the unit now.
+    """Return the exit cause in the newest start, whatever systemd shows of the unit now.
 
-    One that was stopped later died before.
+    A kubelet that was stopped later had ended before.
     """
-    found = kubelet_starts.starts(lines if isinstance(lines, (list, tuple)) else ())
-    final = kubelet_starts.last(found[-1]) if found else None
+    starts = unit_journal.starts(json_values.items(lines))
+    if not starts:
+        return None
+    final = unit_journal.last(starts[-1])
     if final is None:
         return None
     cause, what = _cause(final)
@@ -349,7 +333,7 @@ def _death(start: Start, unit: Unit) -> Death | None:
     known = _by_unit(start, unit)
     if known is not None:
         return known
-    final = kubelet_starts.last(start)
+    final = unit_journal.last(start)
     if final is None:
         return _name(start) or _nameless(start, unit)
     cause, what = _cause(final)
@@ -364,161 +348,169 @@ def _death(start: Start, unit: Unit) -> Death | None:
 
 
 def _by_unit(start: Start | None, unit: Unit) -> Death | None:
-    """What systemd itself knows the cause of."""
-    exited = start.exit if start is not None else None
-    line = (
-        _clean(
-            next(
-                (one.raw for one in start.lines if "Failed at step " in one.text), start.exit_line
-            ),
-            400,
-        )
-        if start is not None
-        else ""
-    )
-    if unit.result == "oom-kill" or (start is not None and start.result == "oom-kill"):
+    """Return the exit cause that systemd itself knows, or None."""
+    if start is None:
+        start = Start()
+    line = _clean(_step_line(start), 400)
+    if "oom-kill" in (unit.result, start.result):
         return Death(OOM_KILL, "", line, unit.result == "oom-kill")
-    if unit.result == "resources":  # systemd came to no process, whatever an earlier one said
+    if unit.result == "resources":  # systemd came to no process, whatever an earlier one logged
         return Death(RESOURCES, "", "", True)
-    if exited is not None and exited[0] == "exited" and exited[1] in _STATUS:
-        return Death(
-            _STATUS[exited[1]],
-            _step(exited[1]),
-            line,
-            unit.status == exited[1] and unit.result in _FAILED,
-        )
-    if exited is None and unit.status in _STATUS and unit.result in _FAILED:
-        return Death(_STATUS[unit.status], _step(unit.status), line, True)
+    failed, status = unit.result in _FAILED, _exit_status(start)
+    if status is not None:
+        return _of_status(status, line, failed and unit.status == status)
+    if start.exit is None and failed:
+        return _of_status(unit.status, line, True)
     return None
 
 
-def _step(status: int) -> str:
-    """The step that systemd could not make, as it writes it.
+def _exit_status(start: Start) -> int | None:
+    if start.exit is not None and start.exit[0] == "exited":
+        return start.exit[1]
+    return None
 
-    "" for those that have a cause of their own.
+
+def _of_status(status: int | None, line: str, certain: bool) -> Death | None:
+    """Return the exit cause of one of systemd's own statuses, or None."""
+    if status is None or status not in _STATUS:
+        return None
+    return Death(_STATUS[status], _step(status), line, certain)
+
+
+def _step_line(start: Start) -> str:
+    lines = (line.raw for line in start.lines if "Failed at step " in line.text)
+    return next(lines, start.exit_line)
+
+
+def _step(status: int) -> str:
+    """Return the step that systemd could not make, as it writes it.
+
+    It is empty for those that have a cause of their own.
     """
     if _STATUS[status] != STEP:
         return ""
-    name = unit_steps.STEPS.get(status, ("",))[0]
-    return f"{status}/{name}" if name else str(status)
+    if status not in systemd_results.STEPS:
+        return str(status)
+    return f"{status}/{systemd_results.STEPS[status][0]}"
 
 
 def _nameless(start: Start, unit: Unit) -> Death | None:
-    """An end without a last word: killed, or a kubelet that says nothing."""
+    """Return the end of a kubelet without a last log line: killed, or silent."""
+    line = unit_journal.last_error(start) or _last_line(start)
     if start.exit is not None:
-        line = kubelet_starts.last_error(start) or (
-            start.lines[-1].raw if start.lines else start.exit_line
-        )
-        return Death(
-            UNKNOWN,
-            f"{'status' if start.exit[0] == 'exited' else 'signal'} {start.exit[1]}",
-            _clean(line, 400),
-        )
+        kind = "signal"
+        if start.exit[0] == "exited":
+            kind = "status"
+        return Death(UNKNOWN, f"{kind} {start.exit[1]}", _clean(line, 400))
     if unit.result in ("", "success"):
         return None
-    line = kubelet_starts.last_error(start) or (start.lines[-1].raw if start.lines else "")
     return Death(UNKNOWN, unit.result, _clean(line, 400))
 
 
+def _last_line(start: Start) -> str:
+    if start.lines:
+        return start.lines[-1].raw
+    return start.exit_line
+
+
 def _cause(final: Last) -> tuple[str, str]:
+    """Return (cause, what it names) of the last line of a start."""
     text = _GLUED.sub(r"\1: ", final.text)
-    refused = refused_words.meant(text, final.quoted)
-    if refused is not None:
-        return BAD_CONFIGURATION, refused
-    for cause, pattern, what in _TEXTS:
+    setting = manager_error.meant(text, final.quoted)
+    if setting is not None:
+        return BAD_CONFIGURATION, setting
+    for cause, pattern, template in _TEXTS:
         match = pattern.search(text)
         if match is None:
             continue
-        if what is None:
-            return cause, ": ".join(
-                filter(
-                    None,
-                    (
-                        _named(_FILE.search(text), final.quoted),
-                        _named(_FIELD.search(text), final.quoted),
-                    ),
-                )
-            )
+        if template is None:
+            names = (_named(part.search(text), final.quoted) for part in (_FILE, _FIELD))
+            return cause, ": ".join(filter(None, names))
         if cause == KERNEL_DEFAULTS:
-            return cause, ", ".join(sorted({one.group("w") for one in pattern.finditer(text)}))
-        told = {
-            name: _part(value, final.quoted) if name.startswith("q") else value or ""
-            for name, value in match.groupdict().items()
-        }
-        what = what.format(**told)
+            return cause, ", ".join(sorted({flag.group("w") for flag in pattern.finditer(text)}))
+        what = template.format(**_values(match, final.quoted))
         # the server's certificate is the kubelet's own: it makes another where the file is gone
-        return (
-            STATE_FILE if cause == CLIENT_CERTIFICATE and "kubelet-server" in what else cause
-        ), what
+        if cause == CLIENT_CERTIFICATE and "kubelet-server" in what:
+            return STATE_FILE, what
+        return cause, what
     return UNKNOWN, ""
 
 
+def _values(match: re.Match[str], quoted: Sequence[str]) -> dict[str, str]:
+    return {name: _value(name, value or "", quoted) for name, value in match.groupdict().items()}
+
+
+def _value(group: str, text: str, quoted: Sequence[str]) -> str:
+    if group.startswith("q"):
+        return _part(text, quoted)
+    return text
+
+
 def _agrees(start: Start, final: Last, unit: Unit) -> bool:
-    """Whether the way in which the process ended is the one that such a line has."""
-    return (
-        final.own
-        and final.followed <= FOLLOW
-        and start.exit == ("exited", final.status)
-        and unit.status == final.status
-        and unit.result in _FAILED
-    )
+    """Return whether the process ended in the way that such a line has."""
+    if not final.own or final.followed > FOLLOW or unit.result not in _FAILED:
+        return False
+    return start.exit == ("exited", final.status) and unit.status == final.status
 
 
 def _expired(start: Start) -> str:
-    """The date up to which the client certificate was good, as the lines before the last one
-    tell it.
-    """
-    for line, _raw in kubelet_starts.about(start, "existing bootstrap client certificate"):
-        match = _EXPIRED.search(kubelet_starts.masked(line.get("err") or line.text)[0])
+    """Return the end of the client certificate's time, from the lines before the last one."""
+    for line, _raw in unit_journal.about(start, "existing bootstrap client certificate"):
+        match = _EXPIRED.search(unit_journal.masked(line.get("err") or line.text)[0])
         if match:
             return ": ".join(filter(None, (match.group("w"), f"expired {match.group('x')}")))
     return ""
 
 
 def _name(start: Start) -> Death | None:
-    """The API server refuses the node's name: the certificate is another node's."""
-    found = misnamed(start)
-    return (
-        Death(NODE_NAME, f"certificate of {found[0]}, node {found[1]}", found[2]) if found else None
-    )
+    """Return the API server's refusal of the name, where the certificate is another node's."""
+    names = misnamed(start)
+    if names is None:
+        return None
+    return Death(NODE_NAME, f"certificate of {names[0]}, node {names[1]}", names[2])
 
 
 def misnamed(start: Start) -> tuple[str, str, str] | None:
-    """(the node of the certificate, the name that was refused, the line that says so), where
-    that is the last word about registering.
-    """
-    for line, raw in kubelet_starts.about(start, "register"):
+    """Return (node of the certificate, refused name, line) of a refused registration, or None."""
+    for line, raw in unit_journal.about(start, "register"):
         if line.message.startswith("Successfully registered node"):
             return None
         if line.message.startswith("Unable to register node"):
-            text, quoted = kubelet_starts.masked(line.get("err") or line.text)
-            match = _NAME.search(text) or _UNSEEN.search(text)
-            if match:
-                return (
-                    _clean(_part(match.group("q1"), quoted).removeprefix(_USER)),
-                    _clean(_part(match.group("q2"), quoted)),
-                    _clean(raw, 400),
-                )
+            names = _refused_names(line.get("err") or line.text)
+            if names:
+                return (*names, _clean(raw, 400))
     return None
 
 
+def _refused_names(error: str) -> tuple[str, str] | None:
+    text, quoted = unit_journal.masked(error)
+    match = _NAME.search(text) or _UNSEEN.search(text)
+    if match is None:
+        return None
+    user, node = _part(match.group("q1"), quoted), _part(match.group("q2"), quoted)
+    return _clean(user.removeprefix(_USER)), _clean(node)
+
+
 def _named(match: re.Match[str] | None, quoted: Sequence[str]) -> str:
-    told = match.groupdict() if match else {}
-    return next(
-        (
-            _part(value, quoted) if name.startswith("q") else value
-            for name, value in told.items()
-            if value
-        ),
-        "",
-    )
+    if match is None:
+        return ""
+    groups = ((name, value) for name, value in match.groupdict().items() if value)
+    return next((_value(name, value, quoted) for name, value in groups), "")
 
 
-def _part(number: str | None, quoted: Sequence[str]) -> str:
-    return quoted[int(number)] if number and len(number) < 6 and int(number) < len(quoted) else ""
+def _part(number: str, quoted: Sequence[str]) -> str:
+    """Return the quoted part of this number, or "" without one."""
+    if not number or len(number) >= 6:
+        return ""
+    return next(iter(quoted[int(number) :][:1]), "")
 
 
 def _clean(text: str, longest: int = 200) -> str:
-    """What stands in a report: one line of printable characters."""
-    kept: Iterable[str] = (char if char.isprintable() else " " for char in text[:longest])
-    return "".join(kept).strip()
+    """Return one line of printable characters for a report."""
+    return "".join(map(_printable, text[:longest])).strip()
+
+
+def _printable(char: str) -> str:
+    if char.isprintable():
+        return char
+    return " "

@@ -22,7 +22,15 @@ from collections.abc import Iterator, Mapping
 
 from .. import cpu_manager_options as cpu_options
 from .config import Setting
-from .configured_value import NEWEST, Found, Refusal, Release, Told, listed, name
+from .configured_value import (
+    NEWEST,
+    ConfiguredKubelet,
+    Found,
+    Refusal,
+    Release,
+    listed,
+    release_name,
+)
 
 CPU, TOPOLOGY, SCOPE, MEMORY = (
     "cpuManagerPolicy",
@@ -63,191 +71,212 @@ NUMA_NODES = 8  # that a topology manager takes, unless an option says more
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}")  # of strconv.Atoi
 
 
-def refused(told: Told) -> Iterator[Found]:
-    """Yield what is wrong with the policies and their options."""
-    yield from _cpu(told)
-    yield from _topology(told)
-    yield from memory(told)
+def refused(kubelet: ConfiguredKubelet) -> Iterator[Found]:
+    """Yield the problems of the policies and their options."""
+    yield from _cpu(kubelet)
+    yield from _topology(kubelet)
+    yield from memory(kubelet)
 
 
-def _cpu(told: Told) -> Iterator[Found]:
-    policy, setting = told.scalar(CPU, FLAGS[CPU], "none")
-    if not told.gate("CPUManager", True, "AllBeta") and (
-        told.release is None or told.release < (1, 26)
-    ):
+def _cpu(kubelet: ConfiguredKubelet) -> Iterator[Found]:
+    policy, setting = kubelet.scalar(CPU, FLAGS[CPU], "none")
+    gated = kubelet.release is None or kubelet.release < (1, 26)
+    if gated and not kubelet.gate("CPUManager", True, "AllBeta"):
         return
 
     def judge(release: Release) -> str | None:
-        return "" if release < (1, 16) else _value(CPU, policy, setting, release)
+        if release < (1, 16):
+            return ""
+        return _value(CPU, policy, setting, release)
 
-    wrong = told.refused(CPU, SINCE[CPU], judge, setting)
-    yield from wrong
-    options = told.node.options
-    if wrong or not options:
+    refusals = kubelet.refused(CPU, SINCE[CPU], judge, setting)
+    yield from refusals
+    options = kubelet.node.options
+    if refusals or not options:
         return
-    settings = told.config.mapping(CPU_OPTIONS, FLAGS[CPU_OPTIONS]).values()
-    topology = told.scalar(TOPOLOGY, FLAGS[TOPOLOGY], "none")[0]
+    settings = kubelet.config.mapping(CPU_OPTIONS, FLAGS[CPU_OPTIONS]).values()
+    topology = kubelet.scalar(TOPOLOGY, FLAGS[TOPOLOGY], "none")[0]
 
-    def fit(release: Release) -> str | None:
-        why = cpu_options.misfits(policy, options, told.node.gates, release, topology)
-        if why or release <= NEWEST:
-            return why
-        # What is not stable in the newest release that is known may have become so.
-        return (
-            ""
-            if all(
-                one in cpu_options.STAGES and cpu_options.STAGES[one][2] <= NEWEST
-                for one in options
-            )
-            else None
-        )
+    def judge_options(release: Release) -> str | None:
+        reason = cpu_options.misfits(policy, options, kubelet.node.gates, release, topology)
+        if reason or release <= NEWEST:
+            return reason
+        if all(map(_is_stable, options)):
+            return ""
+        return None
 
-    yield from told.refused(CPU_OPTIONS, SINCE[CPU_OPTIONS], fit, *settings)
+    yield from kubelet.refused(CPU_OPTIONS, SINCE[CPU_OPTIONS], judge_options, *settings)
 
 
-def _topology(told: Told) -> Iterator[Found]:
-    policy, setting = told.scalar(TOPOLOGY, FLAGS[TOPOLOGY], "none")
-    wrong = told.refused(
+def _topology(kubelet: ConfiguredKubelet) -> Iterator[Found]:
+    policy, setting = kubelet.scalar(TOPOLOGY, FLAGS[TOPOLOGY], "none")
+    wrong = kubelet.refused(
         TOPOLOGY,
         SINCE[TOPOLOGY],
-        lambda release: _gated(told, TOPOLOGY, policy, setting, release),
+        lambda release: _gated(kubelet, TOPOLOGY, policy, setting, release),
         setting,
     )
     yield from wrong
-    scope, set_by = told.scalar(SCOPE, FLAGS[SCOPE], "container")
-    yield from told.refused(
-        SCOPE, SINCE[SCOPE], lambda release: _gated(told, SCOPE, scope, set_by, release), set_by
+    scope, set_by = kubelet.scalar(SCOPE, FLAGS[SCOPE], "container")
+    yield from kubelet.refused(
+        SCOPE, SINCE[SCOPE], lambda release: _gated(kubelet, SCOPE, scope, set_by, release), set_by
     )
     if wrong:
         return
-    options = told.config.mapping(TOPOLOGY_OPTIONS, FLAGS[TOPOLOGY_OPTIONS])
+    options = kubelet.config.mapping(TOPOLOGY_OPTIONS, FLAGS[TOPOLOGY_OPTIONS])
     if options:
-        yield from told.refused(
+        yield from kubelet.refused(
             TOPOLOGY_OPTIONS,
             SINCE[TOPOLOGY_OPTIONS],
-            lambda release: _options(told, policy, options, release),
+            lambda release: _options(kubelet, policy, options, release),
             *options.values(),
         )
     if policy != "none":
-        yield from _nodes(told, policy, setting, options)
+        yield from _nodes(kubelet, policy, setting, options)
+
+
+def _is_stable(option: str) -> bool:
+    """Return whether an option is stable in the newest known release; another may become so."""
+    return option in cpu_options.STAGES and cpu_options.STAGES[option][2] <= NEWEST
 
 
 def _gated(
-    told: Told, key: str, value: str, setting: Setting | None, release: Release
+    kubelet: ConfiguredKubelet, key: str, value: str, setting: Setting | None, release: Release
 ) -> str | None:
     """Judge a topology manager's policy or scope: up to 1.26 a gate decides too."""
-    why = _value(key, value, setting, release)
-    if why or why is None or value == ACCEPTED[key][0] or release >= (1, 27):
-        return why
-    alpha = release < (1, 18)
-    if told.gate("TopologyManager", not alpha, "AllAlpha" if alpha else "AllBeta"):
+    reason = _value(key, value, setting, release)
+    if reason != "" or value == ACCEPTED[key][0] or release >= (1, 27):
+        return reason
+    if _is_gate_on(kubelet, "TopologyManager", release, (1, 18)):
         return ""
     return _off(_shown(key, value, setting), release, "TopologyManager")
 
 
 def _off(shown: str, release: Release, gate: str) -> str:
-    return f"{shown}; Kubernetes {name(release)} needs the feature gate {gate}, which is off"
-
-
-def _options(
-    told: Told, policy: str, options: Mapping[str, Setting], release: Release
-) -> str | None:
-    """Judge topologyManagerPolicyOptions."""
-    if release < (1, 32) and not told.gate(
-        "TopologyManagerPolicyOptions",
-        release >= (1, 28),
-        "AllBeta" if release >= (1, 28) else "AllAlpha",
-    ):
-        return _off(
-            f"{TOPOLOGY_OPTIONS} {', '.join(sorted(options))}",
-            release,
-            "TopologyManagerPolicyOptions",
-        )
-    if policy == "none" and release >= (1, 28):
-        return ""
-    answers = [_option(told, one, options[one].value, release) for one in sorted(options)]
-    return next((one for one in answers if one), None if None in answers else "")
-
-
-def _option(told: Told, option: str, value: str, release: Release) -> str | None:
-    shown = f"{TOPOLOGY_OPTIONS}.{option}: {value}"
-    first, beta, stable = STAGES.get(option, (None, None, None))
-    if first is None or beta is None or stable is None:
-        return None if release > NEWEST else f"{shown}; known options are {listed(_known(release))}"
-    if release < first:
-        return f"{shown}; Kubernetes {name(release)} does not know it, it came with {name(first)}"
-    stage = "Alpha" if release < beta else "Beta"
-    if release < stable and not told.gate(
-        f"TopologyManagerPolicy{stage}Options",
-        stage == "Beta" and release >= (1, 28),
-        f"All{stage}",
-    ):
-        return _off(shown, release, f"TopologyManagerPolicy{stage}Options")
-    if option == MOST_NODES:
-        number = int(value) if _WHOLE.fullmatch(value) else None
-        return (
-            ""
-            if number is not None and number >= NUMA_NODES
-            else f"{shown}; accepted is a number from {NUMA_NODES} on"
-        )
     return (
-        ""
-        if value in cpu_options.TRUTHS | cpu_options.LIES
-        else f"{shown}; accepted values are true and false"
+        f"{shown}; Kubernetes {release_name(release)} needs the feature gate {gate}, which is off"
     )
 
 
+def _is_gate_on(kubelet: ConfiguredKubelet, gate: str, release: Release, beta: Release) -> bool:
+    """Return whether a gate is on that is off as alpha, and on from its beta release."""
+    if release < beta:
+        return kubelet.gate(gate, False, "AllAlpha")
+    return kubelet.gate(gate, True, "AllBeta")
+
+
+def _options(
+    kubelet: ConfiguredKubelet, policy: str, options: Mapping[str, Setting], release: Release
+) -> str | None:
+    """Judge topologyManagerPolicyOptions."""
+    gate = "TopologyManagerPolicyOptions"
+    if release < (1, 32) and not _is_gate_on(kubelet, gate, release, (1, 28)):
+        return _off(f"{TOPOLOGY_OPTIONS} {', '.join(sorted(options))}", release, gate)
+    if policy == "none" and release >= (1, 28):
+        return ""
+    answers = [
+        _option(kubelet, option, options[option].value, release) for option in sorted(options)
+    ]
+    reason = next(filter(None, answers), "")
+    if not reason and None in answers:
+        return None
+    return reason
+
+
+def _option(kubelet: ConfiguredKubelet, option: str, value: str, release: Release) -> str | None:
+    shown = f"{TOPOLOGY_OPTIONS}.{option}: {value}"
+    if option not in STAGES:
+        if release > NEWEST:
+            return None
+        return f"{shown}; known options are {listed(_known(release))}"
+    first, beta, stable = STAGES[option]
+    if release < first:
+        return (
+            f"{shown}; Kubernetes {release_name(release)} does not know it, it came with"
+            f" {release_name(first)}"
+        )
+    if release < stable:
+        gate, is_on = _stage_gate(kubelet, release, beta)
+        if not is_on:
+            return _off(shown, release, gate)
+    return _option_value(option, value, shown)
+
+
+def _stage_gate(kubelet: ConfiguredKubelet, release: Release, beta: Release) -> tuple[str, bool]:
+    """Return the gate of an option's stage, and whether it is on."""
+    if release < beta:
+        gate = "TopologyManagerPolicyAlphaOptions"
+        return gate, kubelet.gate(gate, False, "AllAlpha")
+    gate = "TopologyManagerPolicyBetaOptions"
+    return gate, kubelet.gate(gate, release >= (1, 28), "AllBeta")
+
+
+def _option_value(option: str, value: str, shown: str) -> str:
+    if option == MOST_NODES:
+        if _WHOLE.fullmatch(value) and int(value) >= NUMA_NODES:
+            return ""
+        return f"{shown}; accepted is a number from {NUMA_NODES} on"
+    if value in cpu_options.TRUTHS | cpu_options.LIES:
+        return ""
+    return f"{shown}; accepted values are true and false"
+
+
 def _known(release: Release) -> tuple[str, ...]:
-    return tuple(one for one, stages in STAGES.items() if release >= stages[0])
+    return tuple(option for option, stages in STAGES.items() if release >= stages[0])
 
 
 def _nodes(
-    told: Told, policy: str, setting: Setting | None, options: Mapping[str, Setting]
+    kubelet: ConfiguredKubelet,
+    policy: str,
+    setting: Setting | None,
+    options: Mapping[str, Setting],
 ) -> Iterator[Found]:
-    """Compare the machine's NUMA nodes with what a topology manager takes."""
-    most = options[MOST_NODES].value if MOST_NODES in options else ""
-    limit = int(most) if _WHOLE.fullmatch(most) else NUMA_NODES
-    found = told.node.numa
-    known = told.release is not None and told.release >= SINCE[TOPOLOGY]
-    if known and found is not None and len(found) > limit:
+    """Compare the host's NUMA nodes with what a topology manager takes."""
+    limit, option = NUMA_NODES, options.get(MOST_NODES)
+    if option is not None and _WHOLE.fullmatch(option.value):
+        limit = int(option.value)
+    numa = kubelet.node.numa
+    known = kubelet.release is not None and kubelet.release >= SINCE[TOPOLOGY]
+    if known and numa is not None and len(numa) > limit:
         yield Refusal(
             TOPOLOGY,
-            f"{_shown(TOPOLOGY, policy, setting)}; this machine has {len(found)} NUMA nodes, and "
+            f"{_shown(TOPOLOGY, policy, setting)}; this machine has {len(numa)} NUMA nodes, and "
             f"it takes {limit} at the most "
             f"({TOPOLOGY_OPTIONS} {MOST_NODES}, from 1.31 on)",
             tuple(filter(None, (setting,))),
         )
 
 
-def has_memory_manager(told: Told, release: Release) -> bool:
+def has_memory_manager(kubelet: ConfiguredKubelet, release: Release) -> bool:
     """Return whether a kubelet of this release has a memory manager, as its gates are."""
     if release < SINCE[MEMORY]:
         return False
-    alpha = release < (1, 22)
-    return release >= (1, 32) or told.gate(
-        "MemoryManager", not alpha, "AllAlpha" if alpha else "AllBeta"
-    )
+    return release >= (1, 32) or _is_gate_on(kubelet, "MemoryManager", release, (1, 22))
 
 
-def memory(told: Told) -> Iterator[Found]:
-    """Yield what is wrong with memoryManagerPolicy."""
-    policy, setting = told.scalar(MEMORY, FLAGS[MEMORY], "None")
+def memory(kubelet: ConfiguredKubelet) -> Iterator[Found]:
+    """Yield the problems of memoryManagerPolicy."""
+    policy, setting = kubelet.scalar(MEMORY, FLAGS[MEMORY], "None")
 
     def judge(release: Release) -> str | None:
-        return _value(MEMORY, policy, setting, release) if has_memory_manager(told, release) else ""
+        if not has_memory_manager(kubelet, release):
+            return ""
+        return _value(MEMORY, policy, setting, release)
 
-    yield from told.refused(MEMORY, SINCE[MEMORY], judge, setting)
+    yield from kubelet.refused(MEMORY, SINCE[MEMORY], judge, setting)
 
 
 def _value(key: str, value: str, setting: Setting | None, release: Release) -> str | None:
-    """Judge one word. A newer release may know more, but none that differs only in its case."""
+    """Judge a value. A newer release may know more, but none that differs only in its case."""
     accepted = ACCEPTED[key]
     if value in accepted:
         return ""
-    if release > NEWEST and value.lower() not in [one.lower() for one in accepted]:
+    if release > NEWEST and value.lower() not in map(str.lower, accepted):
         return None
     return f"{_shown(key, value, setting)}; accepted values are {listed(accepted)}"
 
 
 def _shown(key: str, value: str, setting: Setting | None) -> str:
-    return setting.text if setting is not None else f"{key}: {value}"
+    if setting is None:
+        return f"{key}: {value}"
+    return setting.text

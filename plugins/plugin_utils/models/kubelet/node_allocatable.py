@@ -5,7 +5,7 @@
 
 Read in pkg/kubelet/apis/config/validation and pkg/kubelet/cm of 1.14.0 to 1.36.3. A cgroup that is
 not there now may be there when the kubelet starts: its own unit may make it. Its last
-words prove it.
+log lines prove it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...parsers import pflag as flags
+from ...parsers import json_values, pflag
 from .config import Setting
-from .configured_value import NEWEST, Found, Release, Told, Unsure, listed
+from .configured_value import NEWEST, ConfiguredKubelet, Found, Release, Unsure, listed
 
 ENFORCE, PER_QOS = "enforceNodeAllocatable", "cgroupsPerQOS"
 PODS, NONE = "pods", "none"
 COMPRESSIBLE = (1, 32)  # the release that first enforced CPUs alone
-TWICE = (
-    1,
-    31,
-)  # the first that refuses a word given twice, and that lets cgroupsPerQOS be off beside none
+# The first that refuses a value given twice, and that lets cgroupsPerQOS be off with none.
+TWICE = (1, 31)
 
 
 @dataclass(frozen=True)
 class Reserved:
-    """A word of enforceNodeAllocatable that needs a cgroup, and what must be set for it."""
+    """Value of enforceNodeAllocatable that needs a cgroup, and the settings that it requires."""
 
     word: str
     cgroup: str
@@ -58,93 +56,100 @@ _ACCEPTED = (PODS, "system-reserved", "kube-reserved", NONE)
 _NEWER = ("system-reserved-compressible", "kube-reserved-compressible")
 
 
-def enforced(told: Told) -> list[tuple[str, Setting]]:
-    """Return the words of enforceNodeAllocatable with what sets them."""
-    given = flags.string_flags(told.config.argv, "enforce-node-allocatable")
-    if given:
+def enforced(kubelet: ConfiguredKubelet) -> list[tuple[str, Setting]]:
+    """Return the values of enforceNodeAllocatable with what sets them."""
+    uses = pflag.string_flags(kubelet.config.argv, "enforce-node-allocatable")
+    if uses:
         return [
-            (word, Setting(word, f"--enforce-node-allocatable={text}"))
-            for text in given
-            for word in text.split(",")
-            if word
+            (word, Setting(word, f"--enforce-node-allocatable={use}"))
+            for use in uses
+            for word in filter(None, use.split(","))
         ]
-    rows = [(path, one) for path, one in told.config.rows(ENFORCE) if len(path) == 1]
+    rows = [setting for path, setting in kubelet.config.rows(ENFORCE) if len(path) == 1]
     return [
-        (one.value, Setting(one.value, f"{ENFORCE}: {one.value}", one.path, one.line))
-        for dummy, one in rows
+        (row.value, Setting(row.value, f"{ENFORCE}: {row.value}", row.path, row.line))
+        for row in rows
     ]
 
 
-def refused(told: Told) -> Iterator[Found]:
-    """Yield what is wrong with enforceNodeAllocatable, and the cgroups that are missing."""
-    words = enforced(told)
-    settings = [one for dummy, one in words]
-    yield from told.refused(
+def refused(kubelet: ConfiguredKubelet) -> Iterator[Found]:
+    """Yield the problems of enforceNodeAllocatable, and the cgroups that are missing."""
+    values = enforced(kubelet)
+    yield from kubelet.refused(
         ENFORCE,
         (1, 14),
-        lambda release: _words([word for word, dummy in words], release),
-        *settings,
+        lambda release: _words([word for word, dummy in values], release),
+        *(setting for dummy, setting in values),
     )
-    yield from _without_hierarchy(told, words)
-    names = {word.removesuffix("-compressible"): one for word, one in words}
+    yield from _without_hierarchy(kubelet, values)
+    settings = {word.removesuffix("-compressible"): setting for word, setting in values}
     for kind in RESERVED:
-        if kind.word in names:
-            yield from _needed(told, kind, names[kind.word])
+        if kind.word in settings:
+            yield from _needed(kubelet, kind, settings[kind.word])
 
 
 def _words(words: Sequence[str], release: Release) -> str | None:
-    accepted = _ACCEPTED + (_NEWER if release >= COMPRESSIBLE else ())
-    count = Counter(words)
+    accepted = _ACCEPTED
+    if release >= COMPRESSIBLE:
+        accepted += _NEWER
     for word in words:
         if word not in accepted:
-            return (
-                None
-                if release > NEWEST
-                else f"{ENFORCE}: {word}; accepted values are {listed(accepted)}"
-            )
-        if word == NONE and len(words) > 1:
-            return f"{ENFORCE}: {', '.join(words)}; {NONE} goes with no other value"
-        if count[word] > 1 and release >= TWICE:
-            return f"{ENFORCE}: {', '.join(words)}; {word} is given twice"
-        if word in _NEWER and word.removesuffix("-compressible") in count:
-            plain = word.removesuffix("-compressible")
-            return f"{ENFORCE}: {', '.join(words)}; {plain} and {word} exclude each other"
+            return _unaccepted(word, accepted, release)
+        conflict = _conflict(word, Counter(words), release)
+        if conflict:
+            return f"{ENFORCE}: {', '.join(words)}; {conflict}"
     return ""
 
 
-def _without_hierarchy(told: Told, words: Sequence[tuple[str, Setting]]) -> Iterator[Found]:
-    """Look at cgroupsPerQOS: without it nothing may be enforced; unsaid, pods are."""
-    wanted, setting = told.config.switch(PER_QOS, "cgroups-per-qos")
-    silent = (
-        not words
-        and ENFORCE not in told.config.tops
-        and flags.string_flag(told.config.argv, "enforce-node-allocatable") is None
-    )
-    if wanted is not False or setting is None or not (words or silent):
+def _unaccepted(word: str, accepted: tuple[str, ...], release: Release) -> str | None:
+    if release > NEWEST:
+        return None
+    return f"{ENFORCE}: {word}; accepted values are {listed(accepted)}"
+
+
+def _conflict(word: str, count: Mapping[str, int], release: Release) -> str:
+    """Return why a value does not go with the others, empty where it does."""
+    plain = word.removesuffix("-compressible")
+    if word == NONE and sum(count.values()) > 1:
+        return f"{NONE} goes with no other value"
+    if count[word] > 1 and release >= TWICE:
+        return f"{word} is given twice"
+    if word in _NEWER and plain in count:
+        return f"{plain} and {word} exclude each other"
+    return ""
+
+
+def _without_hierarchy(
+    kubelet: ConfiguredKubelet, values: Sequence[tuple[str, Setting]]
+) -> Iterator[Found]:
+    """Check cgroupsPerQOS: without it nothing may be enforced; by default, pods are."""
+    per_qos, setting = kubelet.config.switch(PER_QOS, "cgroups-per-qos")
+    if per_qos is not False or setting is None or not (values or _is_default(kubelet)):
         return
-    only_none = [word for word, dummy in words] == [NONE]
+    words = [word for word, dummy in values]
 
     def judge(release: Release) -> str | None:
-        if only_none and release >= TWICE:
+        if words == [NONE] and release >= TWICE:
             return ""
-        now = ", ".join(word for word, dummy in words) or PODS
-        must = NONE if release >= TWICE else "[]"
-        return f"{setting.text}; {ENFORCE} is {now}, and must be {must}"
+        required = "[]"
+        if release >= TWICE:
+            required = NONE
+        return f"{setting.text}; {ENFORCE} is {', '.join(words) or PODS}, and must be {required}"
 
-    yield from told.refused(PER_QOS, (1, 14), judge, setting)
+    yield from kubelet.refused(PER_QOS, (1, 14), judge, setting)
 
 
-def _needed(told: Told, kind: Reserved, setting: Setting) -> Iterator[Found]:
-    """Look at the cgroup and the amounts that one word needs."""
-    cgroup = told.config.setting(kind.cgroup, kind.cgroup_flag)
+def _needed(kubelet: ConfiguredKubelet, kind: Reserved, setting: Setting) -> Iterator[Found]:
+    """Check the cgroup and the amounts that one value needs."""
+    cgroup = kubelet.config.setting(kind.cgroup, kind.cgroup_flag)
     if cgroup is None or not cgroup.value:
         why = f"{setting.text}; it needs {kind.cgroup}, which is not set"
-        yield from told.refused(ENFORCE, (1, 15), lambda release: why, setting)
+        yield from kubelet.refused(ENFORCE, (1, 15), lambda release: why, setting)
         return
-    if not told.config.mapping(kind.amounts, kind.amounts_flag) and not _by_list(told, kind):
+    if not kubelet.config.mapping(kind.amounts, kind.amounts_flag) and not _by_list(kubelet, kind):
         why = f"{setting.text}; it needs {kind.amounts}, which is not set"
-        yield from told.refused(ENFORCE, (1, 14), lambda release: why, setting)
-    if told.node.running and not told.node.proven and _missing(told, cgroup.value):
+        yield from kubelet.refused(ENFORCE, (1, 14), lambda release: why, setting)
+    if kubelet.node.running and not kubelet.node.proven and _missing(kubelet, cgroup.value):
         yield Unsure(
             kind.cgroup,
             f"{cgroup.text}: there is no such cgroup now, and whether the kubelet's start makes it "
@@ -152,20 +157,20 @@ def _needed(told: Told, kind: Reserved, setting: Setting) -> Iterator[Found]:
         )
 
 
-def _by_list(told: Told, kind: Reserved) -> bool:
-    """Whether reservedSystemCPUs makes an amount of systemReserved."""
-    found = told.config.setting("reservedSystemCPUs", "reserved-cpus")
-    return kind.amounts == "systemReserved" and found is not None and bool(found.value.strip())
+def _is_default(kubelet: ConfiguredKubelet) -> bool:
+    """Return whether neither a file nor a flag sets enforceNodeAllocatable."""
+    flag = pflag.string_flag(kubelet.config.argv, "enforce-node-allocatable")
+    return ENFORCE not in kubelet.config.tops and flag is None
 
 
-def _missing(told: Told, cgroup: str) -> bool:
-    """Whether the cgroup is seen to be missing, by the names that both cgroup drivers give it."""
-    seen = told.node.seen.get("cgroups")
-    known = (
-        [one for one in seen if isinstance(one, Mapping) and one.get("name") == cgroup]
-        if isinstance(seen, list)
-        else []
-    )
-    return bool(known) and all(
-        isinstance(one.get("missing"), list) and one["missing"] for one in known
-    )
+def _by_list(kubelet: ConfiguredKubelet, kind: Reserved) -> bool:
+    """Return whether reservedSystemCPUs provides an amount of systemReserved."""
+    cpus = kubelet.config.setting("reservedSystemCPUs", "reserved-cpus")
+    return kind.amounts == "systemReserved" and cpus is not None and bool(cpus.value.strip())
+
+
+def _missing(kubelet: ConfiguredKubelet, name: str) -> bool:
+    """Return whether the cgroup is missing by the names that both cgroup drivers give it."""
+    cgroups = json_values.mappings(kubelet.node.seen.get("cgroups"))
+    records = [cgroup.get("missing") for cgroup in cgroups if cgroup.get("name") == name]
+    return bool(records) and all(isinstance(record, list) and record for record in records)

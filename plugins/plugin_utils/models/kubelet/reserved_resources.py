@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ....module_utils.shared import quantity
-from ...parsers import cpuset
-from ...parsers import pflag as flags
+from ...parsers import cpuset, pflag
 from ...safe_io import yaml_nodes
 from ..cpu_manager import RESERVED_CGROUPS
-from . import manager_policies as manager_values
+from . import manager_policies
 from .config import Setting
-from .configured_value import Found, Refusal, Release, Told, Unsure
+from .configured_value import ConfiguredKubelet, Found, Refusal, Release, Unsure
 
 LIST, KUBE, SYSTEM, MEMORY, EVICTION = (
     "reservedSystemCPUs",
@@ -43,7 +42,7 @@ _NUMBER = re.compile(r"[0-9]{1,6}")
 
 @dataclass(frozen=True)
 class Part:
-    """One amount of reservedMemory. amount: None for what is no quantity."""
+    """Amount of reservedMemory. amount: None for what is no quantity."""
 
     node: int
     kind: str
@@ -52,61 +51,62 @@ class Part:
 
 
 class _UnknownError(Exception):
-    """What the sum depends on is not known."""
+    """A value that the sum depends on is not known."""
 
 
-def refused(told: Told) -> Iterator[Found]:
-    """Yield what is wrong with the reservations."""
-    yield from _listed(told)
-    wrong = list(_amounts(told))
-    yield from wrong or _beyond(told)
-    parts = _parts(told)
+def refused(kubelet: ConfiguredKubelet) -> Iterator[Found]:
+    """Yield the problems of the reservations."""
+    yield from _listed(kubelet)
+    wrong = list(_amounts(kubelet))
+    yield from wrong or _beyond(kubelet)
+    parts = _parts(kubelet)
     if isinstance(parts, Unsure):
         yield parts
     elif not wrong:
-        yield from _memory(told, parts)
+        yield from _memory(kubelet, parts)
 
 
-def _listed(told: Told) -> Iterator[Found]:
-    """Look at reservedSystemCPUs, which came with 1.17."""
-    setting = told.config.setting(LIST, "reserved-cpus")
-    if setting is None or not setting.value.strip() or not told.since((1, 17)):
+def _listed(kubelet: ConfiguredKubelet) -> Iterator[Found]:
+    """Check reservedSystemCPUs, which came with 1.17."""
+    setting = kubelet.config.setting(LIST, "reserved-cpus")
+    if setting is None or not setting.value.strip() or not kubelet.since((1, 17)):
         return
-    cgroups = [told.config.setting(key, flag) for key, flag in RESERVED_CGROUPS]
-    beside = [one for one in cgroups if one is not None and one.value.strip()]
-    if beside:
+    excluded = _reserved_cgroups(kubelet)
+    if excluded:
         yield Refusal(
             LIST,
-            f"{setting.text}; it excludes {' and '.join(one.text for one in beside)}",
-            (setting, *beside),
+            f"{setting.text}; it excludes {' and '.join(cgroup.text for cgroup in excluded)}",
+            (setting, *excluded),
         )
     try:
         cpus = cpuset.parse(setting.value)
     except cpuset.CpusetError:
         yield Refusal(LIST, f"{setting.text}; accepted is a list of CPUs such as 0-1,4", (setting,))
         return
-    if told.node.online is None:
+    online = kubelet.node.online
+    if online is None:
         yield Unsure(LIST, f"{LIST}: which CPUs are online could not be read")
-    elif not cpus <= told.node.online:
-        lacking, there = cpuset.text(cpus - told.node.online), cpuset.text(told.node.online)
+    elif not cpus <= online:
         yield Refusal(
             LIST,
-            f"{setting.text}; this machine has the CPUs {there} online, and not {lacking}",
+            f"{setting.text}; this machine has the CPUs {cpuset.text(online)} online, and not"
+            f" {cpuset.text(cpus - online)}",
             (setting,),
         )
 
 
-def _reserves(told: Told) -> Iterator[tuple[str, str, Setting]]:
+def _reserves(kubelet: ConfiguredKubelet) -> Iterator[tuple[str, str, Setting]]:
     """Yield (key, kind, setting) of kubeReserved and systemReserved, as far as they count."""
-    listed = told.config.setting(LIST, "reserved-cpus")
+    cpus = kubelet.config.setting(LIST, "reserved-cpus")
+    is_list_set = cpus is not None and bool(cpus.value.strip())
     for key, flag in RESERVES:
-        for kind, setting in told.config.mapping(key, flag).items():
-            if kind != "cpu" or listed is None or not listed.value.strip():
+        for kind, setting in kubelet.config.mapping(key, flag).items():
+            if kind != "cpu" or not is_list_set:
                 yield key, kind, setting
 
 
-def _amounts(told: Told) -> Iterator[Found]:
-    for key, kind, setting in _reserves(told):
+def _amounts(kubelet: ConfiguredKubelet) -> Iterator[Found]:
+    for key, kind, setting in _reserves(kubelet):
         amount = quantity.parse(setting.value)
         if kind not in KINDS:
             yield Refusal(
@@ -123,61 +123,34 @@ def _amounts(told: Told) -> Iterator[Found]:
             )
 
 
-def _beyond(told: Told) -> Iterator[Found]:
-    """Compare what is reserved with what the machine has."""
-    kept = [(key, setting) for key, kind, setting in _reserves(told) if kind == "cpu"]
-    total = sum((quantity.parse(one.value) or Fraction(0) for dummy, one in kept), Fraction(0))
-    if kept and told.node.online is not None and total > len(told.node.online):
-        shown = " and ".join(one.text for dummy, one in kept)
+def _beyond(kubelet: ConfiguredKubelet) -> Iterator[Found]:
+    """Compare what is reserved with what the host has."""
+    rows = [(key, setting) for key, kind, setting in _reserves(kubelet) if kind == "cpu"]
+    settings = [setting for dummy, setting in rows]
+    total = sum((_amount(setting.value) for setting in settings), Fraction(0))
+    online = kubelet.node.online
+    if settings and online is not None and total > len(online):
+        texts = " and ".join(setting.text for setting in settings)
         yield Refusal(
-            kept[0][0],
-            f"{shown}; this machine has {len(told.node.online)} CPUs online",
-            tuple(one for dummy, one in kept),
+            rows[0][0],
+            f"{texts}; this machine has {len(online)} CPUs online",
+            tuple(settings),
         )
 
 
-def _parts(told: Told) -> list[Part] | Unsure:
-    """Return what reservedMemory holds."""
-    given = flags.string_flags(told.config.argv, "reserved-memory")
+def _amount(text: str) -> Fraction:
+    return quantity.parse(text) or Fraction(0)
+
+
+def _parts(kubelet: ConfiguredKubelet) -> list[Part] | Unsure:
+    """Return the parts of reservedMemory."""
+    uses = pflag.string_flags(kubelet.config.argv, "reserved-memory")
     try:
-        return _of_flags(given) if given else _of_files(told)
+        if uses:
+            return _parts_of_flags(uses)
+        return _parts_of_files(kubelet)
     except ValueError:
         return Unsure(MEMORY, f"{MEMORY} is not as a kubelet writes it")
-
-
-def _of_flags(given: list[str]) -> list[Part]:
-    """Read 0:memory=1Gi,hugepages-2Mi=4Mi;1:memory=1Gi. Raises ValueError."""
-    found = []
-    for text in given:
-        for one in filter(None, text.split(";")):
-            node, limits = one.split(":")
-            for limit in limits.split(","):
-                kind, amount = limit.split("=")
-                found.append(
-                    Part(
-                        _node(node),
-                        kind.strip(),
-                        quantity.parse(amount),
-                        Setting(amount, f"--reserved-memory={text}"),
-                    )
-                )
-    return found
-
-
-def _of_files(told: Told) -> list[Part]:
-    rows = dict(told.config.rows(MEMORY))
-    nodes = {path[0]: _node(one.value) for path, one in rows.items() if path[1:] == ("numaNode",)}
-    limits = [
-        (path[0], path[2], one)
-        for path, one in rows.items()
-        if len(path) == 3 and path[1] == "limits"
-    ]
-    if len(nodes) + len(limits) != len(rows):
-        raise ValueError("another shape")
-    return [
-        Part(nodes.get(index, 0), kind, quantity.parse(one.value), one)
-        for index, kind, one in limits
-    ]
 
 
 def _node(text: str) -> int:
@@ -186,144 +159,202 @@ def _node(text: str) -> int:
     return int(text)
 
 
-def _memory(told: Told, parts: list[Part]) -> Iterator[Found]:
-    """Look at reservedMemory: its parts under each policy, their sum under Static."""
-    wrong = [Refusal(MEMORY, why, (one.setting,)) for one, why in _wrong(parts)]
-    if wrong and told.since(manager_values.SINCE[manager_values.MEMORY]):
-        yield from wrong
+def _parts_of_flags(uses: list[str]) -> list[Part]:
+    """Parse 0:memory=1Gi,hugepages-2Mi=4Mi;1:memory=1Gi. Raises ValueError."""
+    parts = []
+    for use in uses:
+        for reservation in filter(None, use.split(";")):
+            node, limits = reservation.split(":")
+            for limit in limits.split(","):
+                kind, amount = limit.split("=")
+                setting = Setting(amount, f"--reserved-memory={use}")
+                parts.append(Part(_node(node), kind.strip(), quantity.parse(amount), setting))
+    return parts
+
+
+def _parts_of_files(kubelet: ConfiguredKubelet) -> list[Part]:
+    rows = dict(kubelet.config.rows(MEMORY))
+    nodes = {path[0]: _node(row.value) for path, row in rows.items() if path[1:] == ("numaNode",)}
+    limits = {path: row for path, row in rows.items() if len(path) == 3 and path[1] == "limits"}
+    if len(nodes) + len(limits) != len(rows):
+        raise ValueError("another shape")
+    return [
+        Part(nodes.get(path[0], 0), path[2], quantity.parse(row.value), row)
+        for path, row in limits.items()
+    ]
+
+
+def _memory(kubelet: ConfiguredKubelet, parts: list[Part]) -> Iterator[Found]:
+    """Check reservedMemory: its parts under each policy, their sum under Static."""
+    refusals = [Refusal(MEMORY, why, (part.setting,)) for part, why in _wrong(parts)]
+    if refusals and kubelet.since(manager_policies.SINCE[manager_policies.MEMORY]):
+        yield from refusals
         return
-    policy, setting = told.scalar(
-        manager_values.MEMORY, manager_values.FLAGS[manager_values.MEMORY], "None"
+    policy, setting = kubelet.scalar(
+        manager_policies.MEMORY, manager_policies.FLAGS[manager_policies.MEMORY], "None"
     )
     if policy != "Static":
         return
+
+    def has_manager(release: Release) -> bool:
+        return manager_policies.has_memory_manager(kubelet, release)
+
     try:
-        why = _absent(told, parts) or _sums(told, parts)
+        why = _absent(kubelet, parts) or _sums(kubelet, parts)
     except _UnknownError as error:
-        if any(manager_values.has_memory_manager(told, release) for release in told.since((1, 21))):
+        if any(map(has_manager, kubelet.since((1, 21)))):
             yield Unsure(MEMORY, f"{MEMORY}: {error}")
         return
-    settings = [one.setting for one in parts] or [setting]
+    settings = [part.setting for part in parts] or [setting]
 
     def judge(release: Release) -> str | None:
-        return why if manager_values.has_memory_manager(told, release) else ""
+        if not has_manager(release):
+            return ""
+        return why
 
-    yield from told.refused(MEMORY, (1, 21), judge, *settings)
+    yield from kubelet.refused(MEMORY, (1, 21), judge, *settings)
 
 
 def _wrong(parts: list[Part]) -> Iterator[tuple[Part, str]]:
     seen: Counter[tuple[int, str]] = Counter()
-    for one in parts:
-        seen[one.node, one.kind] += 1
-        shown = f"{MEMORY} of NUMA node {one.node}, {one.kind}: {one.setting.value}"
-        if one.amount is None:
-            yield one, f"{shown}; accepted is a quantity such as 1Gi"
-        elif one.kind != "memory" and not one.kind.startswith(_HUGE):
-            yield one, f"{shown}; accepted are memory and hugepages-<size>"
-        elif one.amount == 0:
-            yield one, f"{shown}; it may not be zero"
-        elif seen[one.node, one.kind] > 1:
-            yield one, f"{shown}; it is given twice"
+    for part in parts:
+        seen[part.node, part.kind] += 1
+        text = f"{MEMORY} of NUMA node {part.node}, {part.kind}: {part.setting.value}"
+        if part.amount is None:
+            yield part, f"{text}; accepted is a quantity such as 1Gi"
+        elif part.kind != "memory" and not part.kind.startswith(_HUGE):
+            yield part, f"{text}; accepted are memory and hugepages-<size>"
+        elif part.amount == 0:
+            yield part, f"{text}; it may not be zero"
+        elif seen[part.node, part.kind] > 1:
+            yield part, f"{text}; it is given twice"
 
 
-def _absent(told: Told, parts: list[Part]) -> str:
+def _absent(kubelet: ConfiguredKubelet, parts: list[Part]) -> str:
     """Return why a NUMA node that is named is not there. Raises _UnknownError."""
-    named = {one.node for one in parts}
-    found = told.node.numa
-    if found is None and not named <= told.node.numa_of_cpus:
+    nodes = {part.node for part in parts}
+    numa = kubelet.node.numa
+    if numa is None:
+        if nodes <= kubelet.node.numa_of_cpus:
+            return ""
         raise _UnknownError("which NUMA nodes this machine has could not be read")
-    gone = sorted(named - found) if found is not None else []
-    return (
-        f"{MEMORY} names NUMA node {gone[0]}; this machine has "
-        f"{cpuset.text(frozenset(found or ()))}"
-        if gone
-        else ""
-    )
+    absent = sorted(nodes - numa)
+    if not absent:
+        return ""
+    return f"{MEMORY} names NUMA node {absent[0]}; this machine has {cpuset.text(numa)}"
 
 
-def _sums(told: Told, parts: list[Part]) -> str:
+def _sums(kubelet: ConfiguredKubelet, parts: list[Part]) -> str:
     """Return why the sums differ. Raises _UnknownError."""
-    mine: dict[str, Fraction] = {"memory": Fraction(0)}
-    for one in parts:
-        mine[one.kind] = mine.get(one.kind, Fraction(0)) + (one.amount or 0)
-    huge = sorted(kind for kind in mine if kind != "memory" and mine[kind])
+    sums: dict[str, Fraction] = {"memory": Fraction(0)}
+    for part in parts:
+        sums[part.kind] = sums.get(part.kind, Fraction(0)) + (part.amount or 0)
+    huge = sorted(kind for kind, amount in sums.items() if kind != "memory" and amount)
     if huge:
         return (
-            f"{MEMORY} has {shown(mine[huge[0]])} of {huge[0]}; it must be none, because "
+            f"{MEMORY} has {shown(sums[huge[0]])} of {huge[0]}; it must be none, because "
             f"{KUBE} and {SYSTEM} take no huge pages"
         )
-    kept = [
-        (f"{key}.memory", setting.value)
-        for key, kind, setting in _reserves(told)
+    amounts = {
+        f"{key}.memory": setting.value
+        for key, kind, setting in _reserves(kubelet)
         if kind == "memory"
-    ]
-    total = sum((quantity.parse(amount) or Fraction(0) for dummy, amount in kept), Fraction(0))
-    threshold = eviction(told)
-    near = 0
-    if threshold.endswith("%"):
-        share, near = _share(told, threshold), NEAR
-    else:
-        share = quantity.parse(threshold)
-    if share is None:
-        raise _UnknownError(f"{EVICTION} {AVAILABLE}: {threshold} is no quantity")
-    must = total + share
-    difference = abs(mine["memory"] - must)
-    if near and difference <= near:
+    }
+    threshold = eviction(kubelet)
+    required = sum(map(_amount, amounts.values()), _threshold(kubelet, threshold))
+    difference = abs(sums["memory"] - required)
+    if threshold.endswith("%") and difference <= NEAR:
         raise _UnknownError(
             f"{EVICTION} {AVAILABLE} is a share of the memory ({threshold}), and the sum is too "
             "near to tell"
         )
     if difference == 0:
-        return "" if must else f"{MEMORY} has no memory; the policy Static needs some"
-    told_parts = ", ".join(
-        f"{one} {amount}" for one, amount in (*kept, (f"{EVICTION} {AVAILABLE}", threshold))
-    )
+        return _why_empty(required)
+    amounts[f"{EVICTION} {AVAILABLE}"] = threshold
     return (
-        f"{MEMORY} comes to {shown(mine['memory'])} of memory; it must be {shown(must)}, "
-        f"the sum of {told_parts}"
+        f"{MEMORY} comes to {shown(sums['memory'])} of memory; it must be {shown(required)}, "
+        f"the sum of {', '.join(f'{name} {amount}' for name, amount in amounts.items())}"
     )
 
 
-def _share(told: Told, threshold: str) -> Fraction | None:
-    """Return a percentage of the machine's memory. Raises _UnknownError."""
+def _why_empty(required: Fraction) -> str:
+    if required:
+        return ""
+    return f"{MEMORY} has no memory; the policy Static needs some"
+
+
+def _threshold(kubelet: ConfiguredKubelet, threshold: str) -> Fraction:
+    """Return a threshold of eviction in bytes. Raises _UnknownError."""
+    if threshold.endswith("%"):
+        return _share(kubelet, threshold)
+    amount = quantity.parse(threshold)
+    if amount is None:
+        raise _UnknownError(f"{EVICTION} {AVAILABLE}: {threshold} is no quantity")
+    return amount
+
+
+def _share(kubelet: ConfiguredKubelet, threshold: str) -> Fraction:
+    """Return a percentage of the host's memory. Raises _UnknownError."""
     if threshold in ("0%", "100%"):
         return Fraction(0)
     part = quantity.parse(threshold[:-1])
-    if part is None or told.node.memory_total is None:
+    if part is None or kubelet.node.memory_total is None:
         raise _UnknownError(f"{EVICTION} {AVAILABLE}: {threshold} of a memory that is not known")
-    return part * told.node.memory_total / 100
+    return part * kubelet.node.memory_total / 100
 
 
-def eviction(told: Told) -> str:
+def _reserved_cgroups(kubelet: ConfiguredKubelet) -> list[Setting]:
+    cgroups = [kubelet.config.setting(key, flag) for key, flag in RESERVED_CGROUPS]
+    return [cgroup for cgroup in cgroups if cgroup is not None and cgroup.value.strip()]
+
+
+def eviction(kubelet: ConfiguredKubelet) -> str:
     """Return the threshold of eviction, which counts as reserved. Raises _UnknownError."""
-    ignored, _dummy = told.config.switch("", "experimental-allocatable-ignore-eviction")
+    ignored, _dummy = kubelet.config.switch("", "experimental-allocatable-ignore-eviction")
     if ignored:
         return "0"
-    given = flags.string_flags(told.config.argv, "eviction-hard")
-    values: Mapping[str, str] = {}
-    if given:
-        values = dict(
-            part.split("<", 1) for text in given for part in text.split(",") if "<" in part
-        )
-    elif EVICTION in told.config.tops:
-        values = {path[0]: one.value for path, one in told.config.rows(EVICTION) if len(path) == 1}
-    else:
+    uses = pflag.string_flags(kubelet.config.argv, "eviction-hard")
+    if not uses and EVICTION not in kubelet.config.tops:
         return USUAL
-    if AVAILABLE in values:
-        return values[AVAILABLE].strip()
-    # An empty map, and one in a drop-in, are filled up from the defaults by some releases.
-    several = not given and (not values or told.config.tops[EVICTION].path != told.node.config_path)
-    merged = told.config.values.get(("mergeDefaultEvictionSettings",))
-    if several or (merged and told.release is None):
+    thresholds = _thresholds(kubelet, uses)
+    if AVAILABLE in thresholds:
+        return thresholds[AVAILABLE].strip()
+    return _default_threshold(kubelet, _may_be_merged(kubelet, uses, thresholds))
+
+
+def _default_threshold(kubelet: ConfiguredKubelet, may_be_merged: bool) -> str:
+    """Return the threshold where none is given. Raises _UnknownError."""
+    merged, release = kubelet.config.values.get(("mergeDefaultEvictionSettings",)), kubelet.release
+    if may_be_merged or (merged and release is None):
         raise _UnknownError(
             f"{EVICTION} has no {AVAILABLE}, and whether a default takes its place is not known"
         )
-    wanted = merged is not None and yaml_nodes.boolean(merged.value) is True
-    return USUAL if wanted and told.release is not None and told.release >= MERGED else "0"
+    if merged is None or release is None or release < MERGED:
+        return "0"
+    if yaml_nodes.boolean(merged.value) is True:
+        return USUAL
+    return "0"
+
+
+def _thresholds(kubelet: ConfiguredKubelet, uses: list[str]) -> dict[str, str]:
+    if not uses:
+        rows = kubelet.config.rows(EVICTION)
+        return {path[0]: row.value for path, row in rows if len(path) == 1}
+    pairs = [part.split("<", 1) for use in uses for part in use.split(",")]
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+
+
+def _may_be_merged(
+    kubelet: ConfiguredKubelet, uses: list[str], thresholds: Mapping[str, str]
+) -> bool:
+    """Return whether some releases fill it up from defaults: an empty map, or one in a drop-in."""
+    if uses:
+        return False
+    return not thresholds or kubelet.config.tops[EVICTION].path != kubelet.node.config_path
 
 
 def shown(amount: Fraction) -> str:
-    """Return bytes as people write them."""
+    """Return bytes in the largest unit that divides them."""
     for unit, size in (("Gi", 1024**3), ("Mi", 1024**2), ("Ki", 1024)):
         if amount and amount % size == 0:
             return f"{amount // size}{unit}"

@@ -1,11 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a kubelet runs for its state, and what one that its state keeps down would start with.
+"""Whether its state lets a kubelet run, and with which temporary arguments it would start. Pure.
 
-Pure, from evidence.
-
-Pods are ended by a kubelet that runs: so one that is to be drained is lent the policy of its state.
+Only a running kubelet ends pods: for a drain it is started with the policy of its state.
 """
 
 from __future__ import annotations
@@ -14,10 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....module_utils.steps.handlers import cpu_manager_reset as manager_reset
-from ...parsers import cpu_manager_state as manager_state
-from ...parsers import cpuset
-from .. import control_plane
-from .. import cpu_manager as pinning
+from ...parsers import cpu_manager_state, cpuset
+from .. import control_plane, cpu_manager
 from ..cpu_manager import Node
 
 FITS = "nothing in its state tells why it does not start"
@@ -25,123 +21,140 @@ STRICT = "--cpu-manager-policy-options=strict-cpu-reservation="
 
 
 def stands(document: Mapping[str, Any], node: Node) -> bool:
-    """Whether the kubelet is healthy, and not only for the moment in which one that its state
-    ends answers.
-    """
-    kubelet, clock = (
-        control_plane.data(document, "kubelet"),
-        control_plane.data(document, "system").get("clock"),
-    )
+    """Return whether the kubelet is healthy for longer than one that its state ends."""
+    kubelet = control_plane.data(document, "kubelet")
+    if (kubelet.get("healthz") or {}).get("status") != 200:
+        return False
+    arguments, why_not = lend(node)
+    ends = bool(arguments) or why_not != FITS
+    return not (ends and _is_young(document, kubelet))
+
+
+def _is_young(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> bool:
+    clock = control_plane.data(document, "system").get("clock")
     started = (kubelet.get("process") or {}).get("started_at")
-    young = bool(started and clock) and float(clock) - float(started) < manager_reset.SETTLED
-    words, why_not = lend(node)
-    ends = bool(words) or why_not != FITS
-    return (kubelet.get("healthz") or {}).get("status") == 200 and not (young and ends)
+    return bool(started and clock) and float(clock) - float(started) < manager_reset.SETTLED
 
 
 def comes_back(document: Mapping[str, Any], node: Node) -> bool:
-    """Whether an interrupted reset (KM902), which is ended first, left it down without a state.
+    """Return whether an interrupted reset (KM902) left the kubelet down without a state.
 
-    Nothing keeps it from starting then.
+    That reset is finished first; nothing prevents the kubelet's start then.
     """
-    left = control_plane.data(document, "journal").get("unproven") or ()
+    records = control_plane.data(document, "journal").get("unproven") or ()
     return node.file is None and any(
-        one.get("component") == manager_reset.COMPONENT and not one.get("running") for one in left
+        record.get("component") == manager_reset.COMPONENT and not record.get("running")
+        for record in records
     )
+
+
+class _NoStartError(Exception):
+    """Why no arguments are known with which this kubelet starts."""
 
 
 def lend(node: Node) -> tuple[tuple[str, ...], str]:
-    """(what this kubelet would start with, over its state as it is.
+    """Return (arguments with which this kubelet starts over its state, why none are known)."""
+    try:
+        arguments = [*_cpu_arguments(node), *_memory_arguments(node)]
+    except _NoStartError as reason:
+        return (), str(reason)
+    if not arguments:
+        return (), FITS
+    return tuple(arguments), ""
 
-    Why nothing is known that would).
-    """
-    state, words = node.state, []
+
+def _cpu_arguments(node: Node) -> list[str]:
+    """Return the arguments for the CPU manager's state. Raises _NoStartError."""
+    state = node.state
     if state is not None and state.more and not state.problem:
-        return (
-            (),
-            (
-                f"its CPU manager's state is of a newer format ({', '.join(state.more[:5])}), of"
-                " which nothing is known here"
-            ),
+        raise _NoStartError(
+            f"its CPU manager's state is of a newer format ({', '.join(state.more[:5])}), of"
+            " which nothing is known here"
         )
-    unread = (
-        node.trouble
-        or (state.problem if state else "")
-        or node.foreign()
-        or ("checksum" if state and state.checksum == manager_state.WRONG else "")
-    )
-    if unread:
-        return (
-            (),
-            (
-                f"its CPU manager's state cannot be read by {'its' if node.foreign() else 'any'}"
-                f" kubelet ({unread})"
-            ),
+    _require_readable(node)
+    if state is None:
+        return []
+    if state.policy == cpu_manager_state.NONE:
+        return _arguments_of_none(node)
+    if state.policy != cpu_manager_state.STATIC:
+        raise _NoStartError(f"no kubelet has the policy {state.policy!r} of its state")
+    return _policy_argument(node, state) + _static_arguments(node, state)
+
+
+def _require_readable(node: Node) -> None:
+    foreign, reader = node.foreign(), "any"
+    if foreign:
+        reader = "its"
+    reason = node.trouble or _state_problem(node.state) or foreign
+    if not reason and node.state and node.state.checksum == cpu_manager_state.WRONG:
+        reason = "checksum"
+    if reason:
+        raise _NoStartError(
+            f"its CPU manager's state cannot be read by {reader} kubelet ({reason})"
         )
-    if state is not None:
-        if state.policy not in (manager_state.NONE, manager_state.STATIC):
-            return (), f"no kubelet has the policy {state.policy!r} of its state"
-        found, why = _lent_cpus(node, state)
-        if why:
-            return (), why
-        words += found
+
+
+def _state_problem(state: cpu_manager_state.CpuState | None) -> str:
+    if state is None:
+        return ""
+    return state.problem
+
+
+def _memory_arguments(node: Node) -> list[str]:
+    """Return the arguments for the memory manager's state. Raises _NoStartError."""
     file = node.seen.get("memory_state")
-    if isinstance(file, Mapping):
-        memory = pinning.read_memory(file)
-        if memory.problem or pinning.unread(file):
-            return (
-                (),
-                (
-                    "its memory manager's state cannot be read by any kubelet"
-                    f" ({memory.problem or pinning.unread(file)})"
-                ),
-            )
-        words += (
-            [f"--memory-manager-policy={memory.policy}"]
-            if memory.policy != pinning.memory_policy(node)[0]
-            else []
-        )
-    return tuple(words), "" if words else FITS
+    if not isinstance(file, Mapping):
+        return []
+    memory = cpu_manager.read_memory(file)
+    problem = memory.problem or cpu_manager.unread(file)
+    if problem:
+        raise _NoStartError(f"its memory manager's state cannot be read by any kubelet ({problem})")
+    if memory.policy == cpu_manager.memory_policy(node)[0]:
+        return []
+    return [f"--memory-manager-policy={memory.policy}"]
 
 
-def _lent_cpus(node: Node, state: manager_state.CpuState) -> tuple[list[str], str]:
-    """The CPU manager's part of it."""
-    words = [f"--cpu-manager-policy={state.policy}"] if state.policy != node.policy else []
-    if state.policy == manager_state.NONE:
-        # No flag empties the options, and the policy none takes none.
-        return (
-            (words, "")
-            if not (words and node.options)
-            else (
-                [],
-                (
-                    "its state is of the policy none, which no kubelet takes up with"
-                    " cpuManagerPolicyOptions"
-                ),
-            )
+def _policy_argument(node: Node, state: cpu_manager_state.CpuState) -> list[str]:
+    if state.policy == node.policy:
+        return []
+    return [f"--cpu-manager-policy={state.policy}"]
+
+
+def _arguments_of_none(node: Node) -> list[str]:
+    if node.policy == cpu_manager_state.NONE:
+        return []
+    if node.options:  # No flag empties the options, and the policy none takes none.
+        raise _NoStartError(
+            "its state is of the policy none, which no kubelet takes up with"
+            " cpuManagerPolicyOptions"
         )
+    return [f"--cpu-manager-policy={cpu_manager_state.NONE}"]
+
+
+def _static_arguments(node: Node, state: cpu_manager_state.CpuState) -> list[str]:
     known = state.default | state.assigned
-    if (
-        any(other is None for dummy, other in state.overlaps)
-        or not state.default
-        or node.online is None
-        or not known <= node.online
-    ):
-        return [], "its state does not fit the machine's CPUs, whatever the policy"
-    kept, spared = node.reservation(), node.online - known
-    # written with strict-cpu-reservation, or before CPUs were added: the first alone starts so
-    if spared:
-        came = (
-            f"CPUs {cpuset.text(spared)} came since its state was written, and no kubelet of its"
-            " release and gates starts over that"
-        )
-        return (
-            ([*words, STRICT + "true", f"--reserved-cpus={cpuset.text(spared)}"], "")
-            if node.takes_strict()
-            else ([], came)
-        )
+    fits = state.default and not any(other is None for dummy, other in state.overlaps)
+    if not fits or node.online is None or not known <= node.online:
+        raise _NoStartError("its state does not fit the machine's CPUs, whatever the policy")
+    added = node.online - known
+    if added:
+        return _strict_arguments(node, added)
+    arguments, reserved = [], node.reservation().cpus
     if node.strict:
-        words.append(STRICT + "false")
-    if node.strict or not kept.cpus or not kept.cpus <= state.default:
-        words.append(f"--reserved-cpus={min(state.default)}")
-    return words, ""
+        arguments.append(STRICT + "false")
+    if node.strict or not reserved or not reserved <= state.default:
+        arguments.append(f"--reserved-cpus={min(state.default)}")
+    return arguments
+
+
+def _strict_arguments(node: Node, added: cpuset.CPUs) -> list[str]:
+    """Return the arguments for CPUs that the state lacks.
+
+    It was written with strict-cpu-reservation, or before CPUs were added: only the first starts so.
+    """
+    if node.takes_strict():
+        return [STRICT + "true", f"--reserved-cpus={cpuset.text(added)}"]
+    raise _NoStartError(
+        f"CPUs {cpuset.text(added)} came since its state was written, and no kubelet of its"
+        " release and gates starts over that"
+    )

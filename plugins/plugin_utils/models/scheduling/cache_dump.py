@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a scheduler wrote of its cache at SIGUSR2, and what that proves against its own message.
+"""Dump of a scheduler's cache at SIGUSR2, and what it proves against the scheduler's own message.
 
 Pure, of any text.
 
@@ -15,10 +15,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from . import message as scheduling_reasons
+from ...parsers import json_values
+from .message import Message
+from .message import parse as parse_message
 
 NODES, QUEUE = "Dump of cached NodeInfo", "Dump of scheduling queue"
 MAX_NODES, MAX_QUEUE = 50000, 5000
@@ -51,9 +53,10 @@ _MATTERS = re.compile(
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the cache. deleted: it is gone, and only its pods keep it there.
+    """Node of the cache. pods: those that it holds there.
 
-    None where the release does not tell. pods: that it holds there.
+    deleted: whether it is gone, and only its pods keep it there; None where the release does not
+    show it.
     """
 
     name: str
@@ -63,9 +66,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Dump:
-    """The last dump of a log. found: whether there is one; whole.
+    """Last dump of a log. found: whether there is one; mismatch: the comparer's own words.
 
-    It goes on to its end, and nothing of it was cut. mismatch: the comparer's own words.
+    whole: it goes on to its end, and nothing of it was cut.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -77,12 +80,12 @@ class Dump:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of the nodes that are there."""
+        """Return the names of the nodes that are there."""
         return frozenset(node.name for node in self.nodes if not node.deleted)
 
 
 class _Reader:
-    """A dump while it is read. state: before it, in its nodes, in its queue, behind it."""
+    """Reader of a dump. state: before it, in its nodes, in its queue, behind it."""
 
     def __init__(self) -> None:
         self.start()
@@ -90,22 +93,19 @@ class _Reader:
         self.mismatch: list[str] = []
 
     def start(self) -> None:
+        """Begin a dump; an earlier one is dropped."""
         self.nodes: dict[str, Node] = {}
         self.queue: list[str] = []
         self.lines: list[str] = []
-        self.last: str | None = None
+        self.last = ""
         self.ended, self.cut = False, False
         self.state = "nodes"
 
     def line(self, text: str) -> None:
+        """Read one line of the log."""
         if "cache mismatch" in text.lower():
             self.mismatch.append(text)
-        if NODES in text:
-            self.start()
-        elif QUEUE in text and self.state == "nodes":
-            self.state, self.ended = "queue", True
-        elif self.state == "queue" and (_HEAD.match(text) or text.startswith("{")):
-            self.state = "behind"
+        self._advance(text)
         if self.state not in ("nodes", "queue"):
             return
         self.lines.append(text)
@@ -114,60 +114,80 @@ class _Reader:
             self._json(text)
         elif self.state == "nodes":
             self._node(text)
-        elif (found := _POD.fullmatch(text)) and len(self.queue) < MAX_QUEUE:
-            self.queue.append(f"{found['namespace']}/{found['name']}")
+        elif len(self.queue) < MAX_QUEUE:
+            self._queued(text)
+
+    def _advance(self, text: str) -> None:
+        if NODES in text:
+            self.start()
+        elif QUEUE in text and self.state == "nodes":
+            self.state, self.ended = "queue", True
+        elif self.state == "queue" and (_HEAD.match(text) or text.startswith("{")):
+            self.state = "behind"
+
+    def _queued(self, text: str) -> None:
+        pod = _POD.fullmatch(text)
+        if pod:
+            self.queue.append(f"{pod['namespace']}/{pod['name']}")
 
     def _node(self, text: str) -> None:
-        if found := _NODE.fullmatch(text):
-            self.last = found["name"]
-            if len(self.nodes) < MAX_NODES:
-                self.nodes[self.last] = Node(self.last)
-            else:
-                self.cut = True
-        elif self.last in self.nodes and (found := _DELETED.fullmatch(text)):
-            self.nodes[self.last] = Node(
-                self.last, found["deleted"] == "true", self.nodes[self.last].pods
-            )
-        elif self.last in self.nodes and (found := _PODS.fullmatch(text)):
-            self.nodes[self.last] = Node(
-                self.last, self.nodes[self.last].deleted, int(found["pods"])
-            )
+        node = _NODE.fullmatch(text)
+        if node:
+            self.last = node["name"]
+            self._begin_node()
+        elif self.last in self.nodes:
+            self._detail(text)
+
+    def _begin_node(self) -> None:
+        if len(self.nodes) < MAX_NODES:
+            self.nodes[self.last] = Node(self.last)
+        else:
+            self.cut = True
+
+    def _detail(self, text: str) -> None:
+        node = self.nodes[self.last]
+        deleted, pods = _DELETED.fullmatch(text), _PODS.fullmatch(text)
+        if deleted:
+            self.nodes[self.last] = replace(node, deleted=deleted["deleted"] == "true")
+        elif pods:
+            self.nodes[self.last] = replace(node, pods=int(pods["pods"]))
 
     def _json(self, text: str) -> None:
-        """A line of --logging-format=json.
+        """Read a line of --logging-format=json.
 
-        The text of old as one value, or since lately a list of objects.
+        Old releases write the text as one value, newer ones a list of objects.
         """
+        key, take_text, take_object = "pods", self._queued, self._queued_object
+        if self.state == "nodes":
+            key, take_text, take_object = "nodes", self._node, self._node_object
         try:
-            entry = json.loads(text)
-            value = entry.get("nodes" if self.state == "nodes" else "pods")
+            value = json.loads(text).get(key)
         except (ValueError, RecursionError, AttributeError):
             self.cut = True
             return
         if isinstance(value, str):
             for part in value.split("\n"):
-                if self.state == "nodes":
-                    self._node(part)
-                elif found := _POD.fullmatch(part):
-                    self.queue.append(f"{found['namespace']}/{found['name']}")
-        for one in value if isinstance(value, list) else ():
-            if (
-                self.state == "nodes"
-                and isinstance(one, Mapping)
-                and isinstance(one.get("name"), str)
-            ):
-                pods = one.get("pods")
-                self.nodes[one["name"]] = Node(
-                    one["name"],
-                    one.get("deleted") is True,
-                    len(pods) if isinstance(pods, list) else None,
-                )
-            elif isinstance(one, Mapping):
-                self.queue.append(f"{one.get('namespace')}/{one.get('name')}")
+                take_text(part)
+        elif isinstance(value, list):
+            for item in json_values.mappings(value):
+                take_object(item)
+
+    def _node_object(self, item: Mapping[str, Any]) -> None:
+        name, pods = item.get("name"), item.get("pods")
+        if not isinstance(name, str):
+            self._queued_object(item)
+            return
+        count = None
+        if isinstance(pods, list):
+            count = len(pods)
+        self.nodes[name] = Node(name, item.get("deleted") is True, count)
+
+    def _queued_object(self, item: Mapping[str, Any]) -> None:
+        self.queue.append(f"{item.get('namespace')}/{item.get('name')}")
 
 
 def parse(lines: Iterable[Any]) -> Dump:
-    """The last dump among the lines of one scheduler, in their order."""
+    """Return the last dump among the lines of one scheduler, in their order."""
     reader, found = _Reader(), False
     for text in lines:
         if isinstance(text, str):
@@ -186,24 +206,22 @@ def parse(lines: Iterable[Any]) -> Dump:
 
 
 def matters(lines: Iterable[str]) -> list[str]:
-    """The lines that tell how the scheduler came to its list of nodes, and what it said of a pod
-    with it.
-    """
+    """Return the lines that show the scheduler's list of nodes, or a pod that was tried on it."""
     return [line for line in lines if _MATTERS.search(line)]
 
 
 def messages(lines: Iterable[str]) -> list[str]:
-    """What it said in these lines of pods that it found no node for.
+    """Return the messages in these lines about pods without a node.
 
-    Each message once, the last ones last.
+    Each message occurs once, the last ones last.
     """
     found: dict[str, None] = {}
     for line in lines:
-        at = _SAID.search(line)
-        if at is None:
+        match = _SAID.search(line)
+        if match is None:
             continue
-        text = line[at.start() :]
-        if line[: at.start()].endswith('"'):  # a value, in quotes
+        text = line[match.start() :]
+        if line[: match.start()].endswith('"'):  # a value, in quotes
             text = text.split('"', 1)[0].removesuffix("\\")
         text = text.removesuffix("; waiting")
         found.pop(text, None)
@@ -213,9 +231,9 @@ def messages(lines: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the API, the cache and a message say of the nodes. None: not known. verdict.
+    """Nodes by the API, the cache and a message. None: not known.
 
-    One of the names above; sentence: for the operator.
+    verdict: one of the names above; sentence: for the operator.
     """
 
     api: int | None
@@ -229,89 +247,79 @@ class Comparison:
 
 
 def compare(api: Iterable[str] | None, dump: Dump, message: str, faulty: bool | None) -> Comparison:
-    """faulty: whether a scheduler of this version loses nodes.
+    """Compare the nodes of the API, of the cache and of a message.
 
-    None where nobody can tell, and False proves that it is something else.
+    faulty: whether a scheduler of this version loses nodes. None where that is not known, and False
+    proves another cause.
     """
-    names = None if api is None else frozenset(api)
-    told = scheduling_reasons.parse(message)
-    reasons = None if told.missing is None or told.nodes is None else told.nodes - told.missing
-    if names is None or not dump.found or not dump.whole:
-        lacking = (
-            "what nodes the API has is not known"
-            if names is None
-            else (
-                "the scheduler's log has no dump of its cache"
-                if not dump.found
-                else "the dump of its cache is cut, so that its nodes cannot be counted"
-            )
-        )
-        return Comparison(
-            None if names is None else len(names),
-            None,
-            told.nodes,
-            reasons,
-            (),
-            (),
-            UNKNOWN,
-            f"nothing is compared: {lacking}",
-        )
+    parsed = parse_message(message)
+    reasons = None
+    if parsed.missing is not None and parsed.nodes is not None:
+        reasons = parsed.nodes - parsed.missing
+    if api is None:
+        why = "what nodes the API has is not known"
+        return _uncompared(None, parsed.nodes, reasons, why)
+    names = frozenset(api)
+    why = _why_uncounted(dump)
+    if why:
+        return _uncompared(len(names), parsed.nodes, reasons, why)
     absent, more = tuple(sorted(names - dump.names)), tuple(sorted(dump.names - names))
-    verdict, sentence = _verdict(len(names), absent, more, told, reasons, faulty)
+    if absent or more:
+        verdict, sentence = LACKING, _cache_differs(absent, more)
+    else:
+        verdict, sentence = _verdict(len(names), parsed, reasons, faulty)
     return Comparison(
-        len(names), len(dump.names), told.nodes, reasons, absent, more, verdict, sentence
+        len(names), len(dump.names), parsed.nodes, reasons, absent, more, verdict, sentence
+    )
+
+
+def _why_uncounted(dump: Dump) -> str:
+    if not dump.found:
+        return "the scheduler's log has no dump of its cache"
+    if not dump.whole:
+        return "the dump of its cache is cut, so that its nodes cannot be counted"
+    return ""
+
+
+def _uncompared(api: int | None, counted: int | None, reasons: int | None, why: str) -> Comparison:
+    sentence = f"nothing is compared: {why}"
+    return Comparison(api, None, counted, reasons, (), (), UNKNOWN, sentence)
+
+
+def _cache_differs(absent: tuple[str, ...], more: tuple[str, ...]) -> str:
+    differences = []
+    if absent:
+        differences.append(f"lacks {', '.join(absent[:5])}")
+    if more:
+        differences.append(f"has {', '.join(more[:5])} too")
+    return (
+        f"the cache itself {' and '.join(differences)}, against the API: nodes came or went"
+        " meanwhile, or the scheduler hears of them late"
     )
 
 
 def _verdict(
-    count: int,
-    absent: tuple[str, ...],
-    more: tuple[str, ...],
-    told: scheduling_reasons.Message,
-    reasons: int | None,
-    faulty: bool | None,
+    count: int, message: Message, reasons: int | None, faulty: bool | None
 ) -> tuple[str, str]:
-    if absent or more:
-        what = " and ".join(
-            part
-            for part in (
-                f"lacks {', '.join(absent[:5])}" if absent else "",
-                f"has {', '.join(more[:5])} too" if more else "",
-            )
-            if part
-        )
-        return (
-            LACKING,
-            (
-                f"the cache itself {what}, against the API: nodes came or went meanwhile, or the"
-                " scheduler hears of them late"
-            ),
-        )
-    if told.nodes is None or reasons is None:
-        return (
-            UNKNOWN,
-            (
-                f"the cache is complete ({count} nodes); no message counts the nodes that a pod was"
-                " tried on"
-            ),
-        )
-    if told.nodes != count:
-        return (
-            OPEN,
-            (
-                f"the cache is complete ({count} nodes); the message is of another time: it counts"
-                f" {told.nodes}"
-            ),
-        )
-    if not told.missing:
+    """Return (verdict, sentence) for a cache with the nodes of the API."""
+    complete = f"the cache is complete ({count} nodes)"
+    if message.nodes is None or reasons is None:
+        return UNKNOWN, f"{complete}; no message counts the nodes that a pod was tried on"
+    if message.nodes != count:
+        return OPEN, f"{complete}; the message is of another time: it counts {message.nodes}"
+    if not message.missing:
         return (
             WHOLE,
             (
-                f"the cache is complete ({count} nodes), and the reasons are as many as its nodes:"
-                " that proves nothing, since one node can have several"
+                f"{complete}, and the reasons are as many as its nodes: that proves nothing, since"
+                " one node can have several"
             ),
         )
-    short = f"the cache is complete ({count} nodes), and the reasons speak of {reasons} of them"
+    return _missing(f"{complete}, and the reasons speak of {reasons} of them", message, faulty)
+
+
+def _missing(short: str, message: Message, faulty: bool | None) -> tuple[str, str]:
+    """Return (verdict, sentence) for reasons that are fewer than the nodes of the cache."""
     if faulty is False:
         return (
             OPEN,
@@ -324,14 +332,14 @@ def _verdict(
         return (
             OPEN,
             (
-                f"{short}: so the list that pods are tried on would lack {told.missing}, if this"
-                " build has the defect; only whoever built it knows"
+                f"{short}: so the list that pods are tried on would lack {message.missing}, if this"
+                " build has the defect; only its vendor knows"
             ),
         )
     return (
         SHORT,
         (
-            f"{short}: the list that pods are tried on (the snapshot) lacks {told.missing},"
+            f"{short}: the list that pods are tried on (the snapshot) lacks {message.missing},"
             " although the cache has them"
         ),
     )

@@ -5,24 +5,26 @@
 
 A scheduler's message counts them, Nodes tell which. Pure.
 
-A node is only named where it is certain: by its own taints, its cordon, its labels, or because it
-alone is left.
+A node is only named where it is certain: by its own taints, its cordon, its labels, or because no
+other one remains.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...evidence import memoize as remember
 from ...evidence.document import one_line
+from ...parsers import json_values
 from .. import taints
 from ..api_node import NodeView, views
 from ..cluster import Cluster
 from ..taint_catalogue import CORDON
 from ..taints import Taint
-from . import message as scheduling_reasons
+from . import message as scheduling_message
 from .message import Reason
 from .resource_offers import Lack, Offers
 
@@ -36,10 +38,8 @@ OF_CONTROL_PLANE = (
 )
 # A selector leaves nodes out on purpose; words that are not known say nothing of what else there
 # is.
-CHOSEN, OTHER = (
-    frozenset({"affinity", "node_name", "pod_affinity"}),
-    frozenset({"unknown", "prefilter"}),
-)
+CHOSEN = frozenset({"affinity", "node_name", "pod_affinity"})
+OTHER = frozenset({"unknown", "prefilter"})
 UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 # By itself none of these keeps a pod off a node that is otherwise the pod's: the node is back once
 # its kubelet is, or its cordon ends.
@@ -48,13 +48,12 @@ PASSING = (*UNREADY, CORDON)
 
 @dataclass(frozen=True)
 class Excluded:
-    """A reason of one pod. count: of how many nodes, None where it is of the pod as such; nodes.
+    """Reason of one pod. count: of how many nodes, None where it is about the pod as such.
 
-    Which, None where that is not certain.
-
-    meant: it is no reason why the pod waits: it is of nodes that the pod does not ask for, or that
-    are not for it. lack: of a resource of which no node has enough at all; unsaid: the scheduler
-    does not say so, because it ends at the first reason of a node.
+    nodes: their names, None where they are not certain. meant: it is no reason why the pod waits:
+    it is about nodes that the pod does not ask for, or that are not for it. lack: of a resource of
+    which no node has enough at all; unsaid: the scheduler does not report it, because it ends at
+    the first reason of a node.
     """
 
     kind: str
@@ -68,33 +67,29 @@ class Excluded:
 
 
 class Nodes:
-    """The Nodes of a cluster, looked at for many pods. Many nodes carry the same taints.
+    """Nodes of a cluster, read for many pods.
 
-    These are a group, which is judged once.
-
-    group: {node: the place of its taints in groups}.
+    Many nodes carry the same taints. These are a group, which is evaluated once. group: {node: the
+    index of its taints in groups}.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.views = list(views(cluster))
         self.names = [view.name for view in self.views]
         places: dict[tuple[Taint, ...], int] = {}
-        self.group = {
-            view.name: places.setdefault(
-                tuple(taints.read(one) or Taint("") for one in view.taints), len(places)
-            )
-            for view in self.views
-        }
+        self.group: dict[str, int] = {}
+        for view in self.views:
+            carried = tuple(taints.read(taint) or Taint("") for taint in view.taints)
+            self.group[view.name] = places.setdefault(carried, len(places))
         self.groups = list(places)
-        self._told = all(view.told for view in self.views)
+        self._known = all(view.told for view in self.views)
         self._off: dict[str, list[tuple[Taint, ...]]] = {}
         self._of: dict[int, tuple[Mapping[str, Any], tuple[Excluded, ...]]] = {}
-        full = (cluster.answer("pending") or {}).get("full")
-        self.full = tuple(str(name) for name in full) if isinstance(full, (list, tuple)) else None
+        self.full = _full_nodes(cluster)
         self.offers = Offers(cluster)
 
     def off(self, tolerations: Any) -> list[tuple[Taint, ...]]:
-        """Of each group the taints that keep a pod with these tolerations away."""
+        """Return for each group the taints that keep a pod with these tolerations away."""
         key = repr(tolerations)
         if key not in self._off:
             self._off[key] = [
@@ -103,40 +98,35 @@ class Nodes:
         return self._off[key]
 
     def of(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
-        """What keeps this pod waiting. Several faults ask for it.
+        """Return what keeps this pod waiting. Several faults query it.
 
-        The entry is held, so that no other one can have its identity.
+        The entry is kept, so that no other one can have its identity.
         """
         if id(entry) not in self._of:
             self._of[id(entry)] = entry, self._read(entry)
         return self._of[id(entry)][1]
 
     def _read(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
-        message = scheduling_reasons.parse(entry.get("message"))
-        found, wanted = (
-            [one for reason in message.reasons for one in self._named(entry, reason)],
-            self.wanted(entry),
-        )
+        message = scheduling_message.parse(entry.get("message"))
+        reasons: list[Excluded] = []
+        for reason in message.reasons:
+            reasons += self._named(entry, reason)
         complete = message.nodes == len(self.views) and not message.missing and message.whole
         if complete:
-            found = _rest(found, self.names)
-        names = [view.name for view in wanted]
-        found = [
-            part
-            for one in found
-            for part in (self._parted(entry, one, names) if one.kind == "resource" else [one])
-        ]
-        mine = frozenset(self.meant_for(entry))
-        found = [
-            replace(one, meant=one.meant or self._meant(entry, one, wanted, mine)) for one in found
-        ]
-        found = _left(found, names) if complete else found
-        return (*found, *self._unsaid(entry, {one.kind for one in found}, names))
+            reasons = _rest(reasons, self.names)
+        names = [view.name for view in self.wanted(entry)]
+        parts: list[Excluded] = []
+        for reason in reasons:
+            parts += self._parted(entry, reason, names)
+        parts = self._with_meaning(entry, parts)
+        if complete:
+            parts = _left(parts, names)
+        return (*parts, *self._unsaid(entry, {part.kind for part in parts}, names))
 
     def able(self, entry: Mapping[str, Any]) -> list[NodeView]:
-        """Of the nodes that the pod asks for those with the devices that it asks for.
+        """Return those of the requested nodes that have the requested devices.
 
-        All of them where none has, or where that is not known.
+        It is all of them where none has, or where that is not known.
         """
         wanted = self.wanted(entry)
         without = frozenset().union(
@@ -145,271 +135,331 @@ class Nodes:
         return [view for view in wanted if view.name not in without] or wanted
 
     def meant_for(self, entry: Mapping[str, Any]) -> list[str]:
-        """Of those the nodes that are no control plane's, which every pod without its toleration
-        meets; all of them where there are no others.
+        """Return those of the able nodes that are not the control plane's, or all without others.
+
+        Every pod without its toleration meets the control plane's taint.
         """
         able, off = self.able(entry), self.off(entry.get("tolerations"))
-        others = [
-            view.name
-            for view in able
-            if not any(taint.key in OF_CONTROL_PLANE for taint in off[self.group[view.name]])
-        ]
+        others = [view.name for view in able if not _is_control_plane(off[self.group[view.name]])]
         return others or [view.name for view in able]
 
     def helpless(self, entry: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-        """The devices without which the pod could not be on any of these nodes, whatever else
-        keeps it off them.
-        """
+        """Return the devices without which the pod could not be on any of these nodes."""
+        if not names:
+            return []
         return [
             name
             for name in self.offers.devices(entry)
-            if names and set(names) <= (self.offers.without(entry, name) or frozenset())
+            if set(names) <= (self.offers.without(entry, name) or frozenset())
         ]
 
-    def _parted(self, entry: Mapping[str, Any], one: Excluded, wanted: list[str]) -> list[Excluded]:
-        """A clause on a resource: nodes that have none are no reason as long as others do, as
-        with a label that the pod asks for.
-        """
-        lack, without = (
-            self.offers.lack(entry, one.name, wanted or self.names),
-            self.offers.without(entry, one.name),
-        )
-        if without is None:
-            return [replace(one, lack=lack)]
-        nodes = (
-            one.nodes
-            if one.nodes is not None or len(without) != one.count
-            else tuple(name for name in self.names if name in without)
-        )
-        if nodes is None or lack:
-            return [replace(one, nodes=nodes, lack=lack)]
-        parts = [
-            (tuple(name for name in nodes if (name in without) is none), none)
-            for none in (False, True)
-        ]
+    def _with_meaning(self, entry: Mapping[str, Any], reasons: list[Excluded]) -> list[Excluded]:
+        """Mark the reasons that are about nodes that are not for the pod."""
+        wanted, intended = self.wanted(entry), frozenset(self.meant_for(entry))
         return [
-            replace(one, nodes=part, count=len(part), meant=none) for part, none in parts if part
+            replace(reason, meant=reason.meant or self._meant(entry, reason, wanted, intended))
+            for reason in reasons
         ]
+
+    def _parted(
+        self, entry: Mapping[str, Any], reason: Excluded, wanted: list[str]
+    ) -> list[Excluded]:
+        """Divide a clause on a resource: nodes with none are no reason as long as others have some.
+
+        It is the same with a label that the pod asks for.
+        """
+        if reason.kind != "resource":
+            return [reason]
+        lack = self.offers.lack(entry, reason.name, wanted or self.names)
+        without = self.offers.without(entry, reason.name)
+        if without is None:
+            return [replace(reason, lack=lack)]
+        nodes = reason.nodes
+        if nodes is None and len(without) == reason.count:
+            nodes = tuple(filter(without.__contains__, self.names))
+        if nodes is None or lack:
+            return [replace(reason, nodes=nodes, lack=lack)]
+        return _divided(reason, nodes, without)
 
     def _unsaid(
-        self, entry: Mapping[str, Any], said: Collection[str], wanted: list[str]
+        self, entry: Mapping[str, Any], kinds: Collection[str], wanted: list[str]
     ) -> Iterator[Excluded]:
-        """Devices that no node has, where each node has a reason at which the scheduler ends before
-        it looks for them.
+        """Yield devices that no node has, where the scheduler ends before it checks them.
 
-        Of a node that it looks at for resources it names all that are short: one that it leaves out
-        there is not its matter (an extender's, a driver's).
+        Of a node whose resources it checks it names all that are short: one that it omits there is
+        not its matter (an extender's, a driver's).
         """
-        for name in self.offers.devices(entry) if not {"resource", "pods"} & set(said) else ():
+        if {"resource", "pods"} & set(kinds):
+            return
+        for name in self.offers.devices(entry):
             lack = self.offers.lack(entry, name, wanted or self.names)
             if lack:
-                yield Excluded(
-                    "resource",
-                    f"the pod asks for {name}",
-                    None,
-                    tuple(wanted or self.names),
-                    name,
-                    lack=lack,
-                    unsaid=True,
-                )
+                text, nodes = f"the pod asks for {name}", tuple(wanted or self.names)
+                yield Excluded("resource", text, None, nodes, name, lack=lack, unsaid=True)
 
     def wanted(self, entry: Mapping[str, Any]) -> list[NodeView]:
-        """The nodes that the pod asks for, by its selector, or because a DaemonSet made it for one.
+        """Return the nodes that the pod asks for, by its selector or as a DaemonSet's pod.
 
-        All where that is not known.
+        It is all of them where that is not known.
         """
-        targets = entry.get("targets")
-        if isinstance(targets, (list, tuple)) and targets:
-            named = {
-                str(one[1]) for one in targets if isinstance(one, (list, tuple)) and len(one) == 2
-            }
-            return [view for view in self.views if view.name in named]
+        targets = json_values.items(entry.get("targets"))
+        if targets:
+            pairs = [json_values.items(target) for target in targets]
+            names = {str(pair[1]) for pair in pairs if len(pair) == 2}
+            return [view for view in self.views if view.name in names]
         off = left_out(entry)
-        return [view for view in self.views if view.name not in off] if off else self.views
+        if not off:
+            return self.views
+        return [view for view in self.views if view.name not in off]
 
     def _named(self, entry: Mapping[str, Any], reason: Reason) -> list[Excluded]:
-        one = Excluded(reason.kind, reason.text, reason.nodes, None, reason.name)
+        """Return a clause with the names of its nodes, as far as they are certain."""
+        excluded = Excluded(reason.kind, reason.text, reason.nodes, None, reason.name)
         if reason.kind == "taint":
-            return self._tainted(entry, one)
+            return self._tainted(entry, excluded)
+        return [replace(excluded, nodes=self._names_of(entry, reason))]
+
+    def _names_of(self, entry: Mapping[str, Any], reason: Reason) -> tuple[str, ...] | None:
         if reason.kind == "cordon":
-            return [replace(one, nodes=tuple(view.name for view in self.views if view.cordoned))]
+            return tuple(view.name for view in self.views if view.cordoned)
         if reason.kind == "unready" and "not ready" in reason.text:
-            return [
-                replace(one, nodes=tuple(view.name for view in self.views if view.ready != "True"))
-            ]
-        if reason.kind in ("affinity", "node_name") and isinstance(entry.get("off"), (list, tuple)):
-            return [replace(one, nodes=tuple(str(name) for name in entry["off"]))]
+            return tuple(view.name for view in self.views if view.ready != "True")
+        if reason.kind in ("affinity", "node_name") and _knows_off(entry):
+            return tuple(map(str, entry["off"]))
         if reason.kind == "pods" and self.full is not None:
-            return [replace(one, nodes=tuple(name for name in self.full if name in self.group))]
-        return [one]
+            return tuple(filter(self.group.__contains__, self.full))
+        return None
 
-    def _tainted(self, entry: Mapping[str, Any], one: Excluded) -> list[Excluded]:
-        """A clause on taints, by whose they are. 1.35 and newer do not tell which.
+    def _tainted(self, entry: Mapping[str, Any], reason: Excluded) -> list[Excluded]:
+        """Divide a clause on taints by the taint.
 
-        The nodes' own do.
+        1.35 and newer do not name it. The nodes' own do.
         """
-        tolerations, found = entry.get("tolerations"), {}
-        if tolerations is None or not self._told:
+        tolerations = entry.get("tolerations")
+        nodes: dict[tuple[str, str], list[str]] = {}
+        if tolerations is not None and self._known:
+            nodes = self._nodes_by_taint(tolerations, reason.name)
+        if nodes and reason.name:
             return [
-                replace(one, kind="unready" if one.name.split("=", 1)[0] in UNREADY else "taint")
+                replace(reason, kind=kind, nodes=tuple(names))
+                for (kind, _name), names in nodes.items()
             ]
-        decides = [_decides(off, one.name) for off in self.off(tolerations)]
-        for name in self.names:
-            whose = decides[self.group[name]]
-            if whose is not None:
-                found.setdefault(whose, []).append(name)
-        if one.name:
+        if nodes:
             return [
-                replace(one, kind=kind, nodes=tuple(names))
-                for (kind, _name), names in found.items()
-            ] or [replace(one, kind="unready" if one.name.split("=", 1)[0] in UNREADY else "taint")]
-        return [
-            replace(one, kind=kind, name=name, count=len(names), nodes=tuple(names))
-            for (kind, name), names in found.items()
-        ] or [one]
+                replace(reason, kind=kind, name=name, count=len(names), nodes=tuple(names))
+                for (kind, name), names in nodes.items()
+            ]
+        if _taint_key(reason) in UNREADY:
+            return [replace(reason, kind="unready")]
+        return [reason]
+
+    def _nodes_by_taint(self, tolerations: Any, name: str) -> dict[tuple[str, str], list[str]]:
+        nodes: dict[tuple[str, str], list[str]] = {}
+        decides = [_decides(off, name) for off in self.off(tolerations)]
+        for node in self.names:
+            taint = decides[self.group[node]]
+            if taint is not None:
+                nodes.setdefault(taint, []).append(node)
+        return nodes
 
     def _meant(
-        self, entry: Mapping[str, Any], one: Excluded, wanted: list[NodeView], mine: frozenset[str]
+        self,
+        entry: Mapping[str, Any],
+        reason: Excluded,
+        wanted: list[NodeView],
+        intended: frozenset[str],
     ) -> bool:
-        if entry.get("targets") and one.kind in ("affinity", "node_name", "prefilter"):
+        """Return whether a reason is about nodes that are not for the pod."""
+        if entry.get("targets") and reason.kind in ("affinity", "node_name", "prefilter"):
             return True
-        if (
-            one.kind in ("affinity", "node_name")
-            and isinstance(entry.get("off"), (list, tuple))
-            and wanted
-        ):
-            return True  # there are others that it asks for: why it cannot have those is the reason
-        if one.kind == "taint":
-            return (
-                one.name.split("=", 1)[0] in OF_CONTROL_PLANE
-                if one.nodes is None
-                else mine.isdisjoint(one.nodes)
-            )
-        if one.kind in ("cordon", "unready") and one.nodes:
-            return not self._otherwise(entry, one)
-        # up to 1.22 a full node counts as such before anybody looks at selectors
-        if one.kind == "pods" and one.nodes:
-            return set(one.nodes).isdisjoint(view.name for view in wanted)
+        if reason.kind in ("affinity", "node_name"):
+            # there are others that it asks for: why it cannot have those is the reason
+            return bool(wanted) and _knows_off(entry)
+        if reason.kind == "taint":
+            return _is_taint_meant(reason, intended)
+        if reason.kind in ("cordon", "unready") and reason.nodes:
+            return not self._otherwise(entry, reason)
+        # up to 1.22 a full node counts as such before selectors are checked
+        if reason.kind == "pods" and reason.nodes:
+            return set(reason.nodes).isdisjoint(view.name for view in wanted)
         return False
 
-    def _otherwise(self, entry: Mapping[str, Any], one: Excluded) -> bool:
-        """Whether the pod asks for any of the nodes that are named, and would have it otherwise,
-        as far as labels, devices and taints tell.
+    def _otherwise(self, entry: Mapping[str, Any], reason: Excluded) -> bool:
+        """Return whether the pod could be on a named node without this reason.
+
+        Labels, devices and taints decide, as far as they are known.
         """
-        named = set(one.nodes or ())
+        names = set(reason.nodes or ())
         takes = [
             all(taint.key in PASSING for taint in off) for off in self.off(entry.get("tolerations"))
         ]
-        return any(view.name in named and takes[self.group[view.name]] for view in self.able(entry))
+        return any(view.name in names and takes[self.group[view.name]] for view in self.able(entry))
 
 
 @remember.last
 def nodes_of(cluster: Cluster) -> Nodes:
-    """The Nodes of this cluster, the same for all faults."""
+    """Return the Nodes of this cluster, the same for all faults."""
     return Nodes(cluster)
 
 
+def _full_nodes(cluster: Cluster) -> tuple[str, ...] | None:
+    full = (cluster.answer("pending") or {}).get("full")
+    if not isinstance(full, (list, tuple)):
+        return None
+    return tuple(map(str, full))
+
+
+def _knows_off(entry: Mapping[str, Any]) -> bool:
+    """Return whether the nodes that the pod does not ask for are known."""
+    return isinstance(entry.get("off"), (list, tuple))
+
+
+def _is_control_plane(off: Sequence[Taint]) -> bool:
+    return any(taint.key in OF_CONTROL_PLANE for taint in off)
+
+
+def _taint_key(reason: Excluded) -> str:
+    return reason.name.partition("=")[0]
+
+
+def _is_taint_meant(reason: Excluded, intended: frozenset[str]) -> bool:
+    if reason.nodes is None:
+        return _taint_key(reason) in OF_CONTROL_PLANE
+    return intended.isdisjoint(reason.nodes)
+
+
 def left_out(entry: Mapping[str, Any]) -> frozenset[str]:
-    """Names of the nodes that a pod does not ask for; empty too where they are not known."""
-    off = entry.get("off")
-    return frozenset(map(str, off)) if isinstance(off, (list, tuple)) else frozenset()
+    """Return the nodes that a pod does not ask for; empty too where they are not known."""
+    return frozenset(map(str, json_values.items(entry.get("off"))))
 
 
 def _decides(off: Sequence[Taint], name: str) -> tuple[str, str] | None:
-    """(kind, taint) of what keeps a pod off a node with these taints, by a clause on the taint
-    of this name, or on any; None where nothing does.
+    """Return (kind, taint) of what keeps a pod off a node with these taints, or None.
+
+    name: the taint of the clause; empty for any.
     """
-    mine = [
-        taint
-        for taint in off
-        if taint.key != CORDON and (not name or str(replace(taint, effect="")) == name)
-    ]
-    if not mine:
+    candidates = [taint for taint in off if taint.key != CORDON and _is_named(taint, name)]
+    if not candidates:
         return None
-    # Of several taints the one that stays when the others have gone; who is not for the control
-    # plane need not look further.
-    found = next((taint for taint in mine if taint.key in OF_CONTROL_PLANE), None) or next(
-        (taint for taint in mine if taint.key not in UNREADY), mine[0]
-    )
-    return ("unready", "") if found.key in UNREADY else ("taint", str(replace(found, effect="")))
+    # Of several taints the one that stays when the others have gone; a pod that is not for the
+    # control plane needs no further reason.
+    control_plane = (taint for taint in candidates if taint.key in OF_CONTROL_PLANE)
+    lasting = (taint for taint in candidates if taint.key not in UNREADY)
+    taint = next(control_plane, None) or next(lasting, candidates[0])
+    if taint.key in UNREADY:
+        return "unready", ""
+    return "taint", str(replace(taint, effect=""))
 
 
-def _rest(found: list[Excluded], names: list[str]) -> list[Excluded]:
-    """The nodes that are left when all others are named, where each reason without names is of
-    just as many.
+def _is_named(taint: Taint, name: str) -> bool:
+    return not name or str(replace(taint, effect="")) == name
+
+
+def _divided(reason: Excluded, nodes: Sequence[str], without: Collection[str]) -> list[Excluded]:
+    having = tuple(name for name in nodes if name not in without)
+    lacking = tuple(name for name in nodes if name in without)
+    parts = []
+    if having:
+        parts.append(replace(reason, nodes=having, count=len(having), meant=False))
+    if lacking:
+        parts.append(replace(reason, nodes=lacking, count=len(lacking), meant=True))
+    return parts
+
+
+def _rest(reasons: list[Excluded], names: list[str]) -> list[Excluded]:
+    """Name the nodes that remain when all others are named.
+
+    Each reason without names must be about just as many.
     """
-    known = [name for one in found for name in one.nodes or ()]
-    named = set(known)
-    exact = all(one.nodes is None or len(one.nodes) == one.count for one in found) and len(
-        known
-    ) == len(named)
-    left = tuple(name for name in names if name not in named)
-    if exact and left and all(one.count == len(left) for one in found if one.nodes is None):
-        return [replace(one, nodes=left) if one.nodes is None else one for one in found]
-    return found
+    counts = Counter(name for reason in reasons for name in reason.nodes or ())
+    remaining = tuple(name for name in names if name not in counts)
+    if not remaining or max(counts.values(), default=1) > 1:
+        return reasons
+    if any(reason.count != _size(reason.nodes, remaining) for reason in reasons):
+        return reasons
+    return [_with_nodes(reason, remaining) for reason in reasons]
 
 
-def _left(found: list[Excluded], wanted: list[str]) -> list[Excluded]:
-    """Of the nodes that the pod asks for those that no named reason is of.
+def _size(nodes: Sequence[str] | None, remaining: Sequence[str]) -> int:
+    """Return the number of a reason's nodes; one without names has those that remain."""
+    if nodes is None:
+        return len(remaining)
+    return len(nodes)
 
-    Where one reason has no names, it is that one's.
-    """
-    unnamed = [
-        one for one in found if not one.meant and one.nodes is None and one.count is not None
+
+def _with_nodes(reason: Excluded, nodes: tuple[str, ...]) -> Excluded:
+    if reason.nodes is None:
+        return replace(reason, nodes=nodes)
+    return reason
+
+
+def _left(reasons: list[Excluded], wanted: list[str]) -> list[Excluded]:
+    """Give the requested nodes without a named reason to the only reason without names."""
+    unnamed = [index for index, reason in enumerate(reasons) if _is_unnamed(reason)]
+    names = {name for reason in reasons for name in reason.nodes or ()}
+    remaining = tuple(name for name in wanted if name not in names)
+    if len(unnamed) != 1 or not remaining:
+        return reasons
+    reason = reasons[unnamed[0]]
+    if (reason.count or 0) < len(remaining):
+        return reasons
+    return [
+        *reasons[: unnamed[0]],
+        replace(reason, nodes=remaining),
+        *reasons[unnamed[0] + 1 :],
     ]
-    named = {name for one in found for name in one.nodes or ()}
-    left = tuple(name for name in wanted if name not in named)
-    if len(unnamed) != 1 or not left or (unnamed[0].count or 0) < len(left):
-        return found
-    return [replace(one, nodes=left) if one is unnamed[0] else one for one in found]
+
+
+def _is_unnamed(reason: Excluded) -> bool:
+    return not reason.meant and reason.nodes is None and reason.count is not None
 
 
 def spelled(names: Sequence[str] | None, count: int | None) -> str:
-    """The nodes of a reason, in words."""
+    """Return the nodes of a reason as text."""
+    if names and len(names) > 20:
+        return f"{', '.join(names[:20])} and {len(names) - 20} more"
     if names:
-        return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    return "the pod as such" if count is None else f"{count} node{'' if count == 1 else 's'}"
+        return ", ".join(names)
+    if count is None:
+        return "the pod as such"
+    if count == 1:
+        return "1 node"
+    return f"{count} nodes"
 
 
 def spared(
     told: Collection[Excluded], mine: Collection[Excluded]
 ) -> Iterator[tuple[str, list[str]]]:
-    """(why, which) of the nodes that are left out on purpose, each once.
+    """Yield (why, names) of the nodes that are excluded on purpose, each once.
 
-    In the order in which a scheduler looks, selectors after taints.
+    The order is that of a scheduler, selectors after taints.
     """
-    named = {name for one in mine for name in one.nodes or ()}
-    for one in sorted(
-        (one for one in told if one.meant and one.nodes),
-        key=lambda one: (one.kind in CHOSEN, one.kind == "resource"),
-    ):
-        names = [name for name in one.nodes or () if name not in named]
+    named = {name for reason in mine for name in reason.nodes or ()}
+    meant = [reason for reason in told if reason.meant and reason.nodes]
+    meant.sort(key=lambda reason: (reason.kind in CHOSEN, reason.kind == "resource"))
+    for reason in meant:
+        names = [name for name in reason.nodes or () if name not in named]
         named.update(names)
         if names:
-            yield worded(one), names
+            yield worded(reason), names
 
 
 def worded(one: Excluded) -> str:
-    """A reason in the scheduler's words, with what newer ones leave out of them."""
+    """Return a reason in the scheduler's words, with what newer ones omit."""
     if one.kind == "unready":
         return "node(s) were not ready"
-    return one_line(
-        one.text + (f" {one.name}" if one.name and one.name not in one.text else ""), 200
-    )
+    if one.name and one.name not in one.text:
+        return one_line(f"{one.text} {one.name}", 200)
+    return one_line(one.text, 200)
 
 
 def besides(others: Sequence[Excluded]) -> str:
-    """Of a reason that is not the only one: what else there is, for the end of an advice.
-
-    Empty where there is nothing.
-    """
-    told = list(
-        dict.fromkeys(
-            f"{worded(one)} ({one_line(spelled(one.nodes, one.count), 200)})" for one in others
-        )
-    )[:5]
-    return (
-        f". Beside it: {'; '.join(told)}. A pod needs one node of which no reason is left"
-        if told
-        else ""
+    """Return the other reasons for the end of an advice; empty where there are none."""
+    if not others:
+        return ""
+    texts = (
+        f"{worded(reason)} ({one_line(spelled(reason.nodes, reason.count), 200)})"
+        for reason in others
     )
+    reasons = "; ".join(list(dict.fromkeys(texts))[:5])
+    return f". Beside it: {reasons}. A pod needs one node of which no reason is left"

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a scheduler says of a pod that it finds no node for, as counts and causes.
+"""A scheduler's message about a pod without a node, as counts and causes.
 
 Pure, of any text.
 """
@@ -36,7 +36,7 @@ KINDS = (
     "unknown",
 )
 _HEAD = re.compile(r"0/(?P<nodes>[0-9]{1,6}) nodes are available:")
-_NOBODY = re.compile(r"no nodes available to schedule pods")
+_NO_NODES = re.compile(r"no nodes available to schedule pods")
 _GATED = re.compile(r"Scheduling is blocked due to non-empty scheduling gates")
 # What preemption tried follows the reasons: alone from 1.22 on, after other plugins' words from
 # 1.31 on.
@@ -93,9 +93,9 @@ _KINDS = tuple(
 
 @dataclass(frozen=True)
 class Reason:
-    """A clause. nodes: of how many, None where it is of the pod as such; name.
+    """Clause of a message. name: the resource or the taint.
 
-    The resource, or the taint.
+    nodes: how many it excludes, None where it is about the pod as such.
     """
 
     kind: str
@@ -106,12 +106,10 @@ class Reason:
 
 @dataclass(frozen=True)
 class Message:
-    """What a message says. nodes: N, None where it does not tell; whole.
+    """Message of a scheduler. nodes: N, None where it has none; preemption: its second part.
 
-    Whether its reasons are all there, not cut off.
-
-    preemption: what is said of the same nodes once more. A node can have several reasons, so that a
-    sum of N or more proves nothing.
+    whole: whether its reasons are all there, not cut off. A node can have several reasons, so that
+    a sum of N or more proves nothing.
     """
 
     nodes: int | None = None
@@ -121,26 +119,24 @@ class Message:
 
     @property
     def total(self) -> int:
-        """The sum of the counts."""
+        """Return the sum of the counts."""
         return sum(reason.nodes or 0 for reason in self.reasons)
 
     @property
     def missing(self) -> int | None:
-        """How many nodes at least no reason speaks of; None where the message does not tell.
+        """Return the least number of nodes without a reason.
 
-        Cut off, or of the pod as such.
+        It is None where the message is cut off, or about the pod as such.
         """
-        if (
-            self.nodes is None
-            or not self.whole
-            or any(reason.nodes is None for reason in self.reasons)
-        ):
+        if self.nodes is None or not self.whole:
+            return None
+        if any(reason.nodes is None for reason in self.reasons):
             return None
         return max(0, self.nodes - self.total)
 
 
 def parse(text: Any) -> Message:
-    """A scheduler's message, as 1.14 to 1.36 word it; an empty Message for what is none."""
+    """Parse a scheduler's message of 1.14 to 1.36; return an empty Message for what is none."""
     if not isinstance(text, str):
         return Message()
     cut = len(text) > MAX_TEXT
@@ -148,69 +144,86 @@ def parse(text: Any) -> Message:
     head = _HEAD.search(text)
     if head is None:
         return _without_nodes(text)
-    body = text[head.end() :]
+    clauses, rest = text[head.end() :], ""
     # as if a sentence had ended: 1.22 and newer may have no reasons at all
-    after = _AFTER.search("." + body)
-    told, rest = (
-        (body[: max(0, after.start() - 1)], body[max(0, after.end() - 1) :])
-        if after
-        else (body, "")
-    )
-    ended = after is not None or (
-        told.endswith(".") and not told.endswith("...") and told.count("{") == told.count("}")
-    )
-    reasons, some = _clauses(told)
-    tried = _PREEMPTION.search(rest)
-    return Message(
-        int(head.group("nodes")),
-        reasons,
-        _clauses(rest[tried.end() :])[0] if tried else (),
-        ended and not some and not (cut and after is None),
-    )
+    after = _AFTER.search(f".{clauses}")
+    if after:
+        clauses, rest = clauses[: max(0, after.start() - 1)], clauses[max(0, after.end() - 1) :]
+    reasons, more = _clauses(clauses)
+    ended = after is not None or (not cut and _is_ended(clauses))
+    return Message(int(head.group("nodes")), reasons, _preemption(rest), ended and not more)
+
+
+def _is_ended(clauses: str) -> bool:
+    if not clauses.endswith(".") or clauses.endswith("..."):
+        return False
+    return clauses.count("{") == clauses.count("}")
+
+
+def _preemption(text: str) -> tuple[Reason, ...]:
+    match = _PREEMPTION.search(text)
+    if match is None:
+        return ()
+    return _clauses(text[match.end() :])[0]
 
 
 def _without_nodes(text: str) -> Message:
-    """A message that counts no nodes.
+    """Parse a message that counts no nodes.
 
-    There are none, or the pod was refused before any was looked at.
+    There are none, or the pod was refused before any was inspected.
     """
-    if _NOBODY.search(text):
+    if _NO_NODES.search(text):
         return Message(0, (), (), True)
-    kind = "gates" if _GATED.search(text) else _kind(text)
-    return Message(None, (Reason(kind, text[:SHOWN_TEXT]),)) if kind != "unknown" else Message()
+    kind = _kind(text)
+    if _GATED.search(text):
+        kind = "gates"
+    if kind == "unknown":
+        return Message()
+    return Message(None, (Reason(kind, text[:SHOWN_TEXT]),))
 
 
 def _clauses(text: str) -> tuple[tuple[Reason, ...], bool]:
-    """(reasons, whether there were more than are kept)."""
-    text = text.strip()
-    while text.endswith("."):
-        text = text[:-1]
-    parts = _BETWEEN.split(text, maxsplit=MAX_REASONS) if text else []
+    """Return (reasons, whether there were more than are kept)."""
+    clauses = text.strip().rstrip(".")
+    if not clauses:
+        return (), False
+    parts = _BETWEEN.split(clauses, maxsplit=MAX_REASONS)
     return tuple(map(_clause, parts[:MAX_REASONS])), len(parts) > MAX_REASONS
 
 
 def _clause(text: str) -> Reason:
     counted = _COUNTED.fullmatch(text)
-    nodes, words = (int(counted.group("nodes")), counted.group("text")) if counted else (None, text)
-    kind, name = _kind(words), ""
-    if kind == "resource":
-        name = _RESOURCE.match(words).group("name")
-    elif kind == "taint":
-        one = taints.told(words)[0].taint
-        name = str(one) if one else ""
-    return Reason(kind, words[:SHOWN_TEXT], nodes, name)
+    nodes, words = None, text
+    if counted:
+        nodes, words = int(counted.group("nodes")), counted.group("text")
+    kind = _kind(words)
+    return Reason(kind, words[:SHOWN_TEXT], nodes, _subject(kind, words))
+
+
+def _subject(kind: str, words: str) -> str:
+    """Return the resource or the taint that a clause names, else ""."""
+    resource = _RESOURCE.match(words)
+    if kind == "resource" and resource:
+        return resource.group("name")
+    if kind == "taint":
+        return str(taints.told(words)[0].taint or "")
+    return ""
 
 
 def _kind(text: str) -> str:
-    of_node = next(iter(taints.told(text)), None)
-    if of_node is not None:
-        return {"cordon": "cordon", "condition": "unready"}.get(of_node.kind, "taint")
-    found = next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
-    return found or ("resource" if _RESOURCE.match(text) else "unknown")
+    condition = next(iter(taints.told(text)), None)
+    if condition is not None:
+        return {"cordon": "cordon", "condition": "unready"}.get(condition.kind, "taint")
+    for kind, pattern in _KINDS:
+        if pattern.search(text):
+            return kind
+    if _RESOURCE.match(text):
+        return "resource"
+    return "unknown"
 
 
 def plain(message: Message) -> dict[str, Any]:
-    """As plain data, which a filter gives to a playbook."""
+    """Return a message as plain data, which a filter gives to a playbook."""
     return {
         "nodes": message.nodes,
         "whole": message.whole,

@@ -20,10 +20,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...parsers import json_values
+
 # By the release that brought each: next() per node looked at; a list every round; a list when nodes
 # came or went; the same with the cursors set back.
 ALGORITHMS = EACH_NODE, EACH_ROUND, KEPT, FIXED = ("1.16", "1.17", "1.18", "fixed")
 MAX_STEPS = 5_000_000
+_UNPUBLISHED = (18, 7)  # 1.18.7
 _VERSION = re.compile(
     r"v?(?P<major>[0-9]{1,3})\.(?P<minor>[0-9]{1,4})\.(?P<patch>[0-9]{1,5})"
     r"(?:-(?P<stage>alpha|beta|rc)\.(?P<number>[0-9]{1,4}))?(?P<vendor>[-+].*)?"
@@ -31,15 +34,12 @@ _VERSION = re.compile(
 
 
 class HistoryError(ValueError):
-    """A history that cannot have been, with the place of the event."""
+    """A history that is impossible, with the place of the event."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What the last round saw. nodes: those of the tree then; snapshot: the list that it was given.
-
-    Rounds: how many there were.
-    """
+    """Result of the last round. nodes: those of the tree; snapshot: the list; rounds: a number."""
 
     snapshot: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
@@ -47,54 +47,91 @@ class Replay:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Nodes that the list does not hold, in the order of the tree."""
-        held = set(self.snapshot)
-        return tuple(name for name in self.nodes if name not in held)
+        """Return the nodes that the list lacks, in the order of the tree."""
+        listed = set(self.snapshot)
+        return tuple(name for name in self.nodes if name not in listed)
 
     @property
     def doubled(self) -> tuple[str, ...]:
-        """Nodes that the list holds more than once."""
+        """Return the nodes that the list has more than once, in the order of the repetitions."""
         seen: set[str] = set()
-        return tuple(
-            dict.fromkeys(name for name in self.snapshot if name in seen or seen.add(name))
-        )
+        repeated: dict[str, None] = {}
+        for name in self.snapshot:
+            if name in seen:
+                repeated[name] = None
+            seen.add(name)
+        return tuple(repeated)
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Parsed version of Kubernetes 1."""
+
+    minor: int
+    patch: int
+    stage: str | None
+    number: int
+    vendor: str | None
+
+
+def _version(version: Any) -> _Version | None:
+    match = _VERSION.fullmatch(json_values.text(version))
+    if match is None or match["major"] != "1":
+        return None
+    return _Version(
+        int(match["minor"]),
+        int(match["patch"]),
+        match["stage"],
+        int(match["number"] or 0),
+        match["vendor"],
+    )
 
 
 def algorithm(version: Any) -> str | None:
-    """Which algorithm a scheduler of this version has; None where nobody can tell.
+    """Return the algorithm of a scheduler of this version; None where it is not known.
 
-    Builds of vendors may have the cure, or lack it.
+    Builds of vendors may have the fix, or lack it.
     """
-    found = _VERSION.fullmatch(version) if isinstance(version, str) else None
-    if found is None or found["major"] != "1":
+    parsed = _version(version)
+    if parsed is None:
         return None
-    minor, patch, stage = int(found["minor"]), int(found["patch"]), found["stage"]
-    if minor >= 20 or (minor == 19 and (patch or not stage)) or (minor == 18 and patch >= 8):
-        return FIXED  # whoever builds on it has the cure
-    if found["vendor"]:
+    if _is_fixed(parsed):
+        return FIXED  # builds of vendors on top of it have the fix
+    if parsed.vendor:
         return None
-    if minor == 19:
-        return KEPT if stage != "rc" or int(found["number"]) <= 2 else FIXED
-    if stage or minor < 14 or (minor == 18 and patch == 7):  # 1.18.7 was never published
+    if parsed.minor == 19:
+        return _algorithm_of_prerelease(parsed)
+    if parsed.stage or parsed.minor < 14 or (parsed.minor, parsed.patch) == _UNPUBLISHED:
         return None
-    return KEPT if minor == 18 else EACH_ROUND if minor == 17 else EACH_NODE
+    return {18: KEPT, 17: EACH_ROUND}.get(parsed.minor, EACH_NODE)
+
+
+def _is_fixed(version: _Version) -> bool:
+    """Return whether this version, and what vendors build on it, has the fix."""
+    if version.minor == 19:
+        return version.patch > 0 or not version.stage
+    if version.minor == 18:
+        return version.patch >= 8
+    return version.minor >= 20
 
 
 def defect(version: Any) -> bool | None:
-    """Whether a scheduler of this version loses nodes for good; None where nobody can tell.
+    """Return whether a scheduler of this version loses nodes for good; None if not known.
 
     Up to 1.17 the next round finds them again.
     """
-    found = _VERSION.fullmatch(version) if isinstance(version, str) else None
-    if found is not None and found["major"] == "1" and int(found["minor"]) <= 17:
-        return False  # a vendor's too: nobody carried the faulty list back
-    which = algorithm(version)
-    return None if which is None else which == KEPT
+    parsed = _version(version)
+    if parsed is not None and parsed.minor <= 17:
+        return False  # a vendor's too: the faulty list was backported nowhere
+    known = algorithm(version)
+    if known is None:
+        return None
+    return known == KEPT
 
 
 @dataclass
 class _Zone:
-    """The nodes of a zone and how many of them the current sweep has taken."""
+    """Nodes of a zone and how many of them the current sweep has taken."""
 
     nodes: list[str] = field(default_factory=list)
     taken: int = 0
@@ -102,7 +139,7 @@ class _Zone:
 
 @dataclass
 class Tree:
-    """The tree with its cursors, as upstream's nodeTree."""
+    """Tree of nodes with its cursors, as upstream's nodeTree."""
 
     zones: dict[str, _Zone] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
@@ -110,7 +147,7 @@ class Tree:
     zone_of: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, zone: str) -> None:
-        """A node joins: at the end of its zone, which is the last one if it is new."""
+        """Add a node at the end of its zone, which is the last one if it is new."""
         if zone not in self.zones:
             self.zones[zone] = _Zone()
             self.order.append(zone)
@@ -118,7 +155,7 @@ class Tree:
         self.zone_of[name] = zone
 
     def remove(self, name: str) -> None:
-        """A node goes. The cursors stay where they are, also that of its zone."""
+        """Remove a node. The cursors stay where they are, also that of its zone."""
         zone = self.zone_of.pop(name)
         self.zones[zone].nodes.remove(name)
         if not self.zones[zone].nodes:
@@ -126,16 +163,17 @@ class Tree:
             self.order.remove(zone)
 
     def reset(self) -> None:
-        """The cursors set back."""
+        """Reset the cursors."""
         self.place = 0
         for zone in self.zones.values():
             zone.taken = 0
 
     def next(self) -> str:
-        """The node that is next; the cursors are set back once no zone has any left."""
+        """Return the next node; the cursors are reset once all zones are exhausted."""
         exhausted = 0
         while True:
-            self.place = 0 if self.place >= len(self.order) else self.place
+            if self.place >= len(self.order):
+                self.place = 0
             zone = self.zones[self.order[self.place]]
             self.place += 1
             if zone.taken < len(zone.nodes):
@@ -146,44 +184,47 @@ class Tree:
                 self.reset()
 
     def names(self) -> tuple[str, ...]:
-        """Every node, zone by zone."""
+        """Return every node, zone by zone."""
         return tuple(name for zone in self.order for name in self.zones[zone].nodes)
 
 
 def replay(events: Iterable[Mapping[str, Any]], which: str) -> Replay:
-    """The list that the last round of scheduling was given, after these events in their order.
+    """Return the list of the last round of scheduling, after these events in their order.
 
     An event is {add: name, zone: key}, {remove: name}, {move: name, zone: key} (a change of
-    labels), or {round: how often}, with looked: how many nodes a round of 1.16 or older looked at,
-    which are all where it is not said. Raises HistoryError.
+    labels), or {round: how often}, with looked: how many nodes a round of 1.16 or older inspected,
+    which are all by default. Raises HistoryError.
     """
     if which not in ALGORITHMS:
         raise HistoryError(f"the algorithm must be one of {', '.join(ALGORITHMS)}")
     if isinstance(events, (str, bytes, Mapping)) or not isinstance(events, Iterable):
         raise HistoryError("the history must be a list of events")
-    tree, seen, steps = Tree(), Replay(), 0
+    tree, result, steps = Tree(), Replay(), 0
     for place, event in enumerate(events):
         kind = _kind(event, place)
-        if kind == "round":
-            times, looked = (
-                _count(event, "round", place),
-                (_count(event, "looked", place) if event.get("looked") is not None else None),
-            )
-            steps += len(tree.zone_of) * (times if which in (EACH_NODE, EACH_ROUND) else 1)
-            if steps > MAX_STEPS:
-                raise HistoryError(f"event {place}: too many rounds to replay")
-            seen = _rounds(tree, seen, which, times, looked)
-        else:
+        if kind != "round":
             _change(tree, kind, event, place)
-    return seen
+            continue
+        times, looked = _count(event, "round", place), None
+        if event.get("looked") is not None:
+            looked = _count(event, "looked", place)
+        steps += _steps(tree, which, times)
+        if steps > MAX_STEPS:
+            raise HistoryError(f"event {place}: too many rounds to replay")
+        result = _rounds(tree, result, which, times, looked)
+    return result
+
+
+def _steps(tree: Tree, which: str, times: int) -> int:
+    if which in (EACH_NODE, EACH_ROUND):
+        return len(tree.zone_of) * times
+    return len(tree.zone_of)
 
 
 def _kind(event: Any, place: int) -> str:
-    kinds = (
-        [kind for kind in ("add", "remove", "move", "round") if kind in event]
-        if isinstance(event, Mapping)
-        else []
-    )
+    kinds = []
+    if isinstance(event, Mapping):
+        kinds = [kind for kind in ("add", "remove", "move", "round") if kind in event]
     if len(kinds) != 1:
         raise HistoryError(f"event {place} must have one of add, remove, move and round")
     return kinds[0]
@@ -196,14 +237,18 @@ def _count(event: Mapping[str, Any], name: str, place: int) -> int:
     return value
 
 
+def _algorithm_of_prerelease(version: _Version) -> str:
+    """Return the algorithm of a 1.19 that is not fixed as a release: rc.3 has the fix."""
+    if version.stage == "rc" and version.number > 2:
+        return FIXED
+    return KEPT
+
+
 def _change(tree: Tree, kind: str, event: Mapping[str, Any], place: int) -> None:
     name, zone = event[kind], event.get("zone", "")
     if not isinstance(name, str) or not name or not isinstance(zone, str):
         raise HistoryError(f"event {place}: names of nodes and zones are texts")
-    if (name in tree.zone_of) is (kind == "add"):
-        raise HistoryError(
-            f"event {place}: {name} is {'there already' if kind == 'add' else 'not there'}"
-        )
+    _require_presence(tree, kind, name, place)
     if kind == "move" and tree.zone_of[name] == zone:
         return  # upstream does nothing then
     if kind != "add":
@@ -212,24 +257,30 @@ def _change(tree: Tree, kind: str, event: Mapping[str, Any], place: int) -> None
         tree.add(name, zone)
 
 
-def _rounds(tree: Tree, seen: Replay, which: str, times: int, looked: int | None) -> Replay:
-    """These rounds: each makes the list that its algorithm makes.
+def _require_presence(tree: Tree, kind: str, name: str, place: int) -> None:
+    if kind == "add" and name in tree.zone_of:
+        raise HistoryError(f"event {place}: {name} is there already")
+    if kind != "add" and name not in tree.zone_of:
+        raise HistoryError(f"event {place}: {name} is not there")
 
-    One that keeps its list makes none while the same nodes are there.
+
+def _rounds(tree: Tree, former: Replay, which: str, times: int, looked: int | None) -> Replay:
+    """Run these rounds: each makes the list that its algorithm makes.
+
+    An algorithm that keeps its list makes none while the same nodes are there.
     """
-    count = len(tree.zone_of)
+    count, rounds = len(tree.zone_of), former.rounds + times
     if not times:
-        return seen
+        return former
     if which in (KEPT, FIXED):
-        if set(seen.nodes) == tree.zone_of.keys():
-            return Replay(seen.snapshot, seen.nodes, seen.rounds + times)
+        if set(former.nodes) == tree.zone_of.keys():
+            return Replay(former.snapshot, former.nodes, rounds)
         if which == FIXED:
             tree.reset()
-        return Replay(
-            tuple(tree.next() for _one in range(count)), tree.names(), seen.rounds + times
-        )
-    reach = count if looked is None or which == EACH_ROUND else min(count, looked)
-    found: tuple[str, ...] = ()
+        return Replay(tuple(tree.next() for _node in range(count)), tree.names(), rounds)
+    if looked is not None and which == EACH_NODE:
+        count = min(count, looked)
+    snapshot: tuple[str, ...] = ()
     for _round in range(times):
-        found = tuple(tree.next() for _one in range(reach))
-    return Replay(found, tree.names(), seen.rounds + times)
+        snapshot = tuple(tree.next() for _node in range(count))
+    return Replay(snapshot, tree.names(), rounds)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node said of its swap, put in order; and what a source of swap is. Pure."""
+"""Evidence of a node's swap by its parts, and the sources of swap. Pure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...parsers import conf_lines, swap_files
+from ...parsers import conf_lines, json_values, swap_files
 from ...parsers.swap_files import Unit
 
 TARGET = "swap.target"
 IN_CONTAINER = "systemd takes up no swap in a container"
-EARLY, LATE = (
-    (
-        "/run/systemd/generator/",
-        "/run/systemd/generator.early/",
-    ),
-    "/run/systemd/generator.late/",
-)
+EARLY = ("/run/systemd/generator/", "/run/systemd/generator.early/")
+LATE = "/run/systemd/generator.late/"
+_ORIGINS = {swap_files.FSTAB: "fstab", "/proc/cmdline": "kernel"}  # of units of a generator
 
 
 @dataclass(frozen=True)
 class Undo:
-    """What keeps a source off. kind.
+    """Step that keeps a source off. target: the object of the step.
 
-    Comment (a line), mask or disable (a unit), generator (masked by a link to /dev/null), edit;
-    target: on what.
+    kind: comment (a line), mask or disable (a unit), generator (masked by a link to /dev/null),
+    edit.
     """
 
     kind: str
@@ -40,12 +36,10 @@ class Undo:
 
 @dataclass(frozen=True)
 class Source:
-    """Where swap comes from. origin.
+    """Source of swap. place: file:line or the unit.
 
-    Fstab, gpt-auto, zram-generator, unit, kernel, generator, service, script, hand or unknown.
-
-    place: file:line or the unit. on: whether it is on after a boot; why: what that rests on, where
-    it is not plain.
+    origin: fstab, gpt-auto, zram-generator, unit, kernel, generator, service, script, hand or
+    unknown. on: whether it is on after a boot; why: the reason, where it is not plain.
     """
 
     origin: str
@@ -58,103 +52,99 @@ class Source:
 
 
 class Seen:
-    """The evidence, each part None or a problem where it is missing or no part at all."""
+    """Evidence of a host's swap; a part is None or a problem where it is missing or malformed."""
 
     def __init__(self, evidence: Any) -> None:
-        self.of: Mapping[str, Any] = evidence if isinstance(evidence, Mapping) else {}
-        self.lines, self.malformed, self.fstab_problem = swap_files.fstab(self.of.get("fstab"))
-        self.units = swap_files.units(self.of.get("units"))
-        self.words = swap_files.words(self.of.get("cmdline"))
-        self.files = {record["path"]: record for record in conf_lines.usable(self.of.get("files"))}
-        self.links_known = isinstance(self.of.get("links"), Mapping)
-        self.container = self.of.get("container") is True
-        version = self.of.get("systemd")
-        self.version = (
-            version if isinstance(version, int) and not isinstance(version, bool) else None
-        )
+        self.data = json_values.mapping(evidence)
+        self.lines, self.malformed, self.fstab_problem = swap_files.fstab(self.data.get("fstab"))
+        self.units = swap_files.units(self.data.get("units"))
+        self.words = swap_files.words(self.data.get("cmdline"))
+        files = conf_lines.usable(self.data.get("files"))
+        self.files = {record["path"]: record for record in files}
+        self.links_known = isinstance(self.data.get("links"), Mapping)
+        self.container = self.data.get("container") is True
+        self.version = json_values.whole_number(self.data.get("systemd"))
 
     @cached_property
     def by_name(self) -> dict[str, Unit]:
-        """The units by their names."""
+        """Return the units by their names."""
         return {unit.name: unit for unit in self.units or ()}
 
     @property
     def swaps(self) -> list[Unit]:
-        """The units of swap."""
+        """Return the units of swap."""
         return [unit for unit in self.units or () if unit.name.endswith(".swap")]
 
     @cached_property
     def _devices(self) -> dict[str, str]:
-        links = self.of.get("links")
         return {
             _plain(link): device
-            for link, device in (links.items() if isinstance(links, Mapping) else ())
+            for link, device in json_values.mapping(self.data.get("links")).items()
             if isinstance(link, str) and isinstance(device, str)
         }
 
     @cached_property
     def _links(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        by_device: dict[str, set[str]] = {}
         for link, device in self._devices.items():
-            found.setdefault(device, {device}).add(link)
-        return found
+            by_device.setdefault(device, {device}).add(link)
+        return by_device
 
     def names(self, path: str) -> set[str]:
-        """All paths of what a path leads to, itself among them."""
+        """Return all paths of what a path leads to, itself among them."""
         plain = _plain(path)
         return {path, plain, *self._links.get(self._devices.get(plain, plain), ())}
 
-    def said(self, key: str) -> bool | None:
-        """What the command line says of a yes-or-no."""
+    def switch(self, key: str) -> bool | None:
+        """Return the boolean that the command line gives to a key, or None."""
         return swap_files.switch(self.words or (), key)
 
     def masked(self, name: str) -> bool | None:
-        """Is a unit masked for good, by a file or by the command line? None where systemd was
-        not asked.
-        """
+        """Return whether a unit is masked on the disk or by the command line; None if unknown."""
         if ("systemd.mask", name) in (self.words or ()):
             return True
         unit = self.by_name.get(name)
+        if unit:
+            return unit.masked
         # whatever swap.target wants is loaded, so that a mask of it would show; the target itself
-        # has to be asked for by name
-        return unit.masked if unit else None if self.units is None or name == TARGET else False
+        # has to be queried by name
+        if self.units is None or name == TARGET:
+            return None
+        return False
 
-    def held(self, name: str) -> tuple[bool | None, str]:
-        """(on, why) of a unit that swap.target pulls in."""
+    def activation(self, name: str) -> tuple[bool | None, str]:
+        """Return (on, why) of a unit that swap.target pulls in."""
         if self.container:
             return False, IN_CONTAINER
-        for unit in (name, TARGET):
-            if self.masked(unit):
+        masks = {unit: self.masked(unit) for unit in (name, TARGET)}
+        for unit, masked in masks.items():
+            if masked:
                 return False, f"{unit} is masked"
         if self.words is None:
             return None, "the kernel's command line is not known"
-        unasked = next((unit for unit in (name, TARGET) if self.masked(unit) is None), None)
-        return (
-            (True, "") if unasked is None else (None, f"whether {unasked} is masked is not known")
-        )
+        for unit, masked in masks.items():
+            if masked is None:
+                return None, f"whether {unit} is masked is not known"
+        return True, ""
 
 
 def _plain(path: str) -> str:
-    """UUIDs are written in either case."""
-    return (
-        path.lower() if path.startswith(("/dev/disk/by-uuid/", "/dev/disk/by-partuuid/")) else path
-    )
+    """Return the path of a device in the one case of its UUID, which is written in either."""
+    if path.startswith(("/dev/disk/by-uuid/", "/dev/disk/by-partuuid/")):
+        return path.lower()
+    return path
 
 
 def origin(unit: Unit) -> str:
-    """What made a unit; empty for one that is masked, or that only mirrors what somebody
-    switched on.
-    """
+    """Return what created a unit; empty for a masked one, or one that mirrors a `swapon`."""
     if not unit.fragment or "masked" in (unit.load, unit.state):
         return ""
     if unit.fragment.startswith(LATE):
         return "gpt-auto"
     if not unit.fragment.startswith(EARLY):
         return "unit"
-    if unit.source in (swap_files.FSTAB, "/proc/cmdline"):
-        return "fstab" if unit.source == swap_files.FSTAB else "kernel"
-    return (
-        "zram-generator"
-        if posixpath.basename(unit.what).startswith("zram") or unit.name.startswith("dev-zram")
-        else "generator"
-    )
+    if unit.source in _ORIGINS:
+        return _ORIGINS[unit.source]
+    if posixpath.basename(unit.what).startswith("zram") or unit.name.startswith("dev-zram"):
+        return "zram-generator"
+    return "generator"

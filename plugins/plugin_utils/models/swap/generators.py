@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Swap that programs switch on: zram-generator, services, rc.local, the kernel's command line.
+"""Swap that programs activate: zram-generator, services, rc.local, the kernel's command line.
 
 Pure.
 """
@@ -29,9 +29,9 @@ _SWAPON = re.compile(r"[^#]*\bswapon\b")
 
 @dataclass(frozen=True)
 class Service:
-    """A program that switches swap on by itself. file: what configures it; off.
+    """Program that activates swap by itself. file: its configuration.
 
-    A line of it that leaves swap off; needs: one that it takes.
+    off: a line of it that leaves swap off; needs: a line that it requires.
     """
 
     units: tuple[str, ...]
@@ -66,74 +66,80 @@ SERVICES = (
 
 
 def from_zram(seen: Seen) -> Iterator[Source]:
-    """What zram-generator will make, by its configuration.
+    """Yield what zram-generator will create, by its configuration.
 
-    Where that is not known, by what it made of this boot.
+    Where that is not known, what it created in this boot decides.
     """
     there = generator(seen, "zram-generator")
-    made = {unit.name for unit in seen.swaps if origin(unit) == "zram-generator"}
+    existing = {unit.name for unit in seen.swaps if origin(unit) == "zram-generator"}
     devices, unread = swap_files.zram(seen.files.values())
-    for one in devices:
-        name = swap_files.unit_name(f"/dev/{one.name}")
-        on, why = _made(seen, one, there, name in made)
+    names = [swap_files.unit_name(f"/dev/{device.name}") for device in devices]
+    for name, device in zip(names, devices, strict=True):
+        on, why = _configured_zram(seen, device, there, name in existing)
         yield Source(
             "zram-generator",
-            f"{one.path}:{one.line}",
-            f"/dev/{one.name}",
+            f"{device.path}:{device.line}",
+            f"/dev/{device.name}",
             name,
             on,
             why,
             _without_zram(name, devices),
         )
-    told, known = seen.said("systemd.zram"), not unread and _configured(seen)
-    for name in sorted(made - {swap_files.unit_name(f"/dev/{one.name}") for one in devices}):
-        on, why = seen.held(name)
-        if told:
-            why = why or "systemd.zram on the kernel's command line"
-        elif on is not False:
-            on, why = (
-                (False, "no file that a boot leaves names it")
-                if known
-                else (None, "its configuration is not known")
-            )
-        yield Source(
-            "zram-generator", name, seen.by_name[name].what, name, on, why, (Undo("mask", name),)
-        )
+    known = not unread and _configured(seen)
+    for name in sorted(existing - set(names)):
+        on, why = _unconfigured_zram(seen, name, known)
+        undo = (Undo("mask", name),)
+        yield Source("zram-generator", name, seen.by_name[name].what, name, on, why, undo)
 
 
-def _made(
-    seen: Seen, one: swap_files.Zram, there: bool | None, made: bool
+def _unconfigured_zram(seen: Seen, name: str, known: bool) -> tuple[bool | None, str]:
+    """Return (on, why) of a zram device that no configuration names."""
+    on, why = seen.activation(name)
+    if seen.switch("systemd.zram"):
+        return on, why or "systemd.zram on the kernel's command line"
+    if on is False:
+        return on, why
+    if known:
+        return False, "no file that a boot leaves names it"
+    return None, "its configuration is not known"
+
+
+def _configured_zram(
+    seen: Seen, device: swap_files.Zram, there: bool | None, exists: bool
 ) -> tuple[bool | None, str]:
-    """(on, why) of a device of zram-generator's configuration."""
-    if seen.said("systemd.zram") is False:
+    """Return (on, why) of a device of zram-generator's configuration."""
+    if seen.switch("systemd.zram") is False:
         return False, "systemd.zram=0 on the kernel's command line"
     if there is False:
         return False, "zram-generator is not there, or masked"
-    if one.swap is False:
+    if device.swap is False:
         return False, "it is no swap, or of no size"
-    on, why = seen.held(swap_files.unit_name(f"/dev/{one.name}"))
-    if on and not made and there is None:
+    on, why = seen.activation(swap_files.unit_name(f"/dev/{device.name}"))
+    if not on or exists:
+        return on, why
+    if there is None:
         return None, "whether zram-generator is there is not known"
-    if on and not made and one.swap is None:
+    if device.swap is None:
         return None, "whether it is made depends on the memory"
     return on, why
 
 
 def _without_zram(name: str, devices: Sequence[swap_files.Zram]) -> tuple[Undo, ...]:
-    """The generator may be masked where it makes nothing but swap."""
-    if all(one.swap is not False for one in devices):
+    """Mask the generator where it creates nothing but swap, else the unit."""
+    if all(device.swap is not False for device in devices):
         return (Undo("generator", f"{GENERATORS[0]}/zram-generator"),)
     return (Undo("mask", name, "zram-generator has other devices as well"),)
 
 
 def _configured(seen: Seen) -> bool:
-    """Was its configuration asked for?"""
+    """Return whether zram-generator's configuration was queried."""
     return any("/systemd/zram-generator.conf" in path for path in seen.files)
 
 
 def generator(seen: Seen, name: str) -> bool | None:
-    """Is a generator there, and not masked by a file of its name in a folder before it? None
-    where a folder was not asked.
+    """Return whether a generator is there and not masked; None where that is not known.
+
+    A file of its name in an earlier directory masks it.
     """
     for folder in GENERATORS:
         record = seen.files.get(f"{folder}/{name}")
@@ -145,39 +151,36 @@ def generator(seen: Seen, name: str) -> bool | None:
 
 
 def from_kernel(seen: Seen) -> Iterator[Source]:
-    """What the kernel's command line asks for."""
+    """Yield the swap that the kernel's command line requests."""
     for key, value in seen.words or ():
-        device = (
-            swap_files.node((value or "").split(":", 1)[0]) if key == "systemd.swap_extra" else ""
-        )
+        if key != "systemd.swap_extra":
+            continue
+        device = swap_files.node((value or "").split(":", 1)[0])
         if device:
             name = swap_files.unit_name(device)
-            on, why = seen.held(name)
-            if on and name not in seen.by_name:
-                on, why = (
-                    (False, "systemd heeds it since 254")
-                    if seen.version is not None and seen.version < 254
-                    else (None, "systemd has no unit of it")
-                )
-            yield Source(
-                "kernel",
-                f"systemd.swap-extra={value}"[:300],
-                device,
-                name,
-                on,
-                why,
-                (Undo("mask", name),),
-            )
+            on, why = _extra(seen, name)
+            place, undo = f"systemd.swap-extra={value}"[:300], (Undo("mask", name),)
+            yield Source("kernel", place, device, name, on, why, undo)
+
+
+def _extra(seen: Seen, name: str) -> tuple[bool | None, str]:
+    """Return (on, why) of a swap of systemd.swap-extra."""
+    on, why = seen.activation(name)
+    if not on or name in seen.by_name:
+        return on, why
+    if seen.version is not None and seen.version < 254:
+        return False, "systemd heeds it since 254"
+    return None, "systemd has no unit of it"
 
 
 def from_services(seen: Seen) -> Iterator[Source]:
-    """What services that are known for it switch on."""
+    """Yield the swap of services that are known for it."""
     for service in SERVICES:
-        asked = [seen.by_name[name] for name in service.units if name in seen.by_name]
-        unit = next((unit for unit in asked if unit.load != "not-found"), None)
+        known = [seen.by_name[name] for name in service.units if name in seen.by_name]
+        unit = next((unit for unit in known if unit.load != "not-found"), None)
         record = seen.files.get(service.file)
         missing = record is not None and record.get("error") == "missing"
-        if unit is None and (record is None or missing or len(asked) == len(service.units)):
+        if unit is None and (record is None or missing or len(known) == len(service.units)):
             continue
         yield from _service(service, unit, record, missing)
 
@@ -185,119 +188,128 @@ def from_services(seen: Seen) -> Iterator[Source]:
 def _service(
     service: Service, unit: Unit | None, record: Mapping[str, Any] | None, missing: bool
 ) -> Iterator[Source]:
-    name = unit.name if unit else service.units[0]
+    name = service.units[0]
+    if unit:
+        name = unit.name
     on, why = _enabled(name, unit)
-    place, undo = name, Undo("disable", name)
-    problem = "it was not read" if record is None else conf_lines.why_unread(record)
     off, needed = _line(record, service.off), _line(record, service.needs)
     if off and on is not False:
         on, why = False, f"{service.file}:{off} leaves it off"
     if needed:
-        place, undo = (
-            f"{service.file}:{needed}",
-            Undo("edit", f"{service.file}:{needed}", "ResourceDisk.EnableSwap=n"),
-        )
-    elif service.needs and (missing or not problem):
+        place = f"{service.file}:{needed}"
+        undo = Undo("edit", place, "ResourceDisk.EnableSwap=n")
+        yield Source("service", place, service.swap_file, name, on, why, (undo,))
         return
-    elif service.needs and on is not False:
-        on, why = None, f"{service.file}: {problem}"
-    yield Source("service", place, service.swap_file, name, on, why, (undo,))
+    if service.needs:
+        problem = _problem(record)
+        if missing or not problem:
+            return
+        if on is not False:
+            on, why = None, f"{service.file}: {problem}"
+    yield Source("service", name, service.swap_file, name, on, why, (Undo("disable", name),))
+
+
+def _problem(record: Mapping[str, Any] | None) -> str | None:
+    if record is None:
+        return "it was not read"
+    return conf_lines.why_unread(record)
 
 
 def _enabled(name: str, unit: Unit | None) -> tuple[bool | None, str]:
     if unit is None:
         return None, f"whether {name} is enabled is not known"
-    if unit.masked or unit.state in ("disabled", "enabled-runtime", "transient"):
-        return False, f"{name} is {'masked' if unit.masked else unit.state}"
-    return (
-        (True, "")
-        if unit.state == "enabled"
-        else (None, f"{name} is {unit.state or 'of unknown state'}")
-    )
+    if unit.masked:
+        return False, f"{name} is masked"
+    if unit.state in ("disabled", "enabled-runtime", "transient"):
+        return False, f"{name} is {unit.state}"
+    if unit.state == "enabled":
+        return True, ""
+    return None, f"{name} is {unit.state or 'of unknown state'}"
 
 
 def _line(record: Mapping[str, Any] | None, pattern: str) -> int:
-    """The last line that fits, 0 where none does."""
-    lines = conf_lines.lines(record) if record and pattern else ()
-    return max(
-        (
-            number
-            for number, text in lines
-            if re.match(pattern, text[: conf_lines.MAX_PATH], re.IGNORECASE)
-        ),
-        default=0,
+    """Return the number of the last line that matches, 0 without one."""
+    if not record or not pattern:
+        return 0
+    numbers = (
+        number
+        for number, text in conf_lines.lines(record)
+        if re.match(pattern, text[: conf_lines.MAX_PATH], re.IGNORECASE)
     )
+    return max(numbers, default=0)
 
 
 def from_scripts(seen: Seen) -> Iterator[Source]:
-    """What rc.local switches on; it is run where it may be executed."""
+    """Yield the swap that rc.local activates; it runs where it may be executed."""
     for path in SCRIPTS:
         record = seen.files.get(path, {})
-        mode = record.get("mode")
-        runs = (
-            int(mode[-3:], 8) & 0o111 != 0
-            if isinstance(mode, str) and re.fullmatch("0?[0-7]{3,4}", mode)
-            else None
-        )
+        on, why = _script(record.get("mode"))
         for number, text in conf_lines.lines(record):
             if _SWAPON.match(text[: conf_lines.MAX_PATH]):
-                why = {
-                    True: "if the script gets so far",
-                    False: "the script may not be executed",
-                    None: "whether it is run is not known",
-                }[runs]
-                yield Source(
-                    "script",
-                    f"{path}:{number}",
-                    "",
-                    "",
-                    False if runs is False else None,
-                    why,
-                    (Undo("comment", f"{path}:{number}"),),
-                )
+                place = f"{path}:{number}"
+                yield Source("script", place, "", "", on, why, (Undo("comment", place),))
+
+
+def _script(mode: Any) -> tuple[bool | None, str]:
+    """Return (on, why) of the swap of a script with these permissions."""
+    if not isinstance(mode, str) or not re.fullmatch("0?[0-7]{3,4}", mode):
+        return None, "whether it is run is not known"
+    if int(mode[-3:], 8) & 0o111 == 0:
+        return False, "the script may not be executed"
+    return None, "if the script gets so far"
 
 
 def unknown(seen: Seen) -> Iterator[str]:
-    """What nobody asked, and files that are not wholly known, with the reason.
+    """Yield what was not queried, and files that are not wholly known, with the reason.
 
-    What they switch on is unknown.
+    What they activate is unknown.
     """
-    unasked = [
-        service.units[0]
-        for service in SERVICES
-        if service.file not in seen.files
-        and not any(name in seen.by_name for name in service.units)
-    ]
-    if unasked:
-        yield f"whether {', '.join(unasked)} switches swap on is not known"
+    unqueried = [service.units[0] for service in SERVICES if not _queried(seen, service)]
+    if unqueried:
+        yield f"whether {', '.join(unqueried)} switches swap on is not known"
     if generator(seen, "zram-generator") is not False and not _configured(seen):
         yield "the configuration of zram-generator is not known"
     if not any(path in seen.files for path in SCRIPTS):
         yield f"{SCRIPTS[0]} is not known"
-    for path, why in swap_files.zram(seen.files.values())[1]:
-        yield f"{path}: {why}"
+    unread = [*swap_files.zram(seen.files.values())[1], *_unread_scripts(seen)]
+    yield from (f"{path}: {why}" for path, why in unread)
+
+
+def _queried(seen: Seen, service: Service) -> bool:
+    return service.file in seen.files or any(name in seen.by_name for name in service.units)
+
+
+def _unread_scripts(seen: Seen) -> Iterator[tuple[str, str]]:
     for path in SCRIPTS:
-        why = conf_lines.why_unread(seen.files[path]) if path in seen.files else None
-        if why:
-            yield f"{path}: {why}"
+        if path in seen.files:
+            why = conf_lines.why_unread(seen.files[path])
+            if why:
+                yield path, why
 
 
-def service_of(seen: Seen, one: Active) -> Source | None:
-    """The service that switched a swap on: one that is at work, and that makes such swap.
+def service_of(seen: Seen, active: Active) -> Source | None:
+    """Return the service that activated a swap: a running one that creates such swap.
 
-    Nobody's guess where several may have.
+    It is None where several may have done so.
     """
     able = []
     for service in SERVICES:
         unit = next((seen.by_name[name] for name in service.units if name in seen.by_name), None)
-        if (
-            unit
-            and unit.active in ("active", "activating")
-            and (one.zram if not service.swap_file else one.kind == "file")
-        ):
-            if service.swap_file and service.swap_file == one.path:
-                able = [unit]
-                break
-            able.append(unit)
-    name = able[0].name if len(able) == 1 else ""
-    return next((source for source in from_services(seen) if name and source.unit == name), None)
+        if unit is None or not _creates(service, unit, active):
+            continue
+        if service.swap_file and service.swap_file == active.path:
+            able = [unit]
+            break
+        able.append(unit)
+    if len(able) != 1:
+        return None
+    sources = from_services(seen)
+    return next((source for source in sources if source.unit == able[0].name), None)
+
+
+def _creates(service: Service, unit: Unit, active: Active) -> bool:
+    if unit.active not in ("active", "activating"):
+        return False
+    if service.swap_file:
+        return active.kind == "file"
+    return active.zram

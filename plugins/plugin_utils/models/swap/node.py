@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...parsers import systemd_unit as kubelet_unit
+from ...parsers import json_values, systemd_unit
 from ...parsers.swap_files import Line
 from ...safe_io import yaml_nodes
 from .. import control_plane
 from ..kubelet import config as kubelet_config
 from ..kubelet.config import Setting
-from . import policy as swap_policy
-from . import sources as swap_sources
+from . import policy, sources
 from .evidence import Seen, Source, Undo
 from .policy import Wanted
 from .sources import Forecast, Running
@@ -24,9 +23,9 @@ from .sources import Forecast, Running
 
 @dataclass(frozen=True)
 class NodeSwap:
-    """seen: of collector swap. on: None where /proc/swaps is not known; answers.
+    """Swap of a node. seen: evidence of collector swap; setting: what sets failSwapOn.
 
-    Whether the kubelet runs and answers; setting: what sets failSwapOn.
+    on: None where /proc/swaps is not known; answers: whether the kubelet runs and answers.
     """
 
     seen: Mapping[str, Any]
@@ -38,49 +37,47 @@ class NodeSwap:
 
     @property
     def refused(self) -> bool:
-        """Is it proven that this kubelet does not start while swap is on?"""
+        """Return whether this kubelet verifiably does not start while swap is on."""
         return self.wanted.refuses is True
 
     @property
     def container(self) -> bool:
-        """Does the node run in a container, and show the swap of its machine?"""
+        """Return whether the node runs in a container and shows the swap of its host."""
         return self.seen.get("container") is True
 
-    def own(self, one: Running) -> bool:
-        """Whether a swap is this node's own.
+    def own(self, running: Running) -> bool:
+        """Return whether a swap belongs to this node.
 
-        Everybody's but a container's, of which only the files are that lie in it.
+        A container owns only the files that lie in it.
         """
-        listed = self.seen.get("own")
-        return not self.container or (
-            one.active.kind == "file"
-            and isinstance(listed, (list, tuple))
-            and one.active.path in listed
-        )
+        if not self.container:
+            return True
+        own = json_values.items(self.seen.get("own"))
+        return running.active.kind == "file" and running.active.path in own
 
     def coming(self) -> list[Source]:
-        """What will switch swap on, each source once.
+        """Return what will activate swap, each source once.
 
-        At the next boot, or, in a container, with the next `swapon -a`.
+        That happens at the next boot, or, in a container, with the next `swapon -a`.
         """
-        found = [source for source in self.later.sources if source.on]
-        return found + [source for source in self._named() if source not in found]
+        sources = [source for source in self.later.sources if source.on]
+        return sources + [source for source in self._named() if source not in sources]
 
     def _named(self) -> Iterator[Source]:
-        """Lines of fstab that name a swap of this container which is on.
+        """Yield the lines of fstab that name an active swap of this container.
 
-        Systemd takes it up in no container, and swapon -a does in each.
+        systemd activates it in no container, and `swapon -a` does in each.
         """
         if not self.container:
             return
-        here = {one.active.path for one in self.on or () if self.own(one)}
+        paths = {running.active.path for running in self.on or () if self.own(running)}
         for line in Seen(self.seen).lines:
-            if line.device in here and not line.noauto:
+            if line.device in paths and not line.noauto:
                 yield named(line)
 
 
 def named(line: Line) -> Source:
-    """A line of fstab that whoever says swapon -a follows."""
+    """Return a line of fstab as the source that `swapon -a` follows."""
     place = f"{line.path}:{line.line}"
     return Source(
         "fstab", place, line.device, "", True, "swapon -a follows it", (Undo("comment", place),)
@@ -88,48 +85,47 @@ def named(line: Line) -> Source:
 
 
 def read(document: Mapping[str, Any]) -> NodeSwap:
-    """The evidence of a host. Never raises."""
+    """Return the swap of a host from its evidence. Never raises."""
     kubelet, seen = control_plane.data(document, "kubelet"), control_plane.data(document, "swap")
     config = kubelet_config.read(kubelet)
-    version = (
-        str(control_plane.data(document, "pinning").get("kubelet_version") or "").rpartition(" ")[2]
-        or None
-    )
-    known = None if config.problem else nested(config.values)
-    argv = config.argv if config.argv and not config.problem.startswith("it is part of") else None
-    gates = None if known is None else known.get("featureGates", {})
+    reported = str(control_plane.data(document, "pinning").get("kubelet_version") or "")
+    values = argv = gates = None
+    if not config.problem:
+        values = nested(config.values)
+        gates = values.get("featureGates", {})
+    if config.argv and not config.problem.startswith("it is part of"):
+        argv = config.argv
     return NodeSwap(
         seen,
-        swap_sources.running(seen),
-        swap_sources.after_boot(seen),
-        swap_policy.wanted(version, known, argv, gates),
+        sources.running(seen),
+        sources.after_boot(seen),
+        policy.wanted(reported.rpartition(" ")[2] or None, values, argv, gates),
         _answers(kubelet),
         config.switch("failSwapOn", "fail-swap-on")[1],
     )
 
 
 def nested(values: Mapping[tuple[str, ...], Setting]) -> dict[str, Any]:
-    """The configuration as mappings again; what is null is not set."""
-    found: dict[str, Any] = {}
+    """Return the configuration as mappings again; what is null is not set."""
+    root: dict[str, Any] = {}
     for path, setting in values.items():
-        inner = found
+        inner = root
         for key in path[:-1]:
-            below = inner.setdefault(key, {})
-            inner = inner[key] = below if isinstance(below, dict) else {}
+            if not isinstance(inner.get(key), dict):
+                inner[key] = {}
+            inner = inner[key]
         if setting.value not in yaml_nodes.NULL:
             inner[path[-1]] = setting.value
-    return found
+    return root
 
 
 def _answers(kubelet: Mapping[str, Any]) -> bool:
-    """Whether the kubelet is past its start.
+    """Return whether the kubelet is past its start.
 
-    One that refuses swap ends before its healthz answers, and systemd starts it again and again.
+    One that refuses swap exits before its healthz answers, and systemd starts it again and again.
     """
-    healthz = kubelet.get("healthz")
-    if isinstance(healthz, Mapping) and healthz.get("error") == "switched off":
-        return (
-            isinstance(kubelet.get("process"), Mapping)
-            or kubelet_unit.unit(kubelet.get("unit")).runs
-        )
-    return isinstance(healthz, Mapping) and healthz.get("status") == 200
+    healthz = json_values.mapping(kubelet.get("healthz"))
+    if healthz.get("error") != "switched off":
+        return healthz.get("status") == 200
+    running = systemd_unit.unit(kubelet.get("unit")).runs
+    return running or isinstance(kubelet.get("process"), Mapping)

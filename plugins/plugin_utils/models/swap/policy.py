@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a kubelet refuses swap, tolerates it or wants it, and which of its settings end it by
-themselves. Pure.
+"""Whether a kubelet refuses, tolerates or wants swap, and which of its settings end it. Pure.
 
 The gate NodeSwap came as alpha with 1.22, as beta with 1.28, was on from 1.30 and is locked from
 1.34; UnlimitedSwap went with 1.30, when NoSwap came. A kubelet from before 1.22 passes over
@@ -12,10 +11,11 @@ memorySwap.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
-from ...parsers import pflag as words
+from ...parsers import json_values, pflag
 from ...safe_io import yaml_nodes
 
 GATE = "NodeSwap"
@@ -25,12 +25,11 @@ ALPHA, BETA, ON, LOCKED, LEAVES = (1, 22), (1, 28), (1, 30), (1, 34), (1, 37)
 
 @dataclass(frozen=True)
 class Wanted:
-    """refuses: does this kubelet not start while swap is on; wants: are pods meant to use swap.
+    """Attitude of a kubelet to swap. behavior: the effective swapBehavior.
 
-    Behavior: the effective swapBehavior.
-
-    Each None where it is not known. One may refuse swap and want it: then somebody forgot
-    failSwapOn, and swap is not what is wrong. fatal: what ends the kubelet with or without swap;
+    refuses: whether it does not start while swap is on; wants: whether pods are meant to use swap.
+    Each is None where it is not known. A kubelet may refuse swap and want it: then failSwapOn was
+    forgotten, and swap is not the problem. fatal: what ends the kubelet with or without swap;
     unknown: what is not known, in clauses.
     """
 
@@ -41,178 +40,195 @@ class Wanted:
     unknown: tuple[str, ...] = ()
 
 
+@dataclass
+class _Inputs:
+    """Settings of a kubelet that decide, each None where it is not known, and what they show."""
+
+    version: tuple[int, int] | None
+    config: Mapping[str, Any] | None
+    argv: Sequence[str] | None
+    gates: Any
+    fatal: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    @property
+    def feature_gates(self) -> dict[str, Any]:
+        """Return the feature gates of the files, each overridden by the command line's.
+
+        Unlike for other maps, the command line does not replace them all.
+        """
+        gates = {
+            name: value
+            for name, value in json_values.mapping(self.gates).items()
+            if isinstance(name, str)
+        }
+        flag = pflag.string_flag(self.argv or (), "feature-gates") or ""
+        for pair in flag.split(","):
+            name, equals, value = pair.strip().partition("=")
+            if equals:
+                gates[name.strip()] = pflag.parse_bool(value.strip())
+        return gates
+
+    @property
+    def are_gates_known(self) -> bool:
+        """Return whether files and command line with feature gates are known."""
+        if self.argv is None or self.config is None:
+            return False
+        return self.gates is None or isinstance(self.gates, Mapping)
+
+
 def wanted(version: Any, config: Any, flags: Any, gates: Any) -> Wanted:
-    """What a kubelet makes of swap.
+    """Return what a kubelet makes of swap. An argument is None where it is not known.
 
     version: such as v1.30.1; config: its KubeletConfiguration as its files together make it,
-    nested; flags: its command line; gates: featureGates of those files. Any of them None where it
-    is not known.
+    nested; flags: its command line; gates: featureGates of those files.
     """
-    argv = (
-        [word for word in flags if isinstance(word, str)]
-        if isinstance(flags, Sequence) and not isinstance(flags, (str, bytes))
-        else None
-    )
-    files = config if isinstance(config, Mapping) else None
-    known = words.parse_version(version) if isinstance(version, str) else None
-    fatal: list[str] = []
-    unknown = [
-        f"the kubelet's {what} is not known"
-        for what, part in (("version", known), ("configuration", files), ("command line", argv))
-        if part is None
+    inputs = _Inputs(_version(version), _files(config), _argv(flags), gates)
+    parts = {
+        "version": inputs.version,
+        "configuration": inputs.config,
+        "command line": inputs.argv,
+    }
+    inputs.unknown += [
+        f"the kubelet's {name} is not known" for name, part in parts.items() if part is None
     ]
-    refuses = _refuses(files, argv, fatal, unknown)
-    behavior = None
-    if known is None:
-        behavior = _untouched(files, gates, argv)
-    elif known < ALPHA:
-        behavior = NO
-        if GATE in _gates(gates, argv):
-            fatal.append(f"this kubelet does not know the feature gate {GATE}")
-    else:
-        behavior = _behavior(
-            known, files, _gate(known, files, gates, argv, fatal, unknown), fatal, unknown
-        )
-    return Wanted(
-        refuses,
-        None if behavior is None else behavior != NO,
-        behavior,
-        tuple(fatal),
-        tuple(unknown),
-    )
+    refuses, behavior = _refuses(inputs), _effective_behavior(inputs)
+    wants = None
+    if behavior is not None:
+        wants = behavior != NO
+    return Wanted(refuses, wants, behavior, tuple(inputs.fatal), tuple(inputs.unknown))
 
 
-def _untouched(
-    config: Mapping[str, Any] | None, gates: Any, argv: Sequence[str] | None
-) -> str | None:
-    """No version lets pods use swap where nobody touched its settings."""
-    if (
-        config is None
-        or argv is None
-        or config.get("memorySwap") not in (None, {})
-        or not (gates is None or isinstance(gates, Mapping))
-    ):
+def _version(version: Any) -> tuple[int, int] | None:
+    return pflag.parse_version(json_values.text(version))
+
+
+def _files(config: Any) -> Mapping[str, Any] | None:
+    if isinstance(config, Mapping):
+        return config
+    return None
+
+
+def _argv(flags: Any) -> list[str] | None:
+    if not isinstance(flags, Sequence) or isinstance(flags, (str, bytes)):
         return None
-    found = _gates(gates, argv)
-    return (
-        NO
-        if all(
-            _bool(found[name]) is False for name in (GATE, "AllAlpha", "AllBeta") if name in found
-        )
-        else None
-    )
+    return [word for word in flags if isinstance(word, str)]
 
 
-def _refuses(
-    config: Mapping[str, Any] | None,
-    argv: Sequence[str] | None,
-    fatal: list[str],
-    unknown: list[str],
-) -> bool | None:
-    """failSwapOn: the flag has the last word, true is the default of all versions."""
-    flag = words.bool_flag(argv or (), "fail-swap-on")
+def _effective_behavior(inputs: _Inputs) -> str | None:
+    if inputs.version is None:
+        return _untouched(inputs)
+    if inputs.version >= ALPHA:
+        return _behavior(inputs, inputs.version, _gate(inputs, inputs.version))
+    if GATE in inputs.feature_gates:
+        inputs.fatal.append(f"this kubelet does not know the feature gate {GATE}")
+    return NO
+
+
+def _untouched(inputs: _Inputs) -> str | None:
+    """Return NoSwap where no setting is changed: then no version lets pods use swap."""
+    if not inputs.are_gates_known or inputs.config is None:
+        return None
+    if inputs.config.get("memorySwap") not in (None, {}):
+        return None
+    gates = inputs.feature_gates
+    names = [name for name in (GATE, "AllAlpha", "AllBeta") if name in gates]
+    if all(_bool(gates[name]) is False for name in names):
+        return NO
+    return None
+
+
+def _refuses(inputs: _Inputs) -> bool | None:
+    """Return failSwapOn: the flag overrides it, true is the default of all versions."""
+    flag = pflag.bool_flag(inputs.argv or (), "fail-swap-on")
     if flag is not None:
         if flag.value is None:
-            fatal.append(f"--fail-swap-on: {flag.problem}")
+            inputs.fatal.append(f"--fail-swap-on: {flag.problem}")
         return flag.value
-    if config is None or argv is None:
+    if inputs.config is None or inputs.argv is None:
         return None
-    value = config.get("failSwapOn")
-    told = True if value is None else _bool(value)
-    if told is None:
-        unknown.append("failSwapOn is no boolean")
-    return told
+    value = inputs.config.get("failSwapOn")
+    if value is None:
+        return True
+    refuses = _bool(value)
+    if refuses is None:
+        inputs.unknown.append("failSwapOn is no boolean")
+    return refuses
 
 
 def _bool(value: Any) -> bool | None:
-    """A boolean of a configuration, or the text that one was."""
-    return (
-        value
-        if isinstance(value, bool)
-        else yaml_nodes.boolean(value)
-        if isinstance(value, str)
-        else None
-    )
+    """Return a boolean of a configuration, also from its text, or None."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return yaml_nodes.boolean(value)
+    return None
 
 
-def _gates(gates: Any, argv: Sequence[str] | None) -> dict[str, Any]:
-    """The feature gates of the files, each overridden by the command line's.
-
-    Unlike other maps, that does not replace them all.
-    """
-    found = (
-        {name: value for name, value in gates.items() if isinstance(name, str)}
-        if isinstance(gates, Mapping)
-        else {}
-    )
-    for pair in (words.string_flag(argv or (), "feature-gates") or "").split(","):
-        name, equals, value = pair.strip().partition("=")
-        if equals:
-            found[name.strip()] = words.parse_bool(value.strip())
-    return found
-
-
-def _gate(
-    version: tuple[int, int],
-    config: Any,
-    gates: Any,
-    argv: Sequence[str] | None,
-    fatal: list[str],
-    unknown: list[str],
-) -> bool | None:
-    """Is NodeSwap on? None where it is not known."""
-    found = _gates(gates, argv)
-    said = _bool(found[GATE]) if GATE in found else None
-    if GATE in found and said is None:
-        fatal.append(f"the feature gate {GATE} is no boolean")
+def _gate(inputs: _Inputs, version: tuple[int, int]) -> bool | None:
+    """Return whether NodeSwap is on; None where it is not known."""
+    gates = inputs.feature_gates
+    value = _bool(gates.get(GATE))
+    if GATE in gates and value is None:
+        inputs.fatal.append(f"the feature gate {GATE} is no boolean")
         return None
     if version >= LOCKED:
-        if GATE in found and version >= LEAVES:
-            unknown.append(
-                f"a kubelet of {version[0]}.{version[1]} may no longer know the feature gate {GATE}"
-            )
-        elif said is False:
-            fatal.append(f"the feature gate {GATE} is locked: false ends this kubelet")
+        _note_locked(inputs, version, value)
         return True
-    if argv is None or config is None or not (gates is None or isinstance(gates, Mapping)):
+    if not inputs.are_gates_known:
         return None
-    if said is not None:
-        return said
-    family = "AllAlpha" if version < BETA else "AllBeta"
-    told = _bool(found[family]) if family in found else None
-    return version >= ON if told is None else told
+    if value is not None:
+        return value
+    family = "AllBeta"
+    if version < BETA:
+        family = "AllAlpha"
+    default = _bool(gates.get(family))
+    if default is None:
+        return version >= ON
+    return default
 
 
-def _behavior(
-    version: tuple[int, int],
-    config: Mapping[str, Any] | None,
-    gate: bool | None,
-    fatal: list[str],
-    unknown: list[str],
-) -> str | None:
-    """The effective memorySwap.swapBehavior; no flag sets it."""
-    if config is None:
+def _note_locked(inputs: _Inputs, version: tuple[int, int], value: bool | None) -> None:
+    if value is not None and version >= LEAVES:
+        inputs.unknown.append(
+            f"a kubelet of {version[0]}.{version[1]} may no longer know the feature gate {GATE}"
+        )
+    elif value is False:
+        inputs.fatal.append(f"the feature gate {GATE} is locked: false ends this kubelet")
+
+
+def _behavior(inputs: _Inputs, version: tuple[int, int], gate: bool | None) -> str | None:
+    """Return the effective memorySwap.swapBehavior; no flag sets it."""
+    if inputs.config is None:
         return None
-    memory = config.get("memorySwap")
-    said = memory.get("swapBehavior") if isinstance(memory, Mapping) else None
-    if (said is not None and not isinstance(said, str)) or (
-        memory is not None and not isinstance(memory, Mapping)
-    ):
-        unknown.append("memorySwap.swapBehavior is no text")
+    memory = inputs.config.get("memorySwap")
+    behavior = json_values.mapping(memory).get("swapBehavior")
+    if not isinstance(memory, (Mapping, NoneType)) or not isinstance(behavior, (str, NoneType)):
+        inputs.unknown.append("memorySwap.swapBehavior is no text")
         return None
     if gate is None:
-        unknown.append(f"whether the feature gate {GATE} is on is not known")
+        inputs.unknown.append(f"whether the feature gate {GATE} is on is not known")
         return None
-    if not gate:
-        if said:
-            fatal.append(f"memorySwap.swapBehavior is set, and the feature gate {GATE} is off")
-        return NO
-    allowed = (NO, LIMITED) if version >= ON else (LIMITED, UNLIMITED)
-    if said and said not in allowed:
-        fatal.append(
-            f"memorySwap.swapBehavior must be {' or '.join(allowed)} in {version[0]}.{version[1]}:"
-            f" it is {said[:100]!r}"
-        )
-        return None
+    if gate:
+        return _allowed_behavior(inputs, version, behavior)
+    if behavior:
+        inputs.fatal.append(f"memorySwap.swapBehavior is set, and the feature gate {GATE} is off")
+    return NO
+
+
+def _allowed_behavior(
+    inputs: _Inputs, version: tuple[int, int], behavior: str | None
+) -> str | None:
     # 1.28 and 1.29 document UnlimitedSwap as their default: pods swap either way
-    return said or (NO if version >= ON else LIMITED)
+    allowed, default = (LIMITED, UNLIMITED), LIMITED
+    if version >= ON:
+        allowed, default = (NO, LIMITED), NO
+    if not behavior:
+        return default
+    if behavior in allowed:
+        return behavior
+    inputs.fatal.append(
+        f"memorySwap.swapBehavior must be {' or '.join(allowed)} in {version[0]}.{version[1]}:"
+        f" it is {behavior[:100]!r}"
+    )
+    return None

@@ -41,6 +41,7 @@ from ...parsers import cpu_manager_state as manager_state
 from .. import fencing, plan
 from ..plan import Scene, Step
 from . import control_plane as remedies
+from .kubelet_dropin import argument_files
 
 START, RESET = apply_step.MANAGERS[:2]
 PINNED = pinned_pod.REMEDY
@@ -333,7 +334,7 @@ def _start(scene: Scene, words: Sequence[str]) -> tuple[Step | None, str]:
     )
     unit = control_plane.data(scene.document, "kubelet").get("unit") or {}
     try:
-        files, diff = kubelet_dropin.beside(
+        files, diff = argument_files(
             unit, words, header, kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT
         )
     except edit_source.EditRefused as refused:

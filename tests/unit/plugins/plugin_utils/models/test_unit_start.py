@@ -167,7 +167,7 @@ def node(world):
 def test_it_is_named_and_no_start_is_planned(node, record, facts, said):
     found = node.set(record, facts).finding()
     assert said in found.summary
-    assert "somebody stopped it" not in found.summary
+    assert "it was stopped" not in found.summary
     assert "no cause that is known" not in found.summary
     steps = node.steps()
     assert not any(step.allowed for step in steps)
@@ -220,7 +220,7 @@ def test_what_systemd_would_accept_now_is_started(node, record, facts):
 def test_a_start_that_would_be_refused_now_is_told_with_what_happened(node):
     facts = {**checked("ConditionPathExists=/gone"), "condition_result": True}
     found = node.set(IDLE, facts).finding()
-    assert "somebody stopped it" in found.summary
+    assert "it was stopped" in found.summary
     assert start_refused.WOULD_NOT in found.summary
     assert "ConditionPathExists=/gone" in found.summary
     assert not node.steps()[0].allowed
@@ -401,7 +401,7 @@ def test_a_runtime_is_judged_alike(world, record, facts, said):
         "data": {"units": [{**record, **facts, "name": name}]},
     }
     assert said in node.finding().summary
-    assert "somebody stopped it" not in node.finding().summary
+    assert "it was stopped" not in node.finding().summary
     (step,) = node.steps()
     assert not step.allowed
     assert said in step.blocked_by or step.remedy == node_plan.ENABLE_RUNTIME
@@ -421,5 +421,5 @@ def test_a_runtime_is_judged_alike(world, record, facts, said):
 def test_no_type_of_evidence_raises(node, wrong):
     node.set(IDLE)
     node.world.documents["w1"]["collectors"]["unit_start"] = {"status": "ok", "data": wrong}
-    assert "somebody stopped it" in node.finding().summary
+    assert "it was stopped" in node.finding().summary
     assert node.steps()[0].allowed

@@ -77,15 +77,15 @@ BYE = "2027-01-15T07:59:51+0000 w1 containerd[9]: bye"
 @pytest.mark.parametrize(
     ("line", "what", "cure"),
     [
-        (TOML, "it refuses its configuration", "mend the file that its last words name"),
-        (JSON, "it refuses its configuration", "mend the file"),
+        (TOML, "it refuses its configuration", "fix the file that its last log lines name"),
+        (JSON, "it refuses its configuration", "fix the file"),
         (CUT, "is empty or cut off, as a power cut leaves it", "crio wipe"),
         (ZEROS, "is empty or cut off, as a power cut leaves it", "crio wipe"),
         (NUL, "is empty or cut off", "/etc/docker/daemon.json"),
         (BACKING, "CRI-O cannot open its storage", "ftype=1"),
         (FULL, "a disk is full", "df -h"),
-        (PLUGINS, "it refuses its configuration", "mend the file"),
-        (DECODE, "it refuses its configuration", "mend the file"),
+        (PLUGINS, "it refuses its configuration", "fix the file"),
+        (DECODE, "it refuses its configuration", "fix the file"),
         (
             "… w1 containerd[9]: containerd: mkdir /var/lib/containerd: read-only file system",
             "is read-only (KM521)",

@@ -64,21 +64,21 @@ def test_swaps_of_every_kind():
         "/swapfile\\040(deleted)                 file\t\t1048572\t512\t\t-4\n"
     )
     assert found == [
-        Active("/dev/dm-1", "partition", 33554428, 1024, -2),
-        Active("/var/my swap\t\\", "file", 524284, 0, -3),
-        Active("/dev/zram0", "partition", 8388604, 0, 100),
-        Active("/swapfile", "file", 1048572, 512, -4, True),
+        Active("/dev/dm-1", "partition", 33554428, 1024),
+        Active("/var/my swap\t\\", "file", 524284, 0),
+        Active("/dev/zram0", "partition", 8388604, 0),
+        Active("/swapfile", "file", 1048572, 512, True),
     ]
     assert [one.zram for one in found] == [False, False, True, False]
 
 
 def test_a_line_that_is_cut_off_is_still_swap():
     assert swap_files.active(HEAD + "/dev/sda2  partition\t83\n/dev/sdb") == [
-        Active("/dev/sda2", "partition", 83, None, None),
-        Active("/dev/sdb", "", None, None, None),
+        Active("/dev/sda2", "partition", 83, None),
+        Active("/dev/sdb", "", None, None),
     ]
     assert swap_files.active(HEAD + f"/dev/sda2 partition {'9' * 5000} -1 x")[0] == Active(
-        "/dev/sda2", "partition", None, None, None
+        "/dev/sda2", "partition", None, None
     )
 
 
@@ -133,21 +133,21 @@ def test_malformed_lines_are_named():
 
 
 @pytest.mark.parametrize(
-    ("options", "noauto", "nofail"),
+    ("options", "noauto"),
     [
-        ("sw", False, False),
-        ("noauto", True, False),
-        ("sw,noauto,pri=5", True, False),
-        ("noauto,auto", False, False),
-        ("auto,noauto\r", True, False),
-        ("nofail", False, True),
-        ("nofail,fail", False, False),
-        ("x-noauto", False, False),
+        ("sw", False),
+        ("noauto", True),
+        ("sw,noauto,pri=5", True),
+        ("noauto,auto", False),
+        ("auto,noauto\r", True),
+        ("nofail", False),
+        ("nofail,fail", False),
+        ("x-noauto", False),
     ],
 )
-def test_options(options, noauto, nofail):
+def test_options(options, noauto):
     line = swap_files.fstab(record("/etc/fstab", f"/swap none swap {options}\n"))[0][0]
-    assert (line.noauto, line.nofail) == (noauto, nofail)
+    assert line.noauto is noauto
 
 
 @pytest.mark.parametrize(
@@ -345,4 +345,4 @@ def test_a_path_survives_fstab(name, char):
     path = swap_files.node(f"/a{char}{name}")
     escaped = path.replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011")
     assert fstab(f"{escaped} none swap sw 0 0\n") == [(1, path)]
-    assert swap_files.active(HEAD + f"{escaped} file 1 2 3\n") == [Active(path, "file", 1, 2, 3)]
+    assert swap_files.active(HEAD + f"{escaped} file 1 2 3\n") == [Active(path, "file", 1, 2)]

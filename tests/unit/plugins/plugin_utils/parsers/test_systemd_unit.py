@@ -305,7 +305,7 @@ def test_a_reason_names_result_and_status():
         in at_boot(of(file_state="disabled", name="snap.microk8s.daemon-kubelite.service")).why
     )
     assert "disabled" in state(of("inactive", "dead", "disabled")).why
-    assert "somebody stopped it" in state(of("inactive", "dead")).why
+    assert "it was stopped" in state(of("inactive", "dead")).why
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ def test_a_runtime_within_another_program_is_not_judged(node, family, changes):
             {**DOWN},
             "critical",
             2,
-            "does not run: containerd.service: it is enabled and ended well: somebody stopped it",
+            "does not run: containerd.service: it is enabled and exited cleanly: it was stopped",
             "systemctl start containerd.service",
         ),
         (
@@ -233,7 +233,7 @@ def test_a_runtime_within_another_program_is_not_judged(node, family, changes):
             "critical",
             2,
             (
-                "does not run: containerd.service: it is disabled: nobody has started it since the"
+                "does not run: containerd.service: it is disabled: it was not started since the"
                 " boot"
             ),
             (

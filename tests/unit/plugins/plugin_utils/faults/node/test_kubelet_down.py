@@ -188,14 +188,14 @@ def test_watches_are_another_fault_than_instances(world):
         (
             STOPPED,
             (
-                "it is enabled and ended well: somebody stopped it, or what it requires was"
+                "it is enabled and exited cleanly: it was stopped, or what it requires was"
                 " stopped, since 2026-11-22T18:31:29+0000"
             ),
             "systemctl start kubelet.service brings it back",
         ),
         (
             {**STOPPED, "unit_file_state": "disabled"},
-            "it is disabled: nobody has started it since the boot, or somebody stopped it",
+            "it is disabled: it was not started since the boot, or it was stopped",
             "find out who stopped it",
         ),
     ],

@@ -507,10 +507,10 @@ def test_a_kubelet_that_ended_of_something_else_is_not_drained_for_its_state(tol
         )
         assert step.remedy == "reset_state"
         assert not step.allowed
-        assert "last words" in step.blocked_by
+        assert "last log lines" in step.blocked_by
     (step,) = planned(told(STATIC, lines=[]))
     assert not step.allowed
-    assert "last words are not known" in step.blocked_by
+    assert "last log lines are not known" in step.blocked_by
 
 
 def test_one_that_was_stopped_after_it_had_died_of_something_else(told):
