@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ..evidence import document as evidence
-from ..reports.text_page import escape
+from ..safe_io.text import escape
 
 SCHEMA = "kubemend.logs/1"
 STATUSES = ("ok", "absent", "denied", "error", "timeout")

@@ -146,7 +146,7 @@ def test_both_show_hostile_words_as_text(tmp_path):
     of = run(outcome=(2, "failed", HOSTILE))
     cases = [
         junit.Case(HOSTILE, HOSTILE, "failure", "critical", HOSTILE, (HOSTILE,)),
-        junit.Case(None, HOSTILE, said=(HOSTILE,)),
+        junit.Case(None, HOSTILE, lines=(HOSTILE,)),
     ]
     unjudged.write(str(tmp_path), ("html", "junit"), of, f"Capture\n  {HOSTILE}\n", cases)
     page, text = (

@@ -404,6 +404,6 @@ def test_a_step_of_a_repair_is_a_case_of_its_host(mode, words):
         case(root, "no proven cluster", "step 09-x")
         .find("failure")
         .get("message")
-        .endswith("nobody said why")
+        .endswith("no reason is known")
     )
     assert not [item for item in root.iter("testcase") if "03-m1" in item.get("name")]
