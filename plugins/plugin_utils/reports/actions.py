@@ -104,12 +104,12 @@ def _unread_case(listing: revert.Listing) -> Case:
 
 
 def _listing_case(listing: revert.Listing, run_id: str | None, phrases: Phrases) -> Case:
-    lines = [
-        f"run {run.run_id} {file.path}: {_state(file, phrases)}"
-        for run in listing.runs
-        for file in run.files
-        if run_id in (None, run.run_id)
-    ]
+    lines: list[str] = []
+    for run in listing.runs:
+        if run_id in (None, run.run_id):
+            lines += (
+                f"run {run.run_id} {file.path}: {_state(file, phrases)}" for file in run.files
+            )
     return Case(listing.host, "journal", lines=tuple(lines))
 
 

@@ -228,7 +228,8 @@ def _with_restarts(
         for document in documents
         if document.get("status") == "ok" and document.get("started")
     }
-    outcomes, notices = [], {}
+    outcomes: list[Became] = []
+    notices: dict[str, None] = {}
     for item in done:
         document = answered.get(item.target.on)
         if not document or item.target.step or item.restored is None:

@@ -143,14 +143,17 @@ def _gaps(result: model.Result, answered: Collection[model.HostRow]) -> _Gaps:
     # A fault of the deep tier that belongs to no cluster was not requested.
     skips = [item for item in result.not_judged if item.reason != "tier" or item.cluster]
     whole = {row.host for row in answered if _is_whole(row, result)}
-    no_api = any(item.nodes is None for item in result.coverage if _is_proven(item.cluster))
     return _Gaps(
         sorted(unknown),
         sorted({item.code for item in skips} - unknown),
         sorted({name for item in result.coverage for name, _reason in item.left}),
         [row.host for row in answered if row.host not in whole],
-        no_api or len(answered) < len(result.hosts),
+        len(answered) < len(result.hosts) or _is_an_api_silent(result),
     )
+
+
+def _is_an_api_silent(result: model.Result) -> bool:
+    return any(item.nodes is None for item in result.coverage if _is_proven(item.cluster))
 
 
 def conclusion(result: model.Result, run: Run) -> str:

@@ -59,30 +59,9 @@ def _indented(value: Any, depth: int) -> str:
 
 def _parts(result: model.Result, run: Run) -> dict[str, Any]:
     """Return the fields; rows for each host, fault or finding are an iterator."""
-    exit_code, exit_reason = exit_of(result, run)
     parts = {
-        "schema": SCHEMA,
-        "tool_version": run.tool_version,
-        "run_id": run.run_id,
-        "started": run.started,
-        "finished": run.finished,
-        "mode": PUBLIC_MODES.get(run.mode, run.mode),
-        "exit_code": exit_code,
-        "exit_reason": exit_reason,
-        "notices": list(run.notices),
-        "conclusion": conclusion.conclusion(result, run),
-        "faults": result.faults,
-        "coverage": [_coverage(item) for item in result.coverage],
-        "outside": [{"host": host, "reason": reason} for host, reason in run.outside],
-        "clusters": [_cluster(item) for item in result.clusters],
-        "hosts": map(_host, result.hosts),
-        "verdicts": map(_verdict, result.verdicts),
-        "not_judged": [
-            {"code": item.code, "cluster": item.cluster, "reason": item.reason}
-            for item in result.not_judged
-        ],
-        "lacks": [dict(conclusion.lack_of(item)) for item in result.lacks],
-        "findings": map(_finding, result.findings),
+        **_run_parts(result, run),
+        **_result_parts(result),
         "symptom": _symptom(run.symptom),
         "plan": [step.shown() for step in run.plan],
         "steps": [
@@ -98,6 +77,39 @@ def _parts(result: model.Result, run: Run) -> dict[str, Any]:
         parts["compared"] = run.compared.shown()
     parts["summary"] = summary(result)
     return parts
+
+
+def _run_parts(result: model.Result, run: Run) -> dict[str, Any]:
+    exit_code, exit_reason = exit_of(result, run)
+    return {
+        "schema": SCHEMA,
+        "tool_version": run.tool_version,
+        "run_id": run.run_id,
+        "started": run.started,
+        "finished": run.finished,
+        "mode": PUBLIC_MODES.get(run.mode, run.mode),
+        "exit_code": exit_code,
+        "exit_reason": exit_reason,
+        "notices": list(run.notices),
+        "conclusion": conclusion.conclusion(result, run),
+        "faults": result.faults,
+        "coverage": [_coverage(item) for item in result.coverage],
+        "outside": [{"host": host, "reason": reason} for host, reason in run.outside],
+    }
+
+
+def _result_parts(result: model.Result) -> dict[str, Any]:
+    return {
+        "clusters": [_cluster(item) for item in result.clusters],
+        "hosts": map(_host, result.hosts),
+        "verdicts": map(_verdict, result.verdicts),
+        "not_judged": [
+            {"code": item.code, "cluster": item.cluster, "reason": item.reason}
+            for item in result.not_judged
+        ],
+        "lacks": [dict(conclusion.lack_of(item)) for item in result.lacks],
+        "findings": map(_finding, result.findings),
+    }
 
 
 def _coverage(item: model.Coverage) -> dict[str, Any]:

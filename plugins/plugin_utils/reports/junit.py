@@ -75,12 +75,9 @@ def _document(suites: Iterable[_Suite], run: Run) -> str:
             totals[name] += int(element.get(name) or 0)
         ElementTree.indent(element)
         texts.append(ElementTree.tostring(element, encoding="unicode"))
-    head = ElementTree.Element(
-        "testsuites",
-        name="kubemend",
-        time=_seconds(run),
-        **{name: str(count) for name, count in totals.items()},
-    )
+    head = ElementTree.Element("testsuites", name="kubemend", time=_seconds(run))
+    for name, count in totals.items():
+        head.set(name, str(count))
     opened = ElementTree.tostring(
         head, encoding="unicode", short_empty_elements=False
     ).removesuffix("</testsuites>")

@@ -144,16 +144,20 @@ def make(hosts: Sequence[model.HostRow], table: States) -> Matrix:
         Row("host", tuple(names), status, cells)
         for (status, cells), names in names_by_state.items()
     ]
-    rows.sort(key=lambda row: (sorted(STATES.index(cell) for cell in row.cells), row.hosts))
+    rows.sort(key=_row_order)
     hidden = sum(len(row.hosts) for row in rows[ROWS:])
     whole = table.get(WHOLE, NO_STATES)
     if not TROUBLE.isdisjoint(whole.values()):
         rows.insert(0, Row("whole", (), "", _cells(whole, codes)))
     rows = rows[:ROWS]
     if clean:
-        cells = _cells(_worst(table.get(host, NO_STATES) for host in clean), codes)
+        cells = _cells(_worst(table, clean), codes)
         rows.append(Row("clean", tuple(clean), "ok", cells))
     return _narrow(codes, rows, hidden)
+
+
+def _row_order(row: Row) -> tuple[list[int], tuple[str, ...]]:
+    return sorted(map(STATES.index, row.cells)), row.hosts
 
 
 def _troubled_codes(table: States) -> list[str]:
@@ -167,10 +171,10 @@ def _cells(row: _HostStates, codes: Iterable[str]) -> tuple[str, ...]:
     return tuple(row.get(code, "") for code in codes)
 
 
-def _worst(rows: Iterable[_HostStates]) -> _HostStates:
+def _worst(table: States, hosts: Iterable[str]) -> _HostStates:
     worst: dict[str, str] = {}
-    for row in rows:
-        for code, state in row.items():
+    for host in hosts:
+        for code, state in table.get(host, NO_STATES).items():
             worst[code] = min(worst.get(code, state), state, key=STATES.index)
     return worst
 

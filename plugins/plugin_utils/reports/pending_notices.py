@@ -47,14 +47,17 @@ def told(clusters: Iterable[Cluster], symptom: str | None) -> tuple[tuple[str, .
             continue
         record = (cluster.api or {}).get("pod") or {}
         if record.get("status") == "absent":
-            text = f"kubemend_pod names a pod that does not exist: {record.get('error')}"
-            absent.append(one_line(text, 600))
+            absent.append(_absent(record))
         else:
             exists = True
         sentences += _symptom_sentences(cluster, pod, bool(record))
     if absent and not exists:
         return (*sentences, absent[0]), absent[0]
     return tuple(sentences), None
+
+
+def _absent(record: Mapping[str, Any]) -> str:
+    return one_line(f"kubemend_pod names a pod that does not exist: {record.get('error')}", 600)
 
 
 def _pod_or_error(cluster: Cluster) -> str:
@@ -134,16 +137,13 @@ def _all(cluster: Cluster) -> str:
     is_cut = cluster.cut("pending")
     if not data["read"] and not is_cut:
         return "no pod is Pending"
-    noun, more = "pods are", ""
+    pending = f"{data['read']} pods are Pending"
     if data["read"] == 1:
-        noun = "pod is"
+        pending = f"{data['read']} pod is Pending"
     if is_cut:
-        more = ", the list was cut"
+        pending += ", the list was cut"
     parts = ", ".join(f"{number} {text}" for text, number in _pending_counts(cluster, data))
-    return (
-        f"{data['read']} {noun} Pending{more}:"
-        f" {parts or 'all of them about to go'}; judged are those that stay so"
-    )
+    return f"{pending}: {parts or 'all of them about to go'}; judged are those that stay so"
 
 
 def _pending_counts(cluster: Cluster, data: Mapping[str, Any]) -> list[tuple[str, Any]]:

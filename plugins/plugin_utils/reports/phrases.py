@@ -232,7 +232,7 @@ def _argv(proof: model.Proof, flags: frozenset[str]) -> str:
 
     These are the proof's text, else the arguments named in flags, else all.
     """
-    argv = proof.argv or ()
+    argv = list(proof.argv or ())
     name = argv[0].rsplit("/", 1)[-1]
     if proof.text:
         return f"{name} … {proof.text}"

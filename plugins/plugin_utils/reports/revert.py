@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..run.revert import RESULTS, Done, File, Listing, Report, Undoable, verdict
@@ -131,10 +131,10 @@ def _runs(listings: Sequence[Listing]) -> list[str]:
     revertible = 0
     for run_id in run_ids:
         parts = _parts(listings, run_id)
-        lines += ["", _run_title(run_id, list(parts.values()))]
+        lines += ["", _run_title(run_id, parts.values())]
         for host, run in parts.items():
             lines += _run_lines(host, run)
-        if any(file.state == "restore" for run in parts.values() for file in run.files):
+        if any(map(_is_revertible, parts.values())):
             revertible += 1
             lines.append(f"  undo: {COMMAND}{run_id}")
     if run_ids:
@@ -152,7 +152,11 @@ def _parts(listings: Iterable[Listing], run_id: str | None) -> dict[str, Undoabl
     return parts
 
 
-def _run_title(run_id: str, runs: Iterable[Undoable]) -> str:
+def _is_revertible(run: Undoable) -> bool:
+    return any(file.state == "restore" for file in run.files)
+
+
+def _run_title(run_id: str, runs: Collection[Undoable]) -> str:
     title = f"run {run_id}"
     first = min((run.first for run in runs if run.first), default=None)
     if first:
