@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-import xml.etree.ElementTree as xml
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 from tests import schemas
 
@@ -88,7 +88,7 @@ def _of_junit(text: str) -> set[tuple[str, str]]:
     Of one that is some host's, only that host's suite counts.
     """
     found = set()
-    for suite in xml.fromstring(text).iter("testsuite"):
+    for suite in ElementTree.fromstring(text).iter("testsuite"):
         for case in suite.iter("testcase"):
             if case.find("failure") is not None or case.find("system-out") is not None:
                 found.add((case.get("name", "").split()[0], suite.get("hostname") or ""))

@@ -65,7 +65,7 @@ def main() -> None:
 def _compare(api: fake_api.Api, tier: str, deep: bool, delay: float) -> None:
     api.delay = delay
     rounds: list[dict[str, list]] = []
-    for dummy in range(ROUNDS):
+    for _round in range(ROUNDS):
         api.asked.clear()
         ours = _measured(["-I", "-S", "-"], _program(deep, api.kubectl))
         _check(ours[3])

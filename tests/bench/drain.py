@@ -48,7 +48,9 @@ def main(k8s: str) -> None:
         pods = draining.Pods(cluster)
         try:
             pods.create(pods.controller("Deployment", "bench", replicas=PODS))
-            theirs, ours = zip(*(_round(cluster, pods, Path(folder)) for dummy in range(ROUNDS)))
+            theirs, ours = zip(
+                *(_round(cluster, pods, Path(folder)) for dummy in range(ROUNDS)), strict=True
+            )
         finally:
             cluster.kubectl("uncordon", "w1")
             draining.jobs.remove(cluster, pods.namespace)

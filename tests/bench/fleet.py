@@ -13,7 +13,6 @@ Mitogen, and pyinfra's `echo`.
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import subprocess
 import sys
@@ -212,7 +211,7 @@ def _run(
     run = subprocess.run(
         command,
         env=env,
-        cwd=os.path.dirname(env["ANSIBLE_SSH_CONTROL_PATH_DIR"]),
+        cwd=Path(env["ANSIBLE_SSH_CONTROL_PATH_DIR"]).parent,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -233,6 +232,6 @@ def _run(
         now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime,
         *(
             max(0, round(late - early - rate * seconds))
-            for early, late, rate in zip(before, after, idle)
+            for early, late, rate in zip(before, after, idle, strict=True)
         ),
     )

@@ -79,7 +79,9 @@ def main(k8s: str) -> None:
     with cluster.locked():
         former = cluster.read(NODE, manifest(MANAGER))
         try:
-            own, ours = zip(*(_round(cluster, former.decode(), number) for number in range(ROUNDS)))
+            own, ours = zip(
+                *(_round(cluster, former.decode(), number) for number in range(ROUNDS)), strict=True
+            )
         finally:
             cluster.write(NODE, manifest(MANAGER), former)
             cluster.exec(NODE, "systemctl restart kubelet")

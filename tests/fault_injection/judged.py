@@ -97,9 +97,8 @@ class Case:
         with self.node() as node:
             self.before = node.state()
             ended = node.run(reads=reads)
-            assert not ended.killed and all(one["state"] == "done" for one in ended.answer), (
-                ended.answer
-            )
+            assert not ended.killed, ended.answer
+            assert all(one["state"] == "done" for one in ended.answer), ended.answer
             self.after, self.points = node.state(), ended.effects
             node.clean("undisturbed")
             assert not self.scene.steps(node.made) or node.again(NEXT)[-1]["state"] in (
@@ -181,10 +180,12 @@ class Node:
             if path.name.endswith(".tmp") or ".kubemend-" in path.name
         ]
         assert not left, (where, left)
-        assert recover.pending(self.root) == [] and proof.unproven(self.root) == [], where
+        assert recover.pending(self.root) == [], where
+        assert proof.unproven(self.root) == [], where
         for run_id in journal.run_ids(self.root):
             for item in journal.read_run(run_id, self.root):
-                assert item["end"] and not item["error"], (where, item)
+                assert item["end"], (where, item)
+                assert not item["error"], (where, item)
                 if item["intent"]["before"]:
                     journal.former_bytes(item, self.root)
         held = lock.read(self.root)
@@ -215,14 +216,23 @@ def ends_as_undisturbed(node: Node, where: Any) -> None:
     assert node.state() == node.case.after, (where, node.state(), node.case.after)
     node.clean(where)
     node.no_byte_lost(where)
-    assert lock.release(THIRD, node.root) and lock.read(node.root) is None, where
+    assert lock.release(THIRD, node.root), where
+    assert lock.read(node.root) is None, where
 
 
 def one_sentence(answer: dict[str, Any], where: Any) -> None:
     """What an operator reads of it."""
     assert answer["state"] in STATES, (where, answer)
     reason = answer["reason"]
-    assert "\n" not in reason and "nobody foresaw" not in reason and "Traceback" not in reason, (
+    assert "\n" not in reason, (
+        where,
+        reason,
+    )
+    assert "nobody foresaw" not in reason, (
+        where,
+        reason,
+    )
+    assert "Traceback" not in reason, (
         where,
         reason,
     )

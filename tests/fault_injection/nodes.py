@@ -95,7 +95,7 @@ def tree(*paths: Path) -> dict[str, Any]:
             sorted([top, *top.rglob("*")]) if top.is_dir() and not top.is_symlink() else [top]
         ):
             if path.is_symlink():
-                found[str(path)] = ("link", os.readlink(path))
+                found[str(path)] = ("link", str(path.readlink()))
             elif path.is_dir():
                 found[str(path)] = "folder"
             elif path.is_file():

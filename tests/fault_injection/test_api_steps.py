@@ -109,10 +109,12 @@ def test_a_request_is_refused(case: Case, way: str, often: str) -> None:
             ended = node.run()
             healed()
             where = (case.name, way, often, number, seen[number - 1], ended.answer)
-            assert not ended.killed and isinstance(ended.answer, list), where
+            assert not ended.killed, where
+            assert isinstance(ended.answer, list), where
             # it came to its end sooner this time: a drain looks until nobody is left
             if len(asked) < number:
-                assert case.scene.kinds == ("drain",) and ended.answer[-1]["state"] == "done", where
+                assert case.scene.kinds == ("drain",), where
+                assert ended.answer[-1]["state"] == "done", where
                 continue
             judged.one_sentence(ended.answer[-1], where)
             judged.ends_as_undisturbed(node, where)
@@ -235,7 +237,11 @@ def test_what_somebody_else_wrote_and_we_cannot_see_stays(name: str) -> None:
         answers = node.work(steps, RUN)
         healed()
         judged.one_sentence(answers[-1], (name, answers))
-        assert answers[-1]["state"] in ("refused", "failed") and _theirs(fake) == theirs, (
+        assert answers[-1]["state"] in ("refused", "failed"), (
+            name,
+            answers,
+        )
+        assert _theirs(fake) == theirs, (
             name,
             answers,
         )

@@ -94,7 +94,8 @@ def fresh(label: str, *options: str) -> Iterator[Container]:
         ),
         "",
     )
-    assert made.returncode == 0 and image, made.stderr[-2000:]
+    assert made.returncode == 0, made.stderr[-2000:]
+    assert image, made.stderr[-2000:]
     name = f"kubemend-{label}-{os.getpid()}"
     done = podman(
         "run",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import shlex
 import sys
 
@@ -47,7 +48,7 @@ def playbook_arguments(inventory: str) -> list[str]:
         evidence = json.dumps({"kubemend_evidence": str(EXAMPLE)})
         return [str(machine.ROOT / "playbooks" / "replay.yml"), "-e", evidence]
     # "m1," is a list of hosts, not a file.
-    if "," not in inventory and not os.path.exists(inventory):
+    if "," not in inventory and not pathlib.Path(inventory).exists():
         raise BadInput(f"INVENTORY={inventory}: there is no such file or folder")
     return ["-i", inventory, str(machine.ROOT / "playbooks" / "audit.yml")]
 

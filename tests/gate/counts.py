@@ -171,12 +171,7 @@ def summary(lines: list[Line], spent: Spent) -> str:
     """What ran, what did not and why, and where the time went; the last line is for machines."""
     out = [
         "",
-        "{:<16}{1:>8}{:>8}{3:>9}{:>10}".format(
-            "stage",
-            "passed",
-            "failed",
-            "skipped",
-        ),
+        f"{'stage':<16}{'passed':>8}{'failed':>8}{'skipped':>9}{'seconds':>10}",
     ]
     for line in lines:
         counts = line.counts

@@ -30,5 +30,5 @@ def pytest_runtest_logreport(report: Any) -> None:
     if not path or os.environ.get("PYTEST_XDIST_WORKER"):
         return
     if report.when == "call" and report.passed:
-        with open(path, "a", encoding="utf-8") as handle:
+        with pathlib.Path(path).open("a", encoding="utf-8") as handle:
             handle.write(report.nodeid + "\n")

@@ -55,7 +55,7 @@ class Unavailable(Exception):
 def locked(name: str) -> Iterator[None]:
     """One maker at a time: make audit beside make test, or two stages of the gate."""
     machine.VENV.mkdir(exist_ok=True)
-    with open(machine.VENV / (name + ".lock"), "w", encoding="utf-8") as handle:
+    with (machine.VENV / (name + ".lock")).open("w", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -149,7 +149,7 @@ def collections() -> pathlib.Path:
         ours.mkdir(parents=True, exist_ok=True)
         for entry in ENTRIES:
             link, target = ours / entry, machine.ROOT / entry
-            if link.is_symlink() and (os.readlink(link) != str(target) or not target.exists()):
+            if link.is_symlink() and (link.readlink() != target or not target.exists()):
                 link.unlink()
             if target.exists() and not link.is_symlink():
                 link.symlink_to(target)
@@ -216,7 +216,7 @@ def main(arguments: list[str]) -> int:
         return 2
     asked = {key: value for key, value in os.environ.items() if key in SWITCHES}
     env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(collections()), **asked)
-    env["PATH"] = "{}{1}{}".format(home / "bin", os.pathsep, env["PATH"])
+    env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     return subprocess.run(
         [str(home / "bin" / "python"), "-m", module, *rest], env=env, cwd=machine.ROOT, check=False
     ).returncode

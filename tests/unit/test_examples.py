@@ -52,11 +52,9 @@ def test_an_audit_that_reaches_nobody_fails(operator: Any, example: str) -> None
             CI_PROJECT_DIR=str(operator.folder),
         )
     done = operator.run("audit", *words, report_dir="report" if example == "service" else None)
-    assert (
-        done.rc == 2
-        and "kubemend_fail_on=warning is reached" in done.words
-        and done.report()["exit_reason"] == "threshold"
-    ), done.output
+    assert done.rc == 2, done.output
+    assert "kubemend_fail_on=warning is reached" in done.words, done.output
+    assert done.report()["exit_reason"] == "threshold", done.output
     if example == "pipeline":
         kept = job["artifacts"]
         assert (operator.folder / kept["reports"]["junit"]).is_file()

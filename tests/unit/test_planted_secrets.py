@@ -147,7 +147,7 @@ def test_every_file_is_its_owners_and_every_folder(run: Path) -> None:
 def test_the_audit_wrote_nothing_on_the_node(run: Path) -> None:
     known = {str(path.relative_to(run / "node")) for path in planted.paths(run / "node")}
     there = {
-        os.path.relpath(os.path.join(where, name), run / "node")
+        str((Path(where) / name).relative_to(run / "node"))
         for where, _folders, names in os.walk(run / "node")
         for name in names
     }

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-import xml.etree.ElementTree as xml
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from ansible import release as ansible_release
@@ -77,7 +77,7 @@ def test_they_are_rows_of_every_report_and_the_run_goes_on(operator):
     assert "the connection plugin &#39;nosuch&#39; was not found" in (
         folder / "report.html"
     ).read_text(encoding="utf-8")
-    suite = xml.parse(folder / "junit.xml").find("./testsuite[@name='w1']")
+    suite = ElementTree.parse(folder / "junit.xml").find("./testsuite[@name='w1']")
     assert suite.get("errors") == "1"
     assert suite.find("testcase/error").get("message") == NO_PLUGIN
     # What is known of them is evidence like any other: a replay of the folder says the same, and

@@ -55,7 +55,8 @@ def clone(context: Context) -> counts.Counts:
             ANSIBLE_STRATEGY="free",
             PYTHONPATH="/nonexistent",
             ANSIBLE_LIBRARY="/nonexistent",
-            PIP_CACHE_DIR=os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip"),
+            PIP_CACHE_DIR=os.environ.get("PIP_CACHE_DIR")
+            or str(pathlib.Path("~/.cache/pip").expanduser()),
         )
         returncode, text = context.run(["make", "audit"], cwd=where, env=hostile)
         found.check("make audit ends with 0", returncode == 0)

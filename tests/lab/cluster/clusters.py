@@ -152,8 +152,8 @@ class Cluster(Changes):
     def of_role(self, role: str) -> list:
         return [node for node in self.nodes if node.role == role]
 
-    # the name that subprocess uses too
-    def exec(self, node, argv, timeout=120, check=True, input=None):
+    # `input` is the name that subprocess uses too.
+    def exec(self, node, argv, timeout=120, check=True, input=None):  # noqa: A002
         return nodes.execute(self._node(node), argv, timeout, check, input)
 
     def read(self, node, path: str) -> bytes:
@@ -164,7 +164,7 @@ class Cluster(Changes):
     ) -> None:
         nodes.write(self._node(node), path, data, mode, mtime)
 
-    def kubectl(self, *args, input=None, check=True, node=None, timeout=120):
+    def kubectl(self, *args, input=None, check=True, node=None, timeout=120):  # noqa: A002
         """With admin.conf, but to that master's own API server.
 
         Admin.conf names the first master's.

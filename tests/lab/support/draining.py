@@ -65,7 +65,8 @@ def _result(output: str, code: int) -> dict:
         for line in output.splitlines()
         if line.startswith(("ok: ", "changed: ", "fatal: ")) and "=> {" in line
     ]
-    assert len(said) == 1 and said[0].startswith("fatal: ") == (code != 0), output[-3000:]
+    assert len(said) == 1, output[-3000:]
+    assert said[0].startswith("fatal: ") == (code != 0), output[-3000:]
     return dict(json.loads(said[0].partition("=> ")[2]), failed=code != 0)
 
 

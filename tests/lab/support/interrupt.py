@@ -83,7 +83,7 @@ class Controller:
                 LAB_HOLD_AT=at,
                 LAB_HOLD_FILE=str(self._held),
             )
-        with open(folder / "output", "w", encoding="utf-8") as output:
+        with (folder / "output").open("w", encoding="utf-8") as output:
             self._process = playbook.start(
                 name,
                 cluster.inventory,

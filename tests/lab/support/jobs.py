@@ -105,7 +105,7 @@ def wait_for_surplus(cluster, namespace: str, per_round: int = 4, rounds: int = 
         create(cluster, namespace, per_round, round_)
         expected = per_round * (round_ + 1)
         cluster.wait(
-            lambda: len(pods_created(cluster, namespace)) >= expected,
+            lambda expected=expected: len(pods_created(cluster, namespace)) >= expected,
             60,
             f"pods of {expected} Jobs in {namespace}",
         )

@@ -76,7 +76,7 @@ def instances() -> int:
         try:
             if process.name.isdigit() and process.stat().st_uid == 0:
                 found += sum(
-                    os.readlink(one).startswith(("anon_inode:inotify", "anon_inode:[inotify"))
+                    str(one.readlink()).startswith(("anon_inode:inotify", "anon_inode:[inotify"))
                     for one in (process / "fd").iterdir()
                 )
         except OSError:
@@ -96,7 +96,7 @@ def watches() -> int:
                 found += sum(
                     (process / "fdinfo" / one.name).read_text().count("inotify wd:")
                     for one in (process / "fd").iterdir()
-                    if os.readlink(one) == "anon_inode:inotify"
+                    if str(one.readlink()) == "anon_inode:inotify"
                 )
         except OSError:
             continue

@@ -122,7 +122,9 @@ def untouched(cluster, before, *names, journal=True):
             for seen in (before[name], now)
         )
         assert was == is_now, name
-        for component, former, running in zip((SCHEDULER, MANAGER), before[name][1], now[1]):
+        for component, former, running in zip(
+            (SCHEDULER, MANAGER), before[name][1], now[1], strict=True
+        ):
             if former != running:
                 assert [argv for _pid, argv in former] == [argv for _pid, argv in running], (
                     name,

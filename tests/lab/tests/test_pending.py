@@ -455,15 +455,13 @@ def test_each_reason_is_told_apart(cluster, play):
         # Whoever names a pod need not wait.
         for name, node in (("cordoned", "m2"), ("hungry", "w1")):
             done, report = play("-e", f"kubemend_pod={namespace}/{name}", name="pods_stay_pending")
-            assert (
-                done.returncode == 0
-                and f"pod {namespace}/{name} is Pending, without a node"
-                in " ".join(done.stdout.split())
+            assert done.returncode == 0, done.stdout[-4000:]
+            assert f"pod {namespace}/{name} is Pending, without a node" in " ".join(
+                done.stdout.split()
             ), done.stdout[-4000:]
             (found,) = of(report, CODES[name], name)
-            assert node in found.replace(",", " ").split() and not of(report, "KM211", "nowhere"), (
-                found
-            )
+            assert node in found.replace(",", " ").split(), found
+            assert not of(report, "KM211", "nowhere"), found
         time.sleep(max(0.0, begun + WAITED + 25 - time.monotonic()))
         cluster.wait(lambda: ready(cluster, FULL), 120, f"{FULL} to be ready still")
         # Within a minute it is collected as garbage.
@@ -542,32 +540,29 @@ def test_one_sentence_where_there_is_nothing_to_tell(cluster, play, narrow):
         return done.returncode, report["exit_reason"], " ".join(done.stdout.split())
 
     code, reason, text = line()
-    assert (code, reason) == (0, "ok") and text.count("note: no pod is Pending") == 1, text
+    assert (code, reason) == (0, "ok"), text
+    assert text.count("note: no pod is Pending") == 1, text
     code, reason, text = line("-e", "kubemend_pod=default/lab-not-there")
+    assert (code, reason) == (
+        2,
+        "input",
+    ), text
     assert (
-        (code, reason)
-        == (
-            2,
-            "input",
-        )
-        and "kubemend_pod names a pod that does not exist: the API knows no pod default/lab-not-there"
+        "kubemend_pod names a pod that does not exist: the API knows no pod default/lab-not-there"
         in text
     ), text
     code, reason, text = line("-e", "kubemend_pod=kube-system/kube-apiserver-m1")
+    assert code == 0, text
     assert (
-        code == 0
-        and "pod kube-system/kube-apiserver-m1 is not Pending: its phase is Running, on node m1"
-        in text
+        "pod kube-system/kube-apiserver-m1 is not Pending: its phase is Running, on node m1" in text
     ), text
     code, reason, text = line("-e", f"kubemend_kubeconfig={narrow}")
-    assert (
-        code == 0
-        and "RBAC is too narrow: lab-narrow" in text
-        and "lacks the right to list pods at the cluster scope" in text
-    ), text
+    assert code == 0, text
+    assert "RBAC is too narrow: lab-narrow" in text, text
+    assert "lacks the right to list pods at the cluster scope" in text, text
 
 
-def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
+def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):  # noqa: PLR0915 - one scenario
     """One manifest gone, one broken, one without its image.
 
     Told of each, by the symptom and by the whole audit; nothing is planned.
@@ -585,10 +580,8 @@ def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
                 "kube-scheduler",
                 ["KM114"],
             ), report["findings"]
-            assert (
-                "but it does not start: " in ends["summary"]
-                and "kube-scheduler" in ends["evidence"][-1]["text"]
-            ), ends
+            assert "but it does not start: " in ends["summary"], ends
+            assert "kube-scheduler" in ends["evidence"][-1]["text"], ends
             assert (done.returncode, found["code"], found["component"], found["severity"]) == (
                 0,
                 "KM203",
@@ -625,9 +618,8 @@ def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
             told = {(one["code"], one["host"], one["component"]) for one in report["findings"]}
             assert told == by_name("no-scheduler").expect(cluster, "m1"), done.stdout[-4000:]
             (forsaken,) = gpu.pods(cluster, namespace)
-            assert not forsaken["spec"].get("nodeName") and not forsaken["status"].get(
-                "conditions"
-            ), forsaken["status"]
+            assert not forsaken["spec"].get("nodeName"), forsaken["status"]
+            assert not forsaken["status"].get("conditions"), forsaken["status"]
         gpu.wait_running(cluster, namespace, "forsaken")
     finally:
         jobs.remove(cluster, namespace)
@@ -654,9 +646,8 @@ def test_schedulers_that_run_and_do_not_renew_their_lock(cluster, play):
             assert found["summary"].endswith(
                 ": it runs on m1, m2, m3 and does not renew its lock"
             ), found
-            assert (
-                "an API server that it cannot reach" in found["remedy"] and report["plan"] == []
-            ), found
+            assert "an API server that it cannot reach" in found["remedy"], found
+            assert report["plan"] == [], found
             assert "1 heard of no scheduler" in " ".join(done.stdout.split()), done.stdout[-4000:]
             done, report = play(name="audit")
             told = {(one["code"], one["host"], one["component"]) for one in report["findings"]}
@@ -680,17 +671,16 @@ def test_one_sentence_where_no_api_server_runs(cluster, play):
                 [],
                 [],
             ), text
-            assert (
-                text.count("note: the API does not answer (") == 1
-                and "which pods stay Pending is not known before it does" in text
-            ), text
+            assert text.count("note: the API does not answer (") == 1, text
+            assert "which pods stay Pending is not known before it does" in text, text
             done, report = play(
                 "-e", "kubemend_pod=default/lab-not-there", name="pods_stay_pending"
             )
             assert (done.returncode, report["exit_reason"]) == (
                 0,
                 "ok",
-            ) and "note: the API does not answer (" in " ".join(done.stdout.split()), done.stdout
+            ), done.stdout
+            assert "note: the API does not answer (" in " ".join(done.stdout.split()), done.stdout
     finally:
         # the kubelet's start forgets the back-off of what crashed while no API answered
         for name in masters:

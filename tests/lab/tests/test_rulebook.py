@@ -114,7 +114,7 @@ def rulebook(cluster, tmp_path):
     )
     settings = tmp_path / "vars.yml"
     settings.write_text(json.dumps({"kubemend_port": port}), encoding="utf-8")
-    with open(log, "wb") as output:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [
                 str(home / "bin" / "ansible-rulebook"),

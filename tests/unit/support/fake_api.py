@@ -9,7 +9,6 @@ import contextlib
 import copy
 import http.server
 import json
-import os
 import shutil
 import socketserver
 import tempfile
@@ -61,16 +60,16 @@ class Api:
 
     def create(self, path: str, sent: "dict[str, Any]") -> "dict[str, Any]":
         """A Job, and as many pods as the controller managers that are at work."""
-        job = self.put("{}/{}".format(path, sent["metadata"]["name"]), sent)
-        job["metadata"]["uid"] = "job-%d" % self.version
+        job = self.put(f"{path}/{sent['metadata']['name']}", sent)
+        job["metadata"]["uid"] = f"job-{self.version}"
         for number in range(self.pods):
             meta = {
-                "name": "pod-%d" % number,
-                "uid": "pod-%d" % number,
+                "name": f"pod-{number}",
+                "uid": f"pod-{number}",
                 "ownerReferences": [{"uid": job["metadata"]["uid"]}],
                 "labels": sent["spec"]["template"]["metadata"]["labels"],
             }
-            self.put("%s/pods/pod-%d" % (SYSTEM, number), {"metadata": meta})
+            self.put(f"{SYSTEM}/pods/pod-{number}", {"metadata": meta})
             self.events += [
                 {"type": kind, "object": {"metadata": meta}} for kind in ("ADDED", "MODIFIED")
             ]
@@ -169,7 +168,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_PUT = do_POST = do_PATCH = do_DELETE = do_GET
+    do_PUT = do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - names of http.server
 
 
 @contextlib.contextmanager
@@ -218,4 +217,4 @@ def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
         server.shutdown()
         server.server_close()
         shutil.rmtree(str(path), ignore_errors=True)
-        assert not os.path.exists(str(path))
+        assert not path.exists()

@@ -277,12 +277,9 @@ class Cluster(Api):
                     TOO_MANY,
                     (
                         "DisruptionBudget",
-                        "The disruption budget %s needs %d healthy pods and has %d currently"
-                        % (
-                            mine[0]["metadata"]["name"],
-                            numbers["desiredHealthy"],
-                            numbers["currentHealthy"],
-                        ),
+                        f"The disruption budget {mine[0]['metadata']['name']} needs"
+                        f" {numbers['desiredHealthy']} healthy pods and has"
+                        f" {numbers['currentHealthy']} currently",
                     ),
                 )
             if mine and not dry:

@@ -102,7 +102,7 @@ class Node:
 
     def dotfiles(self) -> list[str]:
         """What would be a temp file left beside what we change."""
-        return [name for name in os.listdir(self.folder) if name.startswith(".")]
+        return [path.name for path in self.folder.iterdir() if path.name.startswith(".")]
 
     def pending(self) -> list[dict[str, Any]]:
         return recover.pending(str(self.root))
@@ -211,7 +211,8 @@ def traced(folder: Path, action: Callable[[], Any], inject: "str | None" = None)
     try:
         end = time.monotonic() + 120
         while not log.exists() or READY + "(" not in log.read_text(errors="replace"):
-            assert time.monotonic() < end and strace.poll() is None, "strace did not attach"
+            assert time.monotonic() < end, "strace did not attach"
+            assert strace.poll() is None, "strace did not attach"
             time.sleep(0.002)
     finally:
         os.close(mine)  # the child goes on

@@ -141,7 +141,7 @@ FILES = {
 
 
 def write(root: Path) -> None:
-    for path, text in zip(paths(root), FILES.values()):
+    for path, text in zip(paths(root), FILES.values(), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="ascii")
         path.chmod(0o600)

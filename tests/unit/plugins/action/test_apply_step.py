@@ -238,7 +238,8 @@ def test_what_becomes_of_a_step(ran: dict[str, Any], index: int) -> None:
     assert (found["state"], bool(found.get("failed"))) == (
         state,
         state != "done",
-    ) and reason in found["reason"], found
+    ), found
+    assert reason in found["reason"], found
     assert found["id"] == CASES[index].get("id", "01-x")
     assert set(found) <= {
         "changed",

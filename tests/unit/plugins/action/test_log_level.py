@@ -167,4 +167,5 @@ def test_the_window_is_waited_for_unless_every_level_was_refused(operator):
         "Pausing for 1 seconds" in part
         for part in done.stdout.split("TASK [Wait while they log]")[1:]
     ]
-    assert done.rc == 0 and dict(zip(WINDOWS, waited)) == WINDOWS, done.output
+    assert done.rc == 0, done.output
+    assert dict(zip(WINDOWS, waited, strict=True)) == WINDOWS, done.output

@@ -156,9 +156,8 @@ def test_what_becomes_of_it(
     ran: dict[str, Any], index: int, failed: bool, changed: bool, said: str
 ) -> None:
     found = ran["results"][index]
-    assert (bool(found.get("failed")), found["changed"]) == (failed, changed) and said in found.get(
-        "reason", ""
-    ) + found.get("msg", ""), found
+    assert (bool(found.get("failed")), found["changed"]) == (failed, changed), found
+    assert said in found.get("reason", "") + found.get("msg", ""), found
 
 
 def test_a_refusal_is_said_once_and_by_the_names_of_the_options(ran: dict[str, Any]) -> None:

@@ -121,7 +121,7 @@ def asked(tmp_path):
         ]
         first = tmp_path / "asked.h-w1"
         with (
-            open(tmp_path / "output", "w", encoding="utf-8") as output,
+            (tmp_path / "output").open("w", encoding="utf-8") as output,
             subprocess.Popen(
                 command,
                 cwd=tmp_path,

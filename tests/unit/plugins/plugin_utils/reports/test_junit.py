@@ -8,8 +8,8 @@ schema.
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as xml
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
@@ -70,7 +70,7 @@ def written(result, **more):
     """The file as its readers see it, after its schema saw it."""
     text = junit.render(result, run(**more))
     assert schemas.junit_complaints(text) == []
-    return xml.fromstring(text.encode("utf-8"))
+    return ElementTree.fromstring(text.encode("utf-8"))
 
 
 def suite(root, name):
@@ -393,7 +393,7 @@ def test_a_step_of_a_repair_is_a_case_of_its_host(mode, words):
     )
     text = junit.render(Result(hosts=HOSTS), replace(run(plan=plan, steps=steps), mode=mode))
     assert schemas.junit_complaints(text) == []
-    root = xml.fromstring(text.encode("utf-8"))
+    root = ElementTree.fromstring(text.encode("utf-8"))
     assert case(root, "m1", "step 01-m1").find("failure") is None
     assert case(root, "m1", "step 01-m1").find("system-out").text == "/m.yaml"
     failure = case(root, "m1", "step 02-m1").find("failure")

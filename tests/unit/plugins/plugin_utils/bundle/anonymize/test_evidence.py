@@ -41,7 +41,7 @@ SECRET = b"of the test"
 
 
 def of(*documents, **more):
-    return anonymous.Anonymous(
+    return anonymous.Anonymizer(
         [{"host": "h", "collectors": {}, **one} for one in documents] or [more], SECRET
     )
 
@@ -84,7 +84,7 @@ def certificate(name, *others, authority=False):
 @pytest.mark.parametrize("case", SOME)
 def test_nothing_of_a_recorded_cluster_is_left(case):
     documents = list(evidence_sources.stream([str(FOLDER / case / "evidence")]))
-    change = anonymous.Anonymous(documents, SECRET)
+    change = anonymous.Anonymizer(documents, SECRET)
     told = "\n".join(json.dumps(change.document(document)) for document in documents)
     for document in documents:
         system = document["collectors"].get("system", {}).get("data") or {}
