@@ -83,7 +83,7 @@ def faces(folder: Path, printed: str) -> dict[str, set[tuple[str, str]]]:
 
 
 def _of_junit(text: str) -> set[tuple[str, str]]:
-    """A fault of a cluster fails in its suite too.
+    """Return the findings of junit.xml; a fault of a cluster fails in its suite too.
 
     Of one that is some host's, only that host's suite counts.
     """
@@ -100,7 +100,7 @@ def _of_junit(text: str) -> set[tuple[str, str]]:
 
 
 def _headed(heads, told) -> set[tuple[str, str]]:
-    """What heads of findings name, of what is known to be there.
+    """Return what headings of findings name, out of the known names.
 
     A head that names none of it is an error.
     """

@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence of a cluster of 50,000 pods, against reading the same pages of the same API and keeping
-nothing of them.
+"""Evidence of a cluster of 50,000 pods, against reading the same pages of the API alone.
 
 The API is a fake one (fake_api) behind a real unix socket; the program is the one that a
 control-plane node runs. Raw reads are the requests that the program made, made again: once thrown
@@ -120,7 +119,7 @@ def _program(deep: bool, kubectl: Path) -> bytes:
 
 
 def _check(answer: str) -> None:
-    """What was measured is the whole reading."""
+    """Require that the whole reading was measured."""
     said = json.loads(answer.partition("BENCH ")[2])
     wrong = {
         name: one["error"]

@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain's time from the first eviction to the last pod gone, against `kubectl drain` on the same
-pods of the same node.
+"""The time of a drain from the first eviction to the last pod gone, against `kubectl drain`.
 
 Seen from outside, by a watch of those pods on the node from which both drain.
 """
@@ -75,7 +74,7 @@ def _round(cluster: Cluster, pods: draining.Pods, folder: Path) -> tuple[float, 
 
 
 def _timed(cluster: Cluster, pods: draining.Pods, drain) -> float:
-    """The seconds that the watch saw while this drained."""
+    """Return the seconds that the watch saw during this drain."""
     pods.wait_running(PODS)
     listed = json.loads(pods.kubectl("get", "pods", "-o", "json").stdout)
     query = f"/api/v1/namespaces/{pods.namespace}/pods?watch=1&fieldSelector=spec.nodeName%3Dw1&resourceVersion={listed['metadata']['resourceVersion']}"

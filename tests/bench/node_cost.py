@@ -103,7 +103,7 @@ def _program(deep: bool) -> bytes:
 
 @contextlib.contextmanager
 def _crowd(cluster: Cluster) -> Iterator[None]:
-    """Processes with open files on the worker, for as long as this lasts."""
+    """Run processes with open files on the worker inside the block."""
     cluster.exec(
         "w1",
         [

@@ -176,16 +176,14 @@ def endless(number: int, path: str, answer: Answer) -> Answer:
 
 
 def gone(_number: int, path: str, answer: Answer) -> Answer:
-    """A list that expires whenever its second page is asked for."""
+    """Answer with a list that expires when its second page is requested."""
     if "continue=" in path:
         return status(410, "The provided continue parameter is too old")
     return endless(0, path, answer)
 
 
 def past(_number: int, path: str, answer: Answer) -> Answer:
-    """What a stale cache says: every lock as it was ten minutes ago, nothing that was made since
-    the half of a list, by an older resourceVersion.
-    """
+    """Answer as a stale cache: locks of ten minutes ago, and half of a list by an older version."""
     item = json.loads(answer[2])
     if "items" in item:
         item["items"] = item["items"][: (len(item["items"]) + 1) // 2]
@@ -290,9 +288,7 @@ def served(
 def verdicts(
     folder: Path, document: dict[str, Any] | None
 ) -> dict[tuple[Any, ...], tuple[str, list[Any]]]:
-    """What is judged of the recorded hosts with this evidence of the API in the place of the
-    recorded one.
-    """
+    """Evaluate the recorded hosts with this evidence of the API in place of the recorded one."""
     if document is not None:
         for path in folder.glob("*.cluster.json"):
             whole = json.loads(path.read_text(encoding="utf-8"))

@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every step that goes through the API is refused a request, or answered from the past, by an API
-server of today and one of 1.14.
+"""Every step through the API, with a refused or outdated answer of an API server.
 
 The next run comes to the undisturbed end.
 """
@@ -79,7 +78,7 @@ OFTEN = ("this one", "this and all after it")
 
 
 def refused(fake: Any, at: int, way: Any, often: str) -> tuple[Callable[[], None], list[str]]:
-    """The request of that number, or from it on, goes that way.
+    """Refuse the request of that number, or all from it on, in that way.
 
     What ends that, and the requests as they come.
     """
@@ -181,7 +180,7 @@ def test_our_own_writes_are_not_seen(case: Case) -> None:
 
 
 def _theirs(fake: Any) -> Any:
-    """What somebody else has there."""
+    """Return the objects of others in the API."""
     return json.dumps(
         {
             path: item

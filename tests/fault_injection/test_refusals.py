@@ -69,9 +69,7 @@ def without_folders(state: Any) -> Any:
 
 
 def told(node: Node, answers: list[dict[str, Any]], where: Any) -> None:
-    """One sentence each; what was refused was not begun, what was rolled back is as it was, what
-    is done is done.
-    """
+    """Require a sentence each, and that refused, rolled back and finished steps are so."""
     for answer in answers:
         judged.one_sentence(answer, where)
     last, state = answers[-1], node.state()
@@ -120,7 +118,7 @@ def _there(node: Node, where: str) -> Path:
 
 @contextlib.contextmanager
 def full(folder: Path, options: str) -> Iterator[None]:
-    """A filesystem of its own with what is there, and no room for more. Files keep their times.
+    """Mount a filesystem with the present files and no room for more. Files keep their times.
 
     A process is compared with its configuration's.
     """
@@ -468,9 +466,7 @@ def _jumps(way: str) -> Callable[[], None]:
 @pytest.mark.parametrize("way", ["back a year", "1970", "2038", "to and fro"])
 @pytest.mark.parametrize("case", SCENES, indirect=True)
 def test_the_clock_jumps(case: Case, way: str) -> None:
-    """The step ends as ever; or, of a process whose start is told by the wall clock, is refused
-    before anything is changed, and the next run does it.
-    """
+    """The step ends as ever, or is refused unchanged if a start is told by the wall clock."""
     with case.node() as node:
         ended = node.run(before=_jumps(way))
         where = (case.name, way, ended.answer)

@@ -101,7 +101,7 @@ PROGRAMS = {
 
 
 def planted(node: Container) -> None:
-    """A control-plane node, as far as its files and its table of processes tell."""
+    """Prepare a control-plane node, as far as its files and its table of processes show."""
     lines = ["set -e", "useradd -m viewer"]
     for path, (mode, text) in FILES.items():
         lines += [f"install -D -m {mode} /dev/null {path}", f"cat > {path} <<'END'\n{text}\nEND"]
@@ -201,7 +201,7 @@ def lost(whole, part):
 
 
 def reads(whole: dict, part: dict) -> str:
-    """What an ordinary user gets of a collector, as docs/rights.md says it."""
+    """Return what an ordinary user gets of a collector, as docs/rights.md says it."""
     if whole["status"] != "ok":
         return "not tried: the stand-in has none"
     if part["status"] != "ok":

@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""make audit: the bundled evidence judged, or an inventory audited, with an ansible-core of our
-own.
-"""
+"""make audit: evaluate the bundled evidence, or audit an inventory, with our own ansible-core."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ class BadInput(Exception):
 
 
 def playbook_arguments(inventory: str) -> list[str]:
-    """What ansible-playbook is to run."""
+    """Return the arguments of ansible-playbook."""
     if not inventory:
         evidence = json.dumps({"kubemend_evidence": str(EXAMPLE)})
         return [str(machine.ROOT / "playbooks" / "replay.yml"), "-e", evidence]

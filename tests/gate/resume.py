@@ -1,6 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A pytest plugin that leaves out tests that passed in an interrupted run, and records those that
-pass.
+"""A pytest plugin that skips tests that passed in an interrupted run, and records new passes.
 
 KUBEMEND_GATE_PASSED names the file to which ids are added, and KUBEMEND_GATE_BEFORE the copy that
 was made before pytest started: the processes of xdist must all leave out the same tests.

@@ -71,7 +71,7 @@ def find_python(name: str) -> str:
 
 
 def ensure(name: str) -> pathlib.Path:
-    """The folder of an environment that is as its pins say.
+    """Return the directory of an environment that is as its pins say.
 
     A fresh one costs a look at its stamp.
     """
@@ -137,8 +137,7 @@ def _run(command: list[str]) -> None:
 
 
 def collections() -> pathlib.Path:
-    """A collections path that shows this checkout, whatever its folder is called, as
-    kubemend.remediation.
+    """Return a collections path that shows this checkout as kubemend.remediation.
 
     Links to its parts, not to itself: it holds .venv, and a walk over a link to the whole would
     never end.
@@ -157,7 +156,7 @@ def collections() -> pathlib.Path:
 
 
 def bundled(collection: str) -> pathlib.Path:
-    """A collections path with one collection out of PyPI's ansible bundle.
+    """Return a collections path with one collection out of PyPI's ansible bundle.
 
     Galaxy is not reachable everywhere.
     """

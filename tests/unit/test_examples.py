@@ -22,7 +22,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "automation"
 
 
 def of_service(name: str) -> str:
-    """The one line of that setting."""
+    """Return the one line of that setting."""
     (line,) = (
         line
         for line in (FOLDER / "kubemend-audit.service").read_text().splitlines()
@@ -32,7 +32,7 @@ def of_service(name: str) -> str:
 
 
 def arguments(command: str, **values: str) -> list[str]:
-    """What follows the playbook's name, with the variables of whoever runs it."""
+    """Return what follows the playbook's name, with the variables of its user."""
     for name, value in values.items():
         command = command.replace(f"${{{name}}}", value).replace("$" + name, value)
     words = shlex.split(command)

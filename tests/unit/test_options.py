@@ -24,7 +24,7 @@ MODULES = sorted(path.stem for path in (PLUGINS / "modules").glob("[a-z]*.py"))
 
 
 def documented(name: str) -> set[str]:
-    """The module's options, those of its fragments too.
+    """Return the module's options, those of its fragments too.
 
     Sanity compares them with its argument_spec.
     """
@@ -48,7 +48,7 @@ def documented(name: str) -> set[str]:
 
 
 def handed_on(name: str) -> set[str]:
-    """The names in `params`: dicts with the node's timeout, and what is added to them."""
+    """Return the names in `params`: dicts with the node's timeout, and what is added to them."""
     found: set[str] = set()
     for node in ast.walk(
         ast.parse((PLUGINS / "action" / f"{name}.py").read_text(encoding="utf-8"))

@@ -155,9 +155,7 @@ def test_the_audit_wrote_nothing_on_the_node(run: Path) -> None:
 
 
 def test_no_secret_lies_in_the_checkout() -> None:
-    """They are put together when they are needed, so that nobody finds them where they do no
-    harm.
-    """
+    """Secrets are put together when they are needed, so that no scanner reports harmless ones."""
     assert not [
         secret
         for secret in planted.SECRETS

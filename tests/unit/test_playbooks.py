@@ -296,7 +296,7 @@ def test_every_play_pins_its_strategy_and_gathers_nothing(path):
 
 
 def flattened(tasks, folder):
-    """The tasks of all blocks, rescues included, and of all files that they import or include."""
+    """Yield the tasks of all blocks, rescues included, and of all files that they load."""
     for task in tasks:
         path = task.get("ansible.builtin.import_tasks") or task.get("ansible.builtin.include_tasks")
         inner = [task.get(part) or [] for part in ("block", "rescue", "always")]

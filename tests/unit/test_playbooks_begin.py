@@ -412,9 +412,7 @@ def test_a_capture_goes_on_without_them_and_says_so(operator):
 
 
 def test_the_api_is_asked_in_the_inventorys_order(operator):
-    """Ansible's set filters (union, difference) would ask in another order each time, and lock
-    in another each time.
-    """
+    """Ansible's set filters (union, difference) would ask and lock in another order each time."""
     names = [f"m{number}" for number in range(1, 9)]
     operator.write(
         "many.ini", "[kube_control_plane]\n" + "".join(f"{name} {SILENT}\n" for name in names)

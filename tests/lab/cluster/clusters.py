@@ -65,7 +65,7 @@ class Cluster(Changes):
 
     @classmethod
     def find(cls, k8s: str | None, name: str | None = None, layout: str = "kubeadm") -> Cluster:
-        """The cluster as it was last brought up; an error if there is none."""
+        """Return the cluster as it was last brought up; fail if there is none."""
         name = name or usual_name(k8s, layout)
         record = paths.STATE / name / "state.json"
         if not record.is_file():
@@ -313,7 +313,7 @@ class Cluster(Changes):
         note(f"{self.name} is up after {time.monotonic() - started:.0f} s: {self.inventory}")
 
     def down(self) -> None:
-        """Removes everything of that name, whatever an interrupted run left of it."""
+        """Remove everything of that name, whatever an interrupted run left of it."""
         with self.locked():
             podman.remove_containers(sorted(podman.containers(self.name)))
             podman.remove_network(self.network)

@@ -158,7 +158,7 @@ def _remove_source(work: Path) -> None:
 
 
 def _vendor_with_openapi(go: str, work: Path) -> None:
-    """The 1.18 module lacks the generated OpenAPI table of its API server.
+    """Generate the OpenAPI table of the API server, which the 1.18 module lacks.
 
     Its own generator makes it.
     """
@@ -282,7 +282,7 @@ def etcd() -> Path:
 
 
 def device_plugin() -> Path:
-    """The device plugin without devices of tests/lab/deviceplugin."""
+    """Return the device plugin without devices of tests/lab/deviceplugin."""
     pin, source = (
         paths.go_pin("device-plugin"),
         paths.ROOT / "tests" / "lab" / "deviceplugin" / "main.go",

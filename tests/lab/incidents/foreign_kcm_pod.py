@@ -136,9 +136,7 @@ class ForeignManagerPod(Incident):
         }
 
     def symptom(self, cluster, target):
-        """It must still be the same process after the ten seconds in which it gives up on an API
-        that is not there.
-        """
+        """Require the same process after ten seconds, in which it gives up on a missing API."""
 
         def alive():
             running = processes(cluster, target, MANAGER)

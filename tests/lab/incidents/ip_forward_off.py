@@ -14,7 +14,7 @@ KEY, PLACE = "net.ipv4.ip_forward", "/proc/sys/net/ipv4/ip_forward"
 
 
 def value(cluster, target: str) -> str:
-    """What the node's network has."""
+    """Return the value in the node's network."""
     return cluster.exec(target, ["cat", PLACE]).stdout.decode().strip()
 
 

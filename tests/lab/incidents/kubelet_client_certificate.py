@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker was off for longer than its client certificate was good, and has no token to get
-another.
-"""
+"""A worker was off for longer than its client certificate was valid, and has no token."""
 
 from __future__ import annotations
 

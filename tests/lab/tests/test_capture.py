@@ -158,7 +158,7 @@ def test_levels_are_raised_without_a_restart_and_lines_of_one_pod_come_from_all_
 
 
 def held(cluster, folder, *arguments):
-    """A controller that has raised the levels and waits."""
+    """Return a controller that has raised the levels and waits."""
     controller = interrupt.Controller(
         cluster,
         folder,
@@ -211,9 +211,7 @@ def test_the_host_that_raised_them_is_started_again(cluster, quiet, tmp_path):
 
 
 def test_after_ctrl_c_one_command_takes_back_levels_and_locks(cluster, quiet, tmp_path):
-    """Kubelets alone: the masters that raised nothing have the cluster's lock too, and no
-    service that would give it back.
-    """
+    """Kubelets alone: masters that raised nothing hold the cluster's lock, and no service frees it."""
     with held(
         cluster,
         tmp_path / "interrupted",
@@ -232,7 +230,7 @@ def test_after_ctrl_c_one_command_takes_back_levels_and_locks(cluster, quiet, tm
 
 
 def revert(cluster, folder, *still):
-    """What other hosts raised goes back by revert.yml, and their services with it."""
+    """Revert by revert.yml what other hosts raised, and their services with it."""
     from tests.lab.support import playbook
 
     run_id = (

@@ -24,7 +24,7 @@ CONSENT = ("-e", "kubemend_allow=capture_restart")
 
 @pytest.fixture
 def without_endpoint(cluster):
-    """A controller manager whose level only a restart raises.
+    """Yield a controller manager whose level only a restart raises.
 
     Before 1.23 every one, later one without profiling.
     """
@@ -189,7 +189,7 @@ def deaf_worker(cluster):
 
 @pytest.fixture
 def pod(cluster):
-    """A pod on w1: its first process there, which a kubelet's restart must leave alone."""
+    """Yield a pod on w1 with its first process, which a kubelet's restart must leave alone."""
     namespace = jobs.new_namespace()
     jobs.create_namespace(cluster, namespace)
     jobs.create(cluster, namespace, 1, 0)

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Repairs in a cluster that is not well otherwise, and repairs whose component does not come
-back.
-"""
+"""Repairs in an unhealthy cluster, and repairs whose component does not come back."""
 
 from __future__ import annotations
 
@@ -54,7 +52,7 @@ ETCD, ASIDE = manifest("etcd"), "/etc/kubernetes/lab-etcd.yaml"
 
 
 def wrapped(text: str) -> str:
-    """The manifest with a program of its own in front, in a folder of the host."""
+    """Return the manifest with a program of its own in front, in a directory of the host."""
     text = text.replace(f"    - {MANAGER}\n", f"    - /lab/{MANAGER}\n", 1)
     text = text.replace(
         "    volumeMounts:\n", "    volumeMounts:\n    - mountPath: /lab\n      name: lab\n", 1
@@ -68,7 +66,7 @@ def wrapped(text: str) -> str:
 
 
 def alone(cluster, node: str) -> bool:
-    """The wrapped program is the only one and serves.
+    """Return whether the wrapped program is the only one and serves.
 
     Beside the one that it replaces it can start, fail at the port and be held back.
     """

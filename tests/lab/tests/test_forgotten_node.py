@@ -56,7 +56,7 @@ def cluster(request):
 
 @contextlib.contextmanager
 def incident_b(cluster):
-    """What its operators did, in their order."""
+    """Do what its operators did, in their order."""
     namespace = jobs.new_namespace()
     jobs.create_namespace(cluster, namespace)
     # the masters joined one by one: what leads now knows them all at once, as at the incident
@@ -104,7 +104,7 @@ ADDED = re.compile(r'Added node "([^"]+)" in group "([^"]+)" to NodeTree')
 
 
 def replayed(cluster, finding, leads, lost, worker):
-    """What KM202 says of the order is what stands in the log of that very scheduler.
+    """Require that KM202 reports the order in the log of that very scheduler.
 
     Read once more here, and the list reckoned by hand.
     """

@@ -54,7 +54,7 @@ KEEPALIVE = ("-e", "ansible_ssh_extra_args='-o ServerAliveInterval=3 -o ServerAl
 
 @pytest.fixture(scope="module")
 def wrong(cluster):
-    """A master whose controller manager elects nobody, for every test of this module.
+    """Yield a master whose controller manager elects nobody, for every test of this module.
 
     Healed at the end.
     """

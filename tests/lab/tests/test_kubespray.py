@@ -51,7 +51,7 @@ def cluster(request):
 
 
 def doubts(report):
-    """What is not clear, but for the Jobs whose surplus pods the incident made.
+    """Return what is not clear, except the Jobs whose surplus pods the incident made.
 
     They are history.
     """
@@ -215,7 +215,7 @@ def test_a_disabled_kubelet_whose_node_was_restarted_comes_back(cluster, play, t
 
 @pytest.fixture
 def without_endpoint(cluster):
-    """The static pod of m2 whose level only a restart raises.
+    """Yield the static pod of m2 whose level only a restart raises.
 
     Before 1.23 every controller manager's, later a scheduler's whose file says so.
 

@@ -24,7 +24,7 @@ CONFIG = "[defaults]\nstrategy = free\nforks = 2\ngathering = implicit\n"
 
 @pytest.fixture(scope="module")
 def broken():
-    """A cluster with two leaders, healed afterwards whatever happens."""
+    """Yield a cluster with two leaders, and heal it afterwards in any case."""
     reason = host.unavailable_reason()
     if reason:
         if machine.in_ci():

@@ -15,7 +15,7 @@ from tests.lab.support.repairing import CONSENT, broken, state
 
 
 def manifests(cluster, name):
-    """The files that a repair would edit; processes end by themselves while nothing is written."""
+    """Return the files that a repair would edit; processes end by themselves without writes."""
     return [line for line in state(cluster, [name])[name][0] if "manifests" in line]
 
 

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A worker whose kubelet, or its runtime, is disabled and stopped comes back, and comes back
-again by itself after a power cut.
-"""
+"""A worker whose kubelet or runtime is disabled and stopped comes back, also after a power cut."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ def taints(cluster) -> set[str]:
 
 @contextlib.contextmanager
 def dedicated(cluster):
-    """A taint of somebody's own, which nothing takes away but its owner."""
+    """Set an operator's own taint, which only its owner removes."""
     cluster.kubectl("taint", "node", "w1", "caf=log:NoExecute")
     try:
         yield

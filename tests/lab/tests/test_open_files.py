@@ -31,7 +31,7 @@ def ours(cluster) -> dict[str, str]:
 
 
 def found(report) -> set[str]:
-    """The codes of what is present."""
+    """Return the codes of the present faults."""
     return {item["code"] for item in report["findings"]}
 
 
@@ -194,7 +194,7 @@ def test_one_process_that_holds_most_is_named_and_raising_buys_time(cluster, pla
 
 
 def nofile(cluster, pid: int, node: str = "w1") -> list[str]:
-    """What the kernel lets a process of a node have open: soft, hard."""
+    """Return how many files the kernel lets a process of a node have open: soft, hard."""
     line = cluster.exec(node, f"grep '^Max open files' /proc/{pid}/limits").stdout.decode()
     return line.split()[3:5]
 
@@ -288,7 +288,7 @@ EVENTS = "fs.inotify.max_queued_events"
 
 
 def queued(cluster) -> tuple[int, set]:
-    """What the kernel has, which all nodes share, and what our files of the nodes say."""
+    """Return what the kernel has, which all nodes share, and what our files of the nodes say."""
     said = {
         cluster.exec(node, f"grep '^{EVENTS} ' {limits.FILE} 2>/dev/null; true")
         .stdout.decode()

@@ -64,7 +64,7 @@ NODES = {
 
 
 def pod(cluster, name, node, ports=(), resources=None, **spec):
-    """A pod of its own that asks for one node, and tolerates that this is a master.
+    """Return a pod of its own that requests one node, and tolerates that this is a master.
 
     What its name has after -of- is not in its label.
     """
@@ -239,9 +239,7 @@ BEAT, NAMED = "lab-beat", "lab-named"
 
 @contextlib.contextmanager
 def looping(cluster, unit, item, seconds, command):
-    """A unit on m1 that gives this object, with NOW as the time, to kubectl again and again,
-    however slow a run is.
-    """
+    """Run a unit on m1 that applies this object again and again, with NOW as the time."""
     kubectl = (
         "kubectl --kubeconfig=/etc/kubernetes/admin.conf"
         f" --server=https://{cluster.node('m1').ip}:6443"
@@ -268,9 +266,7 @@ def looping(cluster, unit, item, seconds, command):
 
 @contextlib.contextmanager
 def full_node(cluster):
-    """A Node without a machine that may have no pod, and a unit on m1 that says in its place
-    that it is Ready.
-    """
+    """Create a Node without a machine that may have no pod, and a unit that says it is Ready."""
     has, now = (
         {"cpu": "4", "memory": "4Gi", "pods": "0"},
         time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -430,7 +426,7 @@ def said(found):
 
 
 def of(report, code, name):
-    """The findings of this code that speak of this pod or workload."""
+    """Return the findings of this code that name this pod or workload."""
     return [
         said(one)
         for one in report["findings"]
@@ -516,7 +512,7 @@ def test_each_reason_is_told_apart(cluster, play):
 
 @pytest.fixture
 def narrow(cluster):
-    """A kubeconfig on each master of somebody who may do nothing."""
+    """Yield a kubeconfig on each master of a user without rights."""
     path = "/root/lab-narrow.conf"
     for node in cluster.of_role("master"):
         text = cluster.read(node, "/etc/kubernetes/admin.conf").decode()

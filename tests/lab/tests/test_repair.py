@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Repair on a real cluster: the plan changes nothing, the run does what the plan said, and what is
-not safe is refused.
+"""Repair on a real cluster: the plan changes nothing, the run does the plan, risks are refused.
 
 `make test` takes the release that the commit draws, KUBEMEND_TEST_FULL=1 both.
 """

@@ -61,9 +61,7 @@ def kept(item):
 
 
 def on_node(cluster, step, **more):
-    """The step's program on m1, as the action sends it, without the controller's own checks
-    before it.
-    """
+    """Run the step's program on m1, as the action sends it, without the controller's own checks."""
     mark = node_program.mark()
     params = {
         "run_id": RUN,

@@ -235,7 +235,7 @@ def as_before(cluster):
 
 @pytest.fixture
 def role(cluster, tmp_path):
-    """The role for w1, with these settings of its own: what ran, and its report."""
+    """Run the role for w1 with these settings; return what ran, and its report."""
 
     def run(*arguments, **settings):
         path, folder = tmp_path / "play.yml", tmp_path / "report"
@@ -372,7 +372,7 @@ def test_devices_of_pods_that_stay_refuse_it_before_anybody_leaves(cluster, name
 
 @pytest.fixture
 def unfit(cluster):
-    """A kubelet of w1 that is told the policy static ends, whatever its files say.
+    """Yield a kubelet of w1 that ends with the policy static, whatever its files say.
 
     What no evidence shows before.
     """

@@ -146,7 +146,7 @@ def test_a_stray_backup_comes_back(cluster, play, revert):
 
 
 def settled(cluster):
-    """The usual scheduler has run for longer than the kubelet's look at its whole folder."""
+    """Return whether the scheduler has run longer than the kubelet's listing of manifests takes."""
     seen = []
 
     def same():

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An API server that is written to, behind a unix socket as kubectl proxy has it, and what it is
-to do wrong.
-"""
+"""A writable API server, behind a unix socket as kubectl proxy has it, and its faults."""
 
 import contextlib
 import copy
@@ -59,7 +57,7 @@ class Api:
         return self.objects[path]
 
     def create(self, path: str, sent: "dict[str, Any]") -> "dict[str, Any]":
-        """A Job, and as many pods as the controller managers that are at work."""
+        """Create a Job, and as many pods as controller managers are active."""
         job = self.put(f"{path}/{sent['metadata']['name']}", sent)
         job["metadata"]["uid"] = f"job-{self.version}"
         for number in range(self.pods):
@@ -78,7 +76,7 @@ class Api:
     def answer(
         self, method: str, path: str, query: "dict[str, str]", sent: Any
     ) -> "tuple[int, Any]":
-        """The code and the object."""
+        """Return the code and the object."""
         if method == "PUT":
             if path not in self.objects:
                 return 404, {}
@@ -173,7 +171,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
-    """A fake API that this test's code finds behind every kubeconfig of the node."""
+    """Yield a fake API that the node code finds behind every kubeconfig of the node."""
     fake = fake or Api()
     path = Path(tempfile.mkdtemp(prefix="kmapi"))
     server = _Server(str(path / "sock"), _Handler)

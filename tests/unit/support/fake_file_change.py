@@ -101,7 +101,7 @@ class Node:
         return self.file.read_bytes() if self.file.is_file() else None
 
     def dotfiles(self) -> list[str]:
-        """What would be a temp file left beside what we change."""
+        """Return what would be a temporary file left next to a changed file."""
         return [path.name for path in self.folder.iterdir() if path.name.startswith(".")]
 
     def pending(self) -> list[dict[str, Any]]:
@@ -247,7 +247,7 @@ def _child(gate: int, mine: int, action: Callable[[], Any], answer: Path) -> Non
 
 @contextlib.contextmanager
 def tmpfs(folder: Path, options: str) -> Iterator[None]:
-    """A filesystem of its own."""
+    """Mount a filesystem of its own."""
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", options, "kubemend-test", str(folder)],
         capture_output=True,
@@ -264,7 +264,7 @@ def tmpfs(folder: Path, options: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def mounted(*arguments: str) -> Iterator[None]:
-    """A mount whose target is the last argument."""
+    """Mount with these arguments, the last of which is the target."""
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip("mount is not permitted here: " + durable.one_line(done.stderr))

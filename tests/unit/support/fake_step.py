@@ -209,7 +209,7 @@ class Node:
         ), "it was not restarted"
 
     def configure(self) -> None:
-        """The scheduler gets its configuration from a file, which is older than its process."""
+        """Give the scheduler its configuration from a file, which is older than its process."""
         (before,) = self.running()
         os.utime(self.config, (time.time() - 60, time.time() - 60))
         self.write_manifest([f"--config={self.config}"])
@@ -300,7 +300,7 @@ class Node:
 
 
 def _api() -> tuple[http.server.HTTPServer, str]:
-    """An API server that refuses everybody: that is an answer."""
+    """Start an API server that refuses every user: that is an answer."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -346,7 +346,7 @@ def _certificate() -> bytes:
 
 @contextlib.contextmanager
 def made(monkeypatch: pytest.MonkeyPatch):
-    """A node that this test's code sees instead of the machine's own processes.
+    """Yield a node that the code sees instead of the machine's own processes.
 
     All waits are short.
     """

@@ -338,9 +338,7 @@ def test_locks(ran: dict[str, Any]) -> None:
 
 
 def test_check_mode_only_asks_and_leaves_no_line_of_a_step(ran: dict[str, Any]) -> None:
-    """What would find the work of a step before it, what is not allowed, another host's and
-    unknown ones are passed over.
-    """
+    """Finished, forbidden, foreign and unknown steps are passed over."""
     assert "skipping: [localhost" in ran["check"]
     heads = [
         line.decode("ascii")
@@ -377,9 +375,7 @@ def test_check_mode_only_asks_and_leaves_no_line_of_a_step(ran: dict[str, Any]) 
 def test_a_node_that_may_take_its_time_is_given_it_in_check_mode_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Any, seconds: int
 ) -> None:
-    """A drain behind a start of the kubelet waits for the node to be ready before it says
-    anything.
-    """
+    """A drain after a start of the kubelet waits for the node to be ready before it answers."""
     asked: list[Any] = []
     action = apply_step.ActionModule.__new__(apply_step.ActionModule)
     monkeypatch.setattr(

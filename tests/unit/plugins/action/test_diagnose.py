@@ -240,7 +240,7 @@ def test_a_repair_that_may_do_nothing_is_refused_and_says_what_became_of_its_bun
 
 
 def judge_into(folder, mode="replay", formats=("json",), **more):
-    """What diagnose answers, and report.json, of two leaders."""
+    """Run diagnose over two leaders; return its answer and report.json."""
     args = {name: option.get("default") for name, option in diagnose.SPEC.items()}
     args.update(
         {"evidence": [str(RECORDED / "v1.18.4-two-leaders" / "evidence")], **more},

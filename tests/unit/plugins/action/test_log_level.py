@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When the hosts' own services put levels back, what ends a capture that restarts one host after
-the other, and when its window is waited for.
-"""
+"""When hosts restore levels themselves, how a serial capture ends, when its window is waited for."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ PLAY = """
 
 @pytest.fixture
 def journal(operator):
-    """Runs the action alone; gives the finished run and, when it went well, the action's result."""
+    """Run the action alone; return the finished run and, after success, the action's result."""
     operator.write("play.yml", PLAY)
 
     def run(*args, **more):

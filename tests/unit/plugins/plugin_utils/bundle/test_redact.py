@@ -90,7 +90,7 @@ def held(value):
 
 
 def planted(value, number):
-    """A copy in which every string has a secret behind it, each the next form."""
+    """Return a copy in which every string has a secret after it, each the next form."""
     texts = list(FORMS.values())
     if isinstance(value, str):
         number[0] += 1

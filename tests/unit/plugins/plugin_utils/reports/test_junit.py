@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""junit.xml: a suite for each host and cluster, what counts as which, and its shape by its
-schema.
-"""
+"""junit.xml: a suite for each host and cluster, what counts as which, and its schema."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ def run(**more):
 
 
 def written(result, **more):
-    """The file as its readers see it, after its schema saw it."""
+    """Return the file as its readers see it, after its schema saw it."""
     text = junit.render(result, run(**more))
     assert schemas.junit_complaints(text) == []
     return ElementTree.fromstring(text.encode("utf-8"))
