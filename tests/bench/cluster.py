@@ -29,7 +29,7 @@ begin = time.monotonic()
 answer = subprocess.run(sys.argv[1:], input=sys.stdin.buffer.read(), stdout=subprocess.PIPE, check=True).stdout
 seconds, used = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
 print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, answer.decode()]))
-"""
+"""  # noqa: E501 - an embedded program
 RAW = r"""
 import http.client, json, socket, sys
 given = json.load(sys.stdin)

@@ -34,7 +34,7 @@ for line in watch.stdout:
         print(time.monotonic() - first)
         break
 watch.kill()
-"""
+"""  # noqa: E501 - an embedded program
 DRAIN = "KUBECONFIG=/etc/kubernetes/admin.conf kubectl drain w1 --ignore-daemonsets --timeout=120s"
 
 
@@ -77,7 +77,10 @@ def _timed(cluster: Cluster, pods: draining.Pods, drain) -> float:
     """Return the seconds that the watch saw during this drain."""
     pods.wait_running(PODS)
     listed = json.loads(pods.kubectl("get", "pods", "-o", "json").stdout)
-    query = f"/api/v1/namespaces/{pods.namespace}/pods?watch=1&fieldSelector=spec.nodeName%3Dw1&resourceVersion={listed['metadata']['resourceVersion']}"
+    query = (
+        f"/api/v1/namespaces/{pods.namespace}/pods?watch=1&fieldSelector=spec.nodeName%3Dw1"
+        f"&resourceVersion={listed['metadata']['resourceVersion']}"
+    )
     seen: list[float] = []
     watch = threading.Thread(
         target=lambda: seen.append(

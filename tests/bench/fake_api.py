@@ -23,7 +23,10 @@ from typing import Any
 PAGE, NODES, EACH, JOBS, FAILED, PENDING = 500, 1000, 50, 2500, 500, 1000
 LIVING = "/api/v1/pods?fieldSelector=status.phase!=Succeeded,status.phase!=Failed"
 # a table
-PLACED = "/api/v1/pods?fieldSelector=spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded?includeObject=None"
+PLACED = (
+    "/api/v1/pods?fieldSelector=spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded"
+    "?includeObject=None"
+)
 COLUMNS = (
     "Name",
     "Ready",

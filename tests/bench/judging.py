@@ -54,7 +54,7 @@ def main() -> None:
 def write_fleet(
     folder: Path, size: int, named: Callable[[int], str] = "worker-{:05}".format
 ) -> int:
-    """Write the recorded masters and this many copies of the recorded worker; return their bytes."""
+    """Write the recorded masters and many copies of the recorded worker; return their bytes."""
     folder.mkdir()
     documents = {
         path.name: json.loads(path.read_text(encoding="utf-8"))

@@ -70,7 +70,7 @@ Step = dict[str, Any]
 
 @dataclass(frozen=True)
 class Scene:
-    """One kind of step: a node with a plan for it, the steps for its present state, and the state."""
+    """One kind of step: a node with a plan for it, the steps for its state, and the state."""
 
     make: Callable[[Path, pytest.MonkeyPatch], contextlib.AbstractContextManager[Any]]
     steps: Callable[[Any], list[Step]]

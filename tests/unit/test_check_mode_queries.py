@@ -34,7 +34,7 @@ else:
     kind = ".cluster" if "collectors.cluster" in entry else ""
     text = json.dumps(json.load(open("{recorded}/%s%s.json" % (host, kind))))
 print("\\n%s %s" % (mark, text))
-"""
+"""  # noqa: E501 - an embedded program
 PLAN = ["01-m2-kube-controller-manager-edit-manifest", "02-m2-kube-scheduler-edit-manifest"]
 ANSWER = {
     "state": "skipped",

@@ -51,7 +51,7 @@ def parse(folder):
         files.record(folder + "/kubelet-config.yaml")["sha256"], mask.argv(["a", "--token", "abc", "--password=x y"]),
         tls.context().check_hostname,
     ]
-"""
+"""  # noqa: E501 - an embedded program
 
 
 def _pythons() -> dict[tuple[int, ...], str]:

@@ -37,7 +37,7 @@ two=$!
 unset PYTHONHOME
 until grep -qx kubelet /proc/$one/comm && grep -qx kube-scheduler /proc/$two/comm; do sleep 0.05; done  # not this shell any more
 exec {python} "$@"
-"""
+"""  # noqa: E501 - an embedded program
 
 
 def possible() -> bool:

@@ -161,7 +161,7 @@ program=$(cat); mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' <<< "$program" | tail -1)
 for word in "$@"; do case $word in h-*) host=${word#h-} ;; esac; done
 grep -ao "'state': '[a-z]*'" <<< "$program" | sed "s/.*: '\\(.*\\)'/\\1 $host/" >> %(folder)s/asked
 printf '\\n%%s %%s\\n' "$mark" '{"held": true, "changed": true, "message": "", "lock": {"run_id": "%(run)s", "remaining": 60, "controller": {}}}'
-"""
+"""  # noqa: E501 - an embedded program
 RUN = "20261121T090000Z-1a2b3c"
 # the floor: a loop ends at an item with which it cannot begin
 CORE_2_16 = ansible_release.__version__.startswith("2.16.")
@@ -187,7 +187,7 @@ LOCKED = """
     - debug: {msg: "held={{ decided.held }} of {{ _kubemend_locks.results | default([]) | length or 'no answers' }}"}
       delegate_to: localhost
       run_once: true
-"""
+"""  # noqa: E501 - an embedded program
 
 
 @pytest.mark.parametrize("asked", [True, False])

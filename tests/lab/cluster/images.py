@@ -181,7 +181,7 @@ def _import(tar: Path, image: str) -> None:
 
 
 def build_plain_image(suite: str) -> str:
-    """Build a Debian node with systemd, Python and sshd but no Kubernetes; return its image's name."""
+    """Build a Debian node with systemd, Python and sshd, no Kubernetes; return its image."""
     pins = paths.pins()
     if suite not in pins["PLAIN_SUITES"].split():
         raise SystemExit(f"lab: {suite!r} is none of {pins['PLAIN_SUITES']}")

@@ -26,7 +26,7 @@ class KubeletReservedMemory(KubeletDown):
         )
 
     def applies(self, version):
-        """Return whether the release has the memory manager: since 1.21, on by default since 1.22."""
+        """Return whether the release has the memory manager: 1.21, by default since 1.22."""
         return version >= (1, 22)
 
     def expect(self, cluster, target):

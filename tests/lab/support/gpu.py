@@ -121,7 +121,7 @@ def pods(cluster, namespace: str) -> list:
 
 
 def rejected(cluster, namespace: str) -> list:
-    """Return the rejected pods; a kubelet that counts no device at all says OutOf..., tried first."""
+    """Return the rejected pods; a kubelet that counts no device at all says OutOf... first."""
     return [
         one
         for one in pods(cluster, namespace)

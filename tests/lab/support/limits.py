@@ -58,7 +58,7 @@ while len(held) < (count if kind == "inotify" else count - 5):
         time.sleep(0.2)
 print("holds", len(held), flush=True)
 time.sleep(86400)
-"""
+"""  # noqa: E501 - an embedded program
 TRIED = (
     "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print({} >= 0 or"
     " os.strerror(ctypes.get_errno()))'"

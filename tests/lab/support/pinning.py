@@ -155,7 +155,7 @@ def age(cluster, target: str) -> int:
 
 
 def pod(cluster, name: str, target: str, cpus: str = "1", init: dict | None = None) -> dict:
-    """Return a Guaranteed pod; init: resources of a container that runs before, {} for none at all."""
+    """Return a Guaranteed pod; init: resources of its init container, {} for none at all."""
     spec = jobs.pod_spec(cluster, nodeSelector={"kubernetes.io/hostname": target})
     spec["containers"][0]["resources"] = {"limits": {"cpu": cpus, "memory": "32Mi"}}
     if init is not None:
@@ -265,7 +265,7 @@ class Memory(Pinning):
     says_static = False
 
     def applies(self, version):
-        """Return whether the release has the memory manager: since 1.21, on by default since 1.22."""
+        """Return whether the release has the memory manager: 1.21, by default since 1.22."""
         return version >= (1, 22)
 
 

@@ -211,7 +211,7 @@ def test_the_host_that_raised_them_is_started_again(cluster, quiet, tmp_path):
 
 
 def test_after_ctrl_c_one_command_takes_back_levels_and_locks(cluster, quiet, tmp_path):
-    """Kubelets alone: masters that raised nothing hold the cluster's lock, and no service frees it."""
+    """Masters that raised nothing hold the cluster's lock, and no service frees it."""
     with held(
         cluster,
         tmp_path / "interrupted",

@@ -47,7 +47,7 @@ for pid in held:
         os.kill(int(pid), signal.SIGCONT)
     except OSError:
         pass
-"""
+"""  # noqa: E501 - an embedded program
 ETCD, ASIDE = manifest("etcd"), "/etc/kubernetes/lab-etcd.yaml"
 
 

@@ -284,6 +284,7 @@ def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluste
             cluster.exec("w1", f"rm -rf {dropin.rpartition('/')[0]}; systemctl daemon-reload")
 
 
+INOTIFY = "/proc/sys/fs/inotify"
 EVENTS = "fs.inotify.max_queued_events"
 
 
@@ -319,7 +320,7 @@ def test_a_setting_is_lowered_where_that_is_allowed_and_raised_again_by_a_revert
         "-e",
         "kubemend_nproc=4096",
         *(
-            f"-ekubemend_inotify_{what}={int(cluster.read('w1', f'/proc/sys/fs/inotify/max_user_{what}'))}"
+            f"-ekubemend_inotify_{what}={int(cluster.read('w1', f'{INOTIFY}/max_user_{what}'))}"
             for what in ("instances", "watches")
         ),
     )

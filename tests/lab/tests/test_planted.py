@@ -116,7 +116,7 @@ def unlucky(cluster, namespace):
 
 
 def test_nothing_that_a_run_writes_or_prints_holds_a_secret(cluster, tmp_path):
-    """Two leaders, in a manifest with secrets next to the changed line, which would be in the diff."""
+    """Two leaders, in a manifest with secrets next to the changed line of the diff."""
     path, namespace, told = manifest(MANAGER), jobs.new_namespace(), ""
     with broken(cluster, "two-leaders-kcm-only"), files(cluster, "w1"):
         text = (

@@ -32,7 +32,7 @@ while time.monotonic() < end:
             os.kill(record["by"]["pid"], signal.SIGKILL)
             raise SystemExit(print("killed"))
     time.sleep(0.02)
-"""
+"""  # noqa: E501 - an embedded program
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def anew(cluster):
 
 @pytest.fixture
 def lost(cluster):
-    """Let a new leader list its nodes for a pod; then add a Node of another zone and a DaemonSet."""
+    """Let a new leader list its nodes; then add a Node of another zone and a DaemonSet."""
     namespace, everywhere = jobs.new_namespace(), {"tolerations": [{"operator": "Exists"}]}
     jobs.create_namespace(cluster, namespace)
     try:
@@ -255,7 +255,7 @@ def settled(cluster):
 
 
 def nobody_to_take_over(cluster, play, leader):
-    """Require that the only remaining scheduler is not restarted: no pod would be placed meanwhile."""
+    """Require that the only remaining scheduler is not restarted: no pod would be placed."""
     cluster.wait(lambda: settled(cluster), 180, "the pods to have waited for a minute")
     with away(
         cluster, [node.name for node in cluster.of_role("master") if node.name != leader], SCHEDULER
@@ -345,7 +345,7 @@ def cached(cluster, node):
 
 
 def test_no_signal_where_the_dump_would_end_it(cluster, lost, play):
-    """The dump of v1.18.4 would end the scheduler by a nil pointer over a node that is only named."""
+    """The dump of v1.18.4 would crash the scheduler over a node that is only named."""
     namespace = jobs.new_namespace()
     jobs.create_namespace(cluster, namespace)
     try:

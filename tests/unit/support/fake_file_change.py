@@ -157,7 +157,8 @@ STRACE = shutil.which("strace")
 READY = "chdir"
 CALLS = (
     READY
-    + ",write,fsync,rename,renameat,renameat2,unlink,unlinkat,link,linkat,openat,mkdir,mkdirat,rmdir,fchown,fchmod,fsetxattr"
+    + ",write,fsync,rename,renameat,renameat2,unlink,unlinkat,link,linkat,openat,mkdir,mkdirat"
+    + ",rmdir,fchown,fchmod,fsetxattr"
 )
 
 

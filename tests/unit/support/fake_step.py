@@ -88,7 +88,7 @@ while True:
         starts += 1
         refused = flag("refuse") and "--leader-elect=true" in words
         child = subprocess.Popen(["/bin/false"] if refused else [{scheduler!r}] + words[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-"""
+"""  # noqa: E501 - an embedded program
 SCHEDULER = """#!{python}
 import json, os, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -109,10 +109,10 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200); self.send_header("Content-Length", str(len(data))); self.end_headers(); self.wfile.write(data)
     def log_message(self, *args): pass
 HTTPServer(("127.0.0.1", int(flags["port"])), Handler).serve_forever()
-"""
+"""  # noqa: E501 - an embedded program
 CTR = """#!/bin/sh
 case "$*" in *version*) [ -e {state}/mute ] || echo "Server:" ;; *) [ -e {state}/image ] && echo image || : ;; esac
-"""
+"""  # noqa: E501 - an embedded program
 
 
 def sha(data: bytes) -> str:
@@ -184,9 +184,9 @@ class Node:
 
     def write_manifest(self, flags: list[str]) -> None:
         words = ["kube-scheduler", f"--port={self.port}", "--secure-port=0", *flags]
-        text = "kind: Pod\nmetadata:\n  name: kube-scheduler\nspec:\n  containers:\n  - command:\n".replace(
-            "  - command", "    command"
-        )
+        text = (
+            "kind: Pod\nmetadata:\n  name: kube-scheduler\nspec:\n  containers:\n  - command:\n"
+        ).replace("  - command", "    command")
         self.manifest.write_text(text + "".join(f"    - {word}\n" for word in words))
 
     def running(self) -> list[Any]:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When hosts restore levels themselves, how a serial capture ends, when its window is waited for."""
+"""When hosts restore levels themselves, how a serial capture ends, when it waits."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ for word in "$@"; do case $word in h-*) host=$word ;; esac; done
 mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' | tail -1)
 [ "$host" = h-lost ] && exit 255
 printf '\n%s {"targets": [{"real": "level:kubelet/%s", "state": "%s", "reason": ""}]}\n' "$mark" "${host#h-}" "${host#h-}"
-"""
+"""  # noqa: E501 - an embedded program
 WINDOWS = {
     ("raised",): True,
     ("refused",): False,
