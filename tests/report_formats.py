@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-import xml.etree.ElementTree as xml
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 from tests import schemas
 
@@ -83,12 +83,12 @@ def faces(folder: Path, printed: str) -> dict[str, set[tuple[str, str]]]:
 
 
 def _of_junit(text: str) -> set[tuple[str, str]]:
-    """A fault of a cluster fails in its suite too.
+    """Return the findings of junit.xml; a fault of a cluster fails in its suite too.
 
     Of one that is some host's, only that host's suite counts.
     """
     found = set()
-    for suite in xml.fromstring(text).iter("testsuite"):
+    for suite in ElementTree.fromstring(text).iter("testsuite"):
         for case in suite.iter("testcase"):
             if case.find("failure") is not None or case.find("system-out") is not None:
                 found.add((case.get("name", "").split()[0], suite.get("hostname") or ""))
@@ -100,7 +100,7 @@ def _of_junit(text: str) -> set[tuple[str, str]]:
 
 
 def _headed(heads, told) -> set[tuple[str, str]]:
-    """What heads of findings name, of what is known to be there.
+    """Return what headings of findings name, out of the known names.
 
     A head that names none of it is an error.
     """

@@ -25,7 +25,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def complaints(name: str, document: Any) -> list[str]:
-    """What that schema has against a document: where, and what."""
+    """Return the violations of that schema in a document: where, and what."""
     found = jsonschema.Draft202012Validator(schema(name)).iter_errors(document)
     return [f"{error.json_path}: {error.message[:300]}" for error in found]
 
@@ -38,12 +38,12 @@ def _shape() -> Any:
 
 
 def junit_complaints(text: str) -> list[str]:
-    """What the shape of junit.xml has against this one."""
+    """Return the violations of the shape of junit.xml in this file."""
     return [f"{error.path}: {error.reason}" for error in _shape().iter_errors(text)]
 
 
 def checked(name: str, document: Any) -> Any:
-    """The document itself, which has to be as the schema says."""
+    """Return the document itself, which has to be as the schema says."""
     wrong = complaints(name, document)
     if wrong:
         raise AssertionError(f"not as docs/schema/{name}-1.json says: " + "; ".join(wrong[:5]))

@@ -23,47 +23,35 @@ from tests.bench import (
     reports,
 )
 
+LOCAL = {
+    "judging": judging.main,
+    "node_tree": node_tree.main,
+    "reports": reports.main,
+    "cluster": cluster.main,
+    "controller": controller.main,
+}
+IN_A_CLUSTER = {
+    "audit": audit.main,
+    "node_cost": node_cost.main,
+    "fleet": fleet.main,
+    "repair": repair.main,
+    "drain": drain.main,
+}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument(
-        "--only",
-        choices=(
-            "judging",
-            "node_tree",
-            "reports",
-            "cluster",
-            "controller",
-            "audit",
-            "node_cost",
-            "fleet",
-            "repair",
-            "drain",
-        ),
-        help="one benchmark instead of all",
+        "--only", choices=(*LOCAL, *IN_A_CLUSTER), help="one benchmark instead of all"
     )
     parser.add_argument("--k8s", default="v1.36.3", help="the lab cluster that is measured on")
     chosen = parser.parse_args()
-    if chosen.only in (None, "judging"):
-        judging.main()
-    if chosen.only in (None, "node_tree"):
-        node_tree.main()
-    if chosen.only in (None, "reports"):
-        reports.main()
-    if chosen.only in (None, "cluster"):
-        cluster.main()
-    if chosen.only in (None, "controller"):
-        controller.main()
-    if chosen.only in (None, "audit"):
-        audit.main(chosen.k8s)
-    if chosen.only in (None, "node_cost"):
-        node_cost.main(chosen.k8s)
-    if chosen.only in (None, "fleet"):
-        fleet.main(chosen.k8s)
-    if chosen.only in (None, "repair"):
-        repair.main(chosen.k8s)
-    if chosen.only in (None, "drain"):
-        drain.main(chosen.k8s)
+    for name, run in LOCAL.items():
+        if chosen.only in (None, name):
+            run()
+    for name, run_in in IN_A_CLUSTER.items():
+        if chosen.only in (None, name):
+            run_in(chosen.k8s)
 
 
 if __name__ == "__main__":

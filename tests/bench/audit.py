@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The audit of a host against `ansible.builtin.ping` and against fact gathering, over ssh, as
-marginal wall time.
+"""An audit of a host against `ansible.builtin.ping` and fact gathering over ssh, in wall time.
 
 Marginal: a playbook with many copies of one task against the same with one, so that Ansible's start
 and the connection's setup, which every playbook pays once, cancel out. pipelining is on for all, as

@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence of a cluster of 50,000 pods, against reading the same pages of the same API and keeping
-nothing of them.
+"""Evidence of a cluster of 50,000 pods, against reading the same pages of the API alone.
 
 The API is a fake one (fake_api) behind a real unix socket; the program is the one that a
 control-plane node runs. Raw reads are the requests that the program made, made again: once thrown
@@ -30,7 +29,7 @@ begin = time.monotonic()
 answer = subprocess.run(sys.argv[1:], input=sys.stdin.buffer.read(), stdout=subprocess.PIPE, check=True).stdout
 seconds, used = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
 print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, answer.decode()]))
-"""
+"""  # noqa: E501 - an embedded program
 RAW = r"""
 import http.client, json, socket, sys
 given = json.load(sys.stdin)
@@ -65,7 +64,7 @@ def main() -> None:
 def _compare(api: fake_api.Api, tier: str, deep: bool, delay: float) -> None:
     api.delay = delay
     rounds: list[dict[str, list]] = []
-    for dummy in range(ROUNDS):
+    for _round in range(ROUNDS):
         api.asked.clear()
         ours = _measured(["-I", "-S", "-"], _program(deep, api.kubectl))
         _check(ours[3])
@@ -120,7 +119,7 @@ def _program(deep: bool, kubectl: Path) -> bytes:
 
 
 def _check(answer: str) -> None:
-    """What was measured is the whole reading."""
+    """Require that the whole reading was measured."""
     said = json.loads(answer.partition("BENCH ")[2])
     wrong = {
         name: one["error"]

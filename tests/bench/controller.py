@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a whole audit costs the controller at 100 and 1,000 hosts, against `ansible.builtin.ping` of
-the same hosts.
+"""The cost of an audit of 100 and 1,000 hosts for the controller, against `ansible.builtin.ping`.
 
 The hosts are simulated: a connection (connection/recorded.py) that answers at once with recorded
 evidence, so that what is measured is Ansible, the action, judging and reports.
@@ -52,9 +51,7 @@ def main() -> None:
 
 
 def _named(number: int) -> str:
-    """Two letters, as the recorded worker's name has, so that its certificate can name each of
-    them.
-    """
+    """Return two letters, as the recorded worker's name has: its certificate can name each host."""
     return LETTERS[number // len(LETTERS)] + LETTERS[number % len(LETTERS)]
 
 
@@ -119,7 +116,7 @@ def _commands(folder: Path, size: int) -> Mapping[str, list[str]]:
 
 
 def _authority(document: dict) -> str:
-    """The cluster's certificate authority, as the kubelet's kubeconfig has it."""
+    """Return the cluster's certificate authority, as the kubelet's kubeconfig has it."""
     found = re.search(
         r"certificate-authority-data: ([A-Za-z0-9+/=]+)",
         document["collectors"]["kubelet"]["data"]["kubeconfig"]["text"],
@@ -159,7 +156,7 @@ def _run(title: str, command: list[str], folder: Path) -> memory.Cost:
 
 
 def _check(folder: Path) -> None:
-    """What was measured is the audit of every host."""
+    """Require that the audit of every host was measured."""
     hosts = json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))["hosts"]
     silent = [row["host"] for row in hosts if row["status"] != "ok"]
     if silent or len(hosts) != len(list((folder / "fleet").glob("*.json"))) - 1:

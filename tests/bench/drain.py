@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain's time from the first eviction to the last pod gone, against `kubectl drain` on the same
-pods of the same node.
+"""The time of a drain from the first eviction to the last pod gone, against `kubectl drain`.
 
 Seen from outside, by a watch of those pods on the node from which both drain.
 """
@@ -35,7 +34,7 @@ for line in watch.stdout:
         print(time.monotonic() - first)
         break
 watch.kill()
-"""
+"""  # noqa: E501 - an embedded program
 DRAIN = "KUBECONFIG=/etc/kubernetes/admin.conf kubectl drain w1 --ignore-daemonsets --timeout=120s"
 
 
@@ -48,7 +47,9 @@ def main(k8s: str) -> None:
         pods = draining.Pods(cluster)
         try:
             pods.create(pods.controller("Deployment", "bench", replicas=PODS))
-            theirs, ours = zip(*(_round(cluster, pods, Path(folder)) for dummy in range(ROUNDS)))
+            theirs, ours = zip(
+                *(_round(cluster, pods, Path(folder)) for dummy in range(ROUNDS)), strict=True
+            )
         finally:
             cluster.kubectl("uncordon", "w1")
             draining.jobs.remove(cluster, pods.namespace)
@@ -73,10 +74,13 @@ def _round(cluster: Cluster, pods: draining.Pods, folder: Path) -> tuple[float, 
 
 
 def _timed(cluster: Cluster, pods: draining.Pods, drain) -> float:
-    """The seconds that the watch saw while this drained."""
+    """Return the seconds that the watch saw during this drain."""
     pods.wait_running(PODS)
     listed = json.loads(pods.kubectl("get", "pods", "-o", "json").stdout)
-    query = f"/api/v1/namespaces/{pods.namespace}/pods?watch=1&fieldSelector=spec.nodeName%3Dw1&resourceVersion={listed['metadata']['resourceVersion']}"
+    query = (
+        f"/api/v1/namespaces/{pods.namespace}/pods?watch=1&fieldSelector=spec.nodeName%3Dw1"
+        f"&resourceVersion={listed['metadata']['resourceVersion']}"
+    )
     seen: list[float] = []
     watch = threading.Thread(
         target=lambda: seen.append(

@@ -23,7 +23,10 @@ from typing import Any
 PAGE, NODES, EACH, JOBS, FAILED, PENDING = 500, 1000, 50, 2500, 500, 1000
 LIVING = "/api/v1/pods?fieldSelector=status.phase!=Succeeded,status.phase!=Failed"
 # a table
-PLACED = "/api/v1/pods?fieldSelector=spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded?includeObject=None"
+PLACED = (
+    "/api/v1/pods?fieldSelector=spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded"
+    "?includeObject=None"
+)
 COLUMNS = (
     "Name",
     "Ready",
@@ -60,7 +63,7 @@ def _fields(value: Any) -> Any:
 
 
 def pod(kind: str = "ReplicaSet", phase: str = "Running", **status: Any) -> dict[str, Any]:
-    """A pod of a web server beside a sidecar, with the words NAME, OWNER and NODE in it.
+    """Return a pod of a web server with a sidecar, with the words NAME, OWNER and NODE in it.
 
     Some 7 kB.
     """
@@ -229,7 +232,7 @@ def _refused(text: str) -> dict[str, Any]:
 
 
 def _lists(pods: int) -> Iterator[tuple[str, Iterator[str]]]:
-    """What is asked for, and the objects that answer."""
+    """Yield each request of a list, and the objects that answer it."""
     yield (
         "/api/v1/nodes",
         _many(
@@ -349,7 +352,7 @@ class Api(socketserver.ThreadingUnixStreamServer):
         self.kubectl.chmod(0o755)
 
     def page(self, target: str) -> Path | None:
-        """The file that answers; None where there is nothing."""
+        """Return the file that answers; None if there is nothing."""
         parts = urllib.parse.urlsplit(target)
         query = dict(urllib.parse.parse_qsl(parts.query))
         number = int(query.pop("continue", 0))
@@ -361,7 +364,7 @@ class Api(socketserver.ThreadingUnixStreamServer):
 
 
 def _written(stem: Path, items: Iterator[str], table: bool) -> Iterator[Path]:
-    """The pages of a list as an API server writes them.
+    """Yield the pages of a list as an API server writes them.
 
     What continues it stands before its items.
     """

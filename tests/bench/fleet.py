@@ -13,7 +13,6 @@ Mitogen, and pyinfra's `echo`.
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import subprocess
 import sys
@@ -68,7 +67,7 @@ def main(k8s: str) -> None:
 
 @contextlib.contextmanager
 def _many_logins(cluster: Cluster) -> Iterator[None]:
-    """A hundred hosts would be as many sshd.
+    """Let sshd of the worker accept many logins: a hundred hosts would have as many sshd.
 
     One alone refuses at random from the tenth that has not logged in yet (MaxStartups).
     """
@@ -100,7 +99,7 @@ def _print(cluster: Cluster, k8s: str, worker: Mapping[str, str], home: Path) ->
 
 
 def _bytes(cluster: Cluster) -> tuple[int, int]:
-    """What the worker's interface has received and sent."""
+    """Return the bytes that the worker's interface has received and sent."""
     line = next(
         line
         for line in cluster.exec("w1", "cat /proc/net/dev").stdout.decode("ascii").splitlines()
@@ -111,7 +110,7 @@ def _bytes(cluster: Cluster) -> tuple[int, int]:
 
 
 def _idle(cluster: Cluster, seconds: float = 10.0) -> tuple[float, float]:
-    """What its kubelet and its pods make of that in a second."""
+    """Return the bytes that the worker's kubelet and pods receive and send in a second."""
     before = _bytes(cluster)
     time.sleep(seconds)
     after = _bytes(cluster)
@@ -212,7 +211,7 @@ def _run(
     run = subprocess.run(
         command,
         env=env,
-        cwd=os.path.dirname(env["ANSIBLE_SSH_CONTROL_PATH_DIR"]),
+        cwd=Path(env["ANSIBLE_SSH_CONTROL_PATH_DIR"]).parent,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -233,6 +232,6 @@ def _run(
         now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime,
         *(
             max(0, round(late - early - rate * seconds))
-            for early, late, rate in zip(before, after, idle)
+            for early, late, rate in zip(before, after, idle, strict=True)
         ),
     )

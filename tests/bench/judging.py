@@ -54,9 +54,7 @@ def main() -> None:
 def write_fleet(
     folder: Path, size: int, named: Callable[[int], str] = "worker-{:05}".format
 ) -> int:
-    """The recorded masters, and this many copies of the recorded worker, each with its own name,
-    address and Node; the bytes of one.
-    """
+    """Write the recorded masters and many copies of the recorded worker; return their bytes."""
     folder.mkdir()
     documents = {
         path.name: json.loads(path.read_text(encoding="utf-8"))

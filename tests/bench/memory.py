@@ -42,7 +42,7 @@ def measured(
         time.perf_counter(),
         [0.0, 0.0],
     )
-    with open(folder / "output", "w+", encoding="utf-8", errors="replace") as output:
+    with (folder / "output").open("w+", encoding="utf-8", errors="replace") as output:
         with subprocess.Popen(
             command,
             env=dict(env),

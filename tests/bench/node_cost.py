@@ -35,7 +35,7 @@ seconds, after, used = time.monotonic() - begin, last(), resource.getrusage(reso
 time.sleep(max(0.5, seconds))
 print(json.dumps({"ms": 1000 * seconds, "cpu_ms": 1000 * (used.ru_utime + used.ru_stime - empty.ru_utime - empty.ru_stime),
                   "mb": used.ru_maxrss / 1000, "processes": after - before - 1, "bytes": len(answer)}))
-"""
+"""  # noqa: E501 - an embedded program
 CROWD = r"""
 import os, sys, time
 for number in range(int(sys.argv[1])):
@@ -103,7 +103,7 @@ def _program(deep: bool) -> bytes:
 
 @contextlib.contextmanager
 def _crowd(cluster: Cluster) -> Iterator[None]:
-    """Processes with open files on the worker, for as long as this lasts."""
+    """Run processes with open files on the worker inside the block."""
     cluster.exec(
         "w1",
         [

@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A repair's time from the write to the proof, against the kubelet's own for the same change of the
-same static pod.
+"""The time of a repair from the write to its verification, against the kubelet's own time.
 
 Both from the write until the new process's healthz and configz show election, polled every 100 ms.
 A label changes each time, because the kubelet holds back a pod that returns to bytes which it ran
@@ -65,7 +64,7 @@ while time.monotonic() - begin < 300:
         pass
 for name in names:
     os.unlink(name)
-"""
+"""  # noqa: E501 - an embedded program
 
 
 def main(k8s: str) -> None:
@@ -79,7 +78,9 @@ def main(k8s: str) -> None:
     with cluster.locked():
         former = cluster.read(NODE, manifest(MANAGER))
         try:
-            own, ours = zip(*(_round(cluster, former.decode(), number) for number in range(ROUNDS)))
+            own, ours = zip(
+                *(_round(cluster, former.decode(), number) for number in range(ROUNDS)), strict=True
+            )
         finally:
             cluster.write(NODE, manifest(MANAGER), former)
             cluster.exec(NODE, "systemctl restart kubelet")
@@ -100,7 +101,7 @@ def _labelled(text: str, label: str) -> str:
 
 
 def _round(cluster: Cluster, text: str, number: int) -> tuple[float, float]:
-    """(the kubelet's seconds, the repair's)."""
+    """Return (the kubelet's seconds, the repair's)."""
     _off(cluster, text, f"{number}-a")
     script = ["python3", "-c", KUBELET, manifest(MANAGER)]
     own = float(

@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _break(path: Path) -> None:
-    """A kubelet that does not run: many verdicts and a finding."""
+    """Break a document: a kubelet that does not run has many verdicts and a finding."""
     document = json.loads(path.read_text(encoding="utf-8"))
     kubelet = document["collectors"]["kubelet"]["data"]
     kubelet["process"] = None
@@ -114,9 +114,7 @@ def _resident() -> float:
 
 
 def _apart(render: Callable[[], Iterable[str]]) -> list[float]:
-    """[seconds of the processor, MB beyond what was held before, bytes] of a report that a child
-    makes.
-    """
+    """Return [processor seconds, more MB than before, bytes] of a report that a child renders."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

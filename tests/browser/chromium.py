@@ -128,7 +128,7 @@ class Browser:
             )
 
     def run(self, source: str) -> Any:
-        """The value of an expression in the page; a promise is waited for."""
+        """Return the value of an expression in the page; wait for a promise."""
         found = self.send(
             "Runtime.evaluate", expression=source, returnByValue=True, awaitPromise=True
         )
@@ -137,9 +137,7 @@ class Browser:
         return found["result"].get("value")
 
     def worked(self) -> float:
-        """Milliseconds of a processor that the page's main thread has used so far, whatever else
-        kept the machine busy.
-        """
+        """Return the processor milliseconds that the page's main thread has used so far."""
         return (
             next(
                 one["value"]
@@ -152,7 +150,7 @@ class Browser:
     def look(
         self, width: int = 1280, height: int = 900, scheme: str = "light", media: str = ""
     ) -> None:
-        """The window's size, light or dark, screen or print."""
+        """Set the window's size, light or dark, screen or print."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -182,7 +180,7 @@ class Browser:
         return path
 
     def paper(self, path: Path) -> Path:
-        """What a printer would get, as PDF."""
+        """Return the page as a printer would get it, as PDF."""
         path.write_bytes(
             base64.b64decode(
                 self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"]
@@ -213,7 +211,7 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A browser with a profile of its own, ended with all that it started."""
+    """Start a browser with a profile of its own, and end it with all that it started."""
     to_read, to_write = os.pipe()
     back_read, back_write = os.pipe()
     with tempfile.TemporaryDirectory(

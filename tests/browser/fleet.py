@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Results to render: of any number of hosts, with something in every field that a report has, as
-it is or made hostile.
-"""
+"""Results to render, of any number of hosts, with all fields of a report, genuine or hostile."""
 
 from __future__ import annotations
 
@@ -265,7 +263,5 @@ def run(
 
 
 def hostile(text: str) -> str:
-    """The text with everything behind it that a page, a template or a terminal could take for
-    its own.
-    """
+    """Append everything that a page, a template or a console could take for its own to the text."""
     return text + HOSTILE

@@ -58,7 +58,7 @@ CONTRAST = """(() => {
       const pair = [light(number(getComputedStyle(element).color)), light(ground(element))].sort((one, other) => other - one);
       return [(pair[0] + 0.05) / (pair[1] + 0.05), element.tagName + '.' + element.className + ': ' + element.textContent.slice(0, 40)];
     }).filter(one => one[0] < 4.5);
-})()"""
+})()"""  # noqa: E501 - an embedded program
 
 
 @pytest.fixture(name="browser", scope="module")

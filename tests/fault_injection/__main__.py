@@ -22,9 +22,7 @@ BOOK = HERE.parent / "output" / "faults.jsonl"
 
 
 class Matrix:
-    """Orders the cases, leaves out what passed, and writes down how each ended as soon as it
-    has.
-    """
+    """Order the cases, exclude those that passed, and write down each result as it comes."""
 
     def __init__(self, seed: str, tree: dict[str, Any]) -> None:
         self.seed, self.tree = seed, tree

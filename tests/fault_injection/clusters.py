@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every kind of step whose effect lies in the API, against a stand-in for an API server that
-outlives whoever asks it.
-"""
+"""Every kind of step with an effect in the API, against a stand-in that outlives its client."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ def _node(path: Path, fake: Any) -> SimpleNamespace:
 def at_api(
     prepare: Callable[[Any], None], fake_of: Callable[[], Any] = api_node.Api
 ) -> Callable[[Path, pytest.MonkeyPatch], Any]:
-    """A node that reaches an API which holds what prepare puts there."""
+    """Yield a node that reaches an API which holds what prepare puts there."""
 
     @contextlib.contextmanager
     def made(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
@@ -72,9 +70,7 @@ def at_api(
 
 @contextlib.contextmanager
 def _cluster(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two nodes; on one of them a pod that goes, and one that its controller makes anew
-    elsewhere.
-    """
+    """Yield two nodes: a pod of the first ends, and its controller creates one on the other."""
     with drain_node.served(monkeypatch) as fake:
         fake.add(drain_node.pod("a"), drain_node.pod("b"), drain_node.pod("other", on="w2"))
         yield _node(path, fake)
@@ -82,7 +78,7 @@ def _cluster(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _cordoned(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A node that an earlier run of ours left cordoned."""
+    """Yield a node that an earlier run of kubemend left cordoned."""
     with drain_node.served(monkeypatch) as fake:
         mark = json.dumps(
             {"run": "20261120T090000Z-0a0a0a", "reason": "reset", "at": "2026-11-20T09:00:00Z"}
@@ -272,9 +268,7 @@ def of_1_14(path: str, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def age(fake: Any) -> Any:
-    """No Lease of a node (NodeLease is off where it was not asked for), no EndpointSlice, policy
-    and evictions v1beta1 only.
-    """
+    """Remove what 1.14 lacks: Leases of nodes, EndpointSlices, and policy and evictions of v1."""
     answer = fake.answer
 
     def old(method: str, path: str, query: dict[str, str], sent: Any) -> tuple[int, Any]:
@@ -312,7 +306,7 @@ def age(fake: Any) -> Any:
 
 
 def aged(scene: Scene) -> Scene:
-    """That node and its objects on 1.14."""
+    """Yield that node and its objects on 1.14."""
 
     @contextlib.contextmanager
     def make(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:

@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's program in a child that ends itself, or is refused, at the k-th thing that it does to
-the world.
+"""A node's program in a child that ends itself, or is refused, at its k-th effect on the world.
 
 What it does is seen by Python's own audit events, so that nothing of the program is replaced but
 four calls which have none: os.write and os.fsync, os.fork, whose return is a moment of its own (the
@@ -188,7 +187,7 @@ def run(
     before: Callable[[], None] | None = None,
     reads: bool = False,
 ) -> Ended:
-    """The action in a child. act: called at every effect, in the child; before: called there first.
+    """Run the action in a child; `act` is called there at every effect, and `before` first.
 
     Reads: opening to read counts, too.
     """
@@ -217,7 +216,7 @@ def _child(
     told: tuple[Any, ...],
     before: Callable[[], None] | None,
 ) -> None:
-    """It never returns."""
+    """Run the action in the child; never return."""
     try:
         os.setsid()
         fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)

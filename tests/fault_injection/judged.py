@@ -49,7 +49,7 @@ def drawn(name: str, points: list[Any], count: int, slow: bool = False) -> list[
 
 
 def picked(name: str, points: list[Any], count: int) -> list[Any]:
-    """That many of them, by the commit, in their order."""
+    """Pick that many cases by the commit, in their order."""
     chosen = set(
         random.Random(f"{seed()} {name}").sample(range(len(points)), min(count, len(points)))
     )
@@ -58,7 +58,7 @@ def picked(name: str, points: list[Any], count: int) -> list[Any]:
 
 @functools.lru_cache(maxsize=1)
 def seed() -> str:
-    """The commit, as tests/lab/support/sampling.py has it; or what the caller says."""
+    """Return the commit as tests/lab/support/sampling.py has it, or the caller's own seed."""
     from tests.lab.support import results
 
     return SEED or str(results.tree()["commit"])
@@ -91,13 +91,12 @@ class Case:
         self.injected += 1
 
     def undisturbed(self, reads: bool = False) -> None:
-        """What there is to disturb, and where it leads; the same with the hook as without it."""
+        """Find the effects to disturb and the final state, the same with the hook as without it."""
         with self.node() as node:
             self.before = node.state()
             ended = node.run(reads=reads)
-            assert not ended.killed and all(one["state"] == "done" for one in ended.answer), (
-                ended.answer
-            )
+            assert not ended.killed, ended.answer
+            assert all(one["state"] == "done" for one in ended.answer), ended.answer
             self.after, self.points = node.state(), ended.effects
             node.clean("undisturbed")
             assert not self.scene.steps(node.made) or node.again(NEXT)[-1]["state"] in (
@@ -138,7 +137,7 @@ class Node:
         }
 
     def work(self, steps: list[dict[str, Any]], run_id: str) -> list[dict[str, Any]]:
-        """The steps one after the other, until one is not done, as a run has them."""
+        """Do the steps one after the other, until one is not done, as a run does."""
         answers: list[dict[str, Any]] = []
         for step in steps:
             answers.append(self.case.scene.do(self.params(step, run_id)))
@@ -147,12 +146,12 @@ class Node:
         return answers
 
     def run(self, **told: Any) -> effects.Ended:
-        """The plan in a child that a fault may meet."""
+        """Run the plan in a child that a fault may meet."""
         steps = self.case.scene.steps(self.made)
         return effects.run(self.case.base, lambda: self.work(steps, RUN), **told)
 
     def take(self, run_id: str, former: str) -> None:
-        """The next run's lock, as its controller takes it: the former's process is gone."""
+        """Take the lock for the next run, as its controller does: the former process is gone."""
         lock.acquire(run_id, CONTROLLER, 600, take=former, root=self.root)
 
     def recover(self, run_id: str = NEXT) -> dict[str, Any]:
@@ -167,7 +166,7 @@ class Node:
         return apply_step.work(self.params(step, run_id))
 
     def again(self, run_id: str) -> list[dict[str, Any]]:
-        """What a plan that is made of the present state would do, done."""
+        """Do what a plan for the present state contains."""
         self.take(run_id, RUN if run_id == NEXT else NEXT)
         return self.work(self.case.scene.steps(self.made), run_id)
 
@@ -179,10 +178,12 @@ class Node:
             if path.name.endswith(".tmp") or ".kubemend-" in path.name
         ]
         assert not left, (where, left)
-        assert pending_changes.pending(self.root) == [] and proof.unproven(self.root) == [], where
+        assert pending_changes.pending(self.root) == [], where
+        assert proof.unproven(self.root) == [], where
         for run_id in journal.run_ids(self.root):
             for item in journal.read_run(run_id, self.root):
-                assert item["end"] and not item["error"], (where, item)
+                assert item["end"], (where, item)
+                assert not item["error"], (where, item)
                 if item["intent"]["before"]:
                     journal.former_bytes(item, self.root)
         held = lock.read(self.root)
@@ -198,12 +199,12 @@ class Node:
         }
 
     def no_byte_lost(self, where: Any) -> None:
-        """What a file held before is still there, or the journal has it."""
+        """Require that the former content of each file is still there, or in the journal."""
         assert self.kept <= {path.read_bytes() for path in self.files()} | self.journalled(), where
 
 
 def ends_as_undisturbed(node: Node, where: Any) -> None:
-    """The next run ends what was interrupted, and comes to where an undisturbed one is."""
+    """Require that the next run finishes the interrupted work and reaches the undisturbed state."""
     node.take(NEXT, RUN)
     healed = node.recover()
     assert healed["state"] == "done", (where, healed)
@@ -213,15 +214,24 @@ def ends_as_undisturbed(node: Node, where: Any) -> None:
     assert node.state() == node.case.after, (where, node.state(), node.case.after)
     node.clean(where)
     node.no_byte_lost(where)
-    assert lock.release(THIRD, node.root) and lock.read(node.root) is None, where
+    assert lock.release(THIRD, node.root), where
+    assert lock.read(node.root) is None, where
 
 
 def one_sentence(answer: dict[str, Any], where: Any) -> None:
-    """What an operator reads of it."""
+    """Require that an operator reads one sentence."""
     assert answer["state"] in STATES, (where, answer)
     reason = answer["reason"]
-    assert "\n" not in reason and "Traceback" not in reason, (where, reason)
-    assert "nobody foresaw" not in reason and "unforeseen" not in reason, (where, reason)
+    assert "\n" not in reason, (where, reason)
+    assert "unforeseen" not in reason, (
+        where,
+        reason,
+    )
+    assert "Traceback" not in reason, (
+        where,
+        reason,
+    )
+    assert "nobody foresaw" not in reason, (where, reason)
     assert answer["state"] == "done" or len(reason) > 20, (where, answer)
 
 

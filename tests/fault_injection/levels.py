@@ -68,7 +68,7 @@ class Service:
         raise command.Silent("it said nothing")
 
     def begun(self) -> list[str]:
-        """The runs whose service systemd has started, or starts at the next boot."""
+        """Return the runs whose service systemd has started, or starts at the next boot."""
         names = [path.name for path in (self.units / log_level.WANTS).glob("*")] + [
             f"kubemend-levels-{path.stem}.service"
             for path in (self.root / "levels").glob("*.armed")
@@ -136,9 +136,7 @@ class Endpoint(level_node.Levels):
 
 
 class Restarted(Outliving, kubelet_level_node.Node):
-    """A kubelet that outlives whoever restarted it, and reads its level from its environment
-    file.
-    """
+    """A kubelet that outlives its restarter, and reads its level from its environment file."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.world = path / "kubelet.json"
@@ -177,7 +175,7 @@ def raised(root: str) -> bool:
 
 
 def steps(node: Any) -> list[Step]:
-    """A capture's, or the repair of what another one left (KM903)."""
+    """Return the steps of a capture, or of the repair of a leftover level (KM903)."""
     left: Step = {
         "id": "00-restore-levels",
         "host": "w1",

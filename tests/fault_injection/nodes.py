@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every kind of step that changes a node, on a node of files and stand-ins that outlive whoever
-changes them.
-"""
+"""Every kind of step that changes a node, on a node of files and stand-ins that outlive it."""
 
 from __future__ import annotations
 
@@ -72,9 +70,7 @@ Step = dict[str, Any]
 
 @dataclass(frozen=True)
 class Scene:
-    """One kind of step: a node on which a plan has it, what the plan made of that node's present
-    state is, and what the state is.
-    """
+    """One kind of step: a node with a plan for it, the steps for its state, and the state."""
 
     make: Callable[[Path, pytest.MonkeyPatch], contextlib.AbstractContextManager[Any]]
     steps: Callable[[Any], list[Step]]
@@ -95,7 +91,7 @@ def tree(*paths: Path) -> dict[str, Any]:
             sorted([top, *top.rglob("*")]) if top.is_dir() and not top.is_symlink() else [top]
         ):
             if path.is_symlink():
-                found[str(path)] = ("link", os.readlink(path))
+                found[str(path)] = ("link", str(path.readlink()))
             elif path.is_dir():
                 found[str(path)] = "folder"
             elif path.is_file():
@@ -110,7 +106,7 @@ def tree(*paths: Path) -> dict[str, Any]:
 def plain(
     module: Any, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> contextlib.AbstractContextManager[Any]:
-    """A node of a module's own tests, as it is."""
+    """Return the node of a module's own tests, unchanged."""
     return contextlib.nullcontext(module.Node(path, monkeypatch))
 
 
@@ -119,7 +115,7 @@ def of(module: Any) -> Callable[[Path, pytest.MonkeyPatch], contextlib.AbstractC
 
 
 def effect(what: str) -> None:
-    """A stand-in changes its world now."""
+    """Announce that a stand-in changes its world now."""
     sys.audit(OURS, what)
 
 
@@ -175,7 +171,7 @@ def _stopped(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def apart(action: Callable[[], None]) -> None:
-    """What systemd, the kubelet or a service do is not ours: it is never cut off."""
+    """Run what systemd, the kubelet or a service do: it is not kubemend's, and never cut off."""
     child = os.fork()
     if child == 0:
         action()
@@ -193,7 +189,7 @@ class Outliving:
 
     @staticmethod
     def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-        """What else runs on this machine is no part of the node."""
+        """Hide other processes of this machine, which are no part of the node."""
         monkeypatch.setattr(procfs, "of_interest", lambda *dummy: [])
 
     def _put(self, **changes: Any) -> None:
@@ -254,7 +250,7 @@ class Managers(Outliving, test_manager_reset.Node):
             self.start()
 
     def steps(self) -> list[Step]:
-        """A kubelet that its state keeps down is lent the former policy, drained, and reset.
+        """Return the steps for a kubelet that its state keeps down: former policy, drain, reset.
 
         One that runs under the new one is done.
         """

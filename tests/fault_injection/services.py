@@ -101,7 +101,7 @@ class Service(test_unit_limit.Node):
         return ""
 
     def steps(self) -> list[dict[str, Any]]:
-        """What a plan has for it now."""
+        """Return the steps that a plan has for it now."""
         pid = self.now()
         soft = (unit_limit.nofile(pid) or [0])[0]
         if soft >= WANTED:

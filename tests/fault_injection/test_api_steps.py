@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every step that goes through the API is refused a request, or answered from the past, by an API
-server of today and one of 1.14.
+"""Every step through the API, with a refused or outdated answer of an API server.
 
 The next run comes to the undisturbed end.
 """
@@ -79,7 +78,7 @@ OFTEN = ("this one", "this and all after it")
 
 
 def refused(fake: Any, at: int, way: Any, often: str) -> tuple[Callable[[], None], list[str]]:
-    """The request of that number, or from it on, goes that way.
+    """Refuse the request of that number, or all from it on, in that way.
 
     What ends that, and the requests as they come.
     """
@@ -109,10 +108,12 @@ def test_a_request_is_refused(case: Case, way: str, often: str) -> None:
             ended = node.run()
             healed()
             where = (case.name, way, often, number, seen[number - 1], ended.answer)
-            assert not ended.killed and isinstance(ended.answer, list), where
+            assert not ended.killed, where
+            assert isinstance(ended.answer, list), where
             # it came to its end sooner this time: a drain looks until nobody is left
             if len(asked) < number:
-                assert case.scene.kinds == ("drain",) and ended.answer[-1]["state"] == "done", where
+                assert case.scene.kinds == ("drain",), where
+                assert ended.answer[-1]["state"] == "done", where
                 continue
             judged.one_sentence(ended.answer[-1], where)
             judged.ends_as_undisturbed(node, where)
@@ -179,7 +180,7 @@ def test_our_own_writes_are_not_seen(case: Case) -> None:
 
 
 def _theirs(fake: Any) -> Any:
-    """What somebody else has there."""
+    """Return the objects of others in the API."""
     return json.dumps(
         {
             path: item
@@ -235,7 +236,11 @@ def test_what_somebody_else_wrote_and_we_cannot_see_stays(name: str) -> None:
         answers = node.work(steps, RUN)
         healed()
         judged.one_sentence(answers[-1], (name, answers))
-        assert answers[-1]["state"] in ("refused", "failed") and _theirs(fake) == theirs, (
+        assert answers[-1]["state"] in ("refused", "failed"), (
+            name,
+            answers,
+        )
+        assert _theirs(fake) == theirs, (
             name,
             answers,
         )

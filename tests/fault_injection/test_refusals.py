@@ -69,9 +69,7 @@ def without_folders(state: Any) -> Any:
 
 
 def told(node: Node, answers: list[dict[str, Any]], where: Any) -> None:
-    """One sentence each; what was refused was not begun, what was rolled back is as it was, what
-    is done is done.
-    """
+    """Require a sentence each, and that refused, rolled back and finished steps are so."""
     for answer in answers:
         judged.one_sentence(answer, where)
     last, state = answers[-1], node.state()
@@ -102,7 +100,8 @@ def test_an_error_anywhere(case: Case, error: str) -> None:
         with case.node() as node:
             ended = node.run(at=number, way=error, reads=True)
             where = (case.name, error, number, case.points[number - 1])
-            assert not ended.killed and ended.answer, where
+            assert not ended.killed, where
+            assert ended.answer, where
             assert isinstance(ended.answer, list), (where, ended.answer)
             told(node, ended.answer, where)
             judged.ends_as_undisturbed(node, where)
@@ -119,7 +118,7 @@ def _there(node: Node, where: str) -> Path:
 
 @contextlib.contextmanager
 def full(folder: Path, options: str) -> Iterator[None]:
-    """A filesystem of its own with what is there, and no room for more. Files keep their times.
+    """Mount a filesystem with the present files and no room for more. Files keep their times.
 
     A process is compared with its configuration's.
     """
@@ -132,13 +131,7 @@ def full(folder: Path, options: str) -> Iterator[None]:
                 Path(name).write_bytes(what[0])
                 Path(name).chmod(what[1])
                 os.utime(name, ns=times[name])
-        number = 0
-        with contextlib.suppress(OSError):
-            while True:
-                with open(folder / f"fill{number}", "wb", buffering=0) as out:
-                    while "size" in options:
-                        out.write(b"x" * 4096)
-                number += 1
+        _fill(folder, options)
         try:
             yield
         finally:
@@ -154,6 +147,17 @@ def full(folder: Path, options: str) -> Iterator[None]:
             os.utime(name, ns=times[name])
     for name in set(saved) - set(left):
         Path(name).unlink()
+
+
+def _fill(folder: Path, options: str) -> None:
+    """Write files until the filesystem has no room for another file or byte."""
+    number = 0
+    with contextlib.suppress(OSError):
+        while True:
+            with (folder / f"fill{number}").open("wb", buffering=0) as out:
+                while "size" in options:
+                    out.write(b"x" * 4096)
+            number += 1
 
 
 def _times(folder: Path) -> dict[str, tuple[int, int]]:
@@ -247,11 +251,9 @@ def test_var_lib_is_missing(tmp_path: Path) -> None:
                 }
             )
             judged.one_sentence(answer, name)
-            assert (
-                answer["state"] == "refused"
-                and "cannot be used" in answer["reason"]
-                and scene.state(node) == before
-            ), (name, answer)
+            assert answer["state"] == "refused", (name, answer)
+            assert "cannot be used" in answer["reason"], (name, answer)
+            assert scene.state(node) == before, (name, answer)
             assert not (tmp_path / "gone").exists()
 
 
@@ -333,9 +335,11 @@ def test_something_else_lies_there(case: Case, what: str) -> None:
         judged.one_sentence(answers[-1], where)
         assert time.monotonic() - begin < 600, where
         if answers[-1]["state"] == "done":
-            assert what == "link" and path.is_symlink(), where
+            assert what == "link", where
+            assert path.is_symlink(), where
         else:
-            assert answers[-1]["state"] == "refused" and _names(path.parent) == was, where
+            assert answers[-1]["state"] == "refused", where
+            assert _names(path.parent) == was, where
         node.clean(where)
 
 
@@ -356,7 +360,7 @@ def _names(folder: Path) -> Any:
 
 def _in_place(path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
-    with open(path, "ab") as file:
+    with path.open("ab") as file:
         file.write(b"# theirs\n")
 
 
@@ -411,7 +415,8 @@ def test_another_tool_writes_the_file_meanwhile(case: Case, how: Callable[[Path]
             swapping = case.points[number - 1]
             ended = node.run(act=act)
             where = (case.name, how.__name__, number, swapping, ended.answer)
-            assert not ended.killed and isinstance(ended.answer, list), where
+            assert not ended.killed, where
+            assert isinstance(ended.answer, list), where
             judged.one_sentence(ended.answer[-1], where)
             if swapping.name in swaps and (
                 path.name in swapping.what or ".kubemend-" in swapping.what
@@ -461,20 +466,17 @@ def _jumps(way: str) -> Callable[[], None]:
 @pytest.mark.parametrize("way", ["back a year", "1970", "2038", "to and fro"])
 @pytest.mark.parametrize("case", SCENES, indirect=True)
 def test_the_clock_jumps(case: Case, way: str) -> None:
-    """The step ends as ever; or, of a process whose start is told by the wall clock, is refused
-    before anything is changed, and the next run does it.
-    """
+    """The step ends as ever, or is refused unchanged if a start is told by the wall clock."""
     with case.node() as node:
         ended = node.run(before=_jumps(way))
         where = (case.name, way, ended.answer)
-        assert not ended.killed and isinstance(ended.answer, list), where
+        assert not ended.killed, where
+        assert isinstance(ended.answer, list), where
         # by the wall clock its process started at another time than the evidence says
         if case.scene.slow and ended.answer[-1]["state"] == "refused":
-            assert (
-                "the evidence is old" in ended.answer[-1]["reason"] and node.state() == case.before
-            ), where
+            assert "the evidence is old" in ended.answer[-1]["reason"], where
+            assert node.state() == case.before, where
         else:
-            assert (
-                all(one["state"] == "done" for one in ended.answer) and node.state() == case.after
-            ), where
+            assert all(one["state"] == "done" for one in ended.answer), where
+            assert node.state() == case.after, where
         judged.ends_as_undisturbed(node, where)

@@ -30,7 +30,7 @@ class Container:
     def run(
         self, line: str, cwd: str = "/root", user: str = "root", timeout: float = 600
     ) -> subprocess.CompletedProcess:
-        """A line of the shell, with what it printed on both its outputs."""
+        """Run a line of the shell, and return what it printed on both outputs."""
         return podman(
             "exec", "--user", user, "--workdir", cwd, self.name, "bash", "-c", line, timeout=timeout
         )
@@ -76,7 +76,7 @@ def podman(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess
 
 @contextlib.contextmanager
 def fresh(label: str, *options: str) -> Iterator[Container]:
-    """It and all in it is gone afterwards."""
+    """Start a machine, and remove it with all that is in it afterwards."""
     made = subprocess.run(
         [sys.executable, "-m", "tests.lab", "image", "--suite", SUITE],
         cwd=machine.ROOT,
@@ -94,7 +94,8 @@ def fresh(label: str, *options: str) -> Iterator[Container]:
         ),
         "",
     )
-    assert made.returncode == 0 and image, made.stderr[-2000:]
+    assert made.returncode == 0, made.stderr[-2000:]
+    assert image, made.stderr[-2000:]
     name = f"kubemend-{label}-{os.getpid()}"
     done = podman(
         "run",

@@ -101,7 +101,7 @@ PROGRAMS = {
 
 
 def planted(node: Container) -> None:
-    """A control-plane node, as far as its files and its table of processes tell."""
+    """Prepare a control-plane node, as far as its files and its table of processes show."""
     lines = ["set -e", "useradd -m viewer"]
     for path, (mode, text) in FILES.items():
         lines += [f"install -D -m {mode} /dev/null {path}", f"cat > {path} <<'END'\n{text}\nEND"]
@@ -196,12 +196,12 @@ def lost(whole, part):
                 yield key
             yield from lost(value, part.get(key))
     elif isinstance(whole, list) and isinstance(part, list):
-        for one, other in zip(whole, part):
+        for one, other in zip(whole, part, strict=False):
             yield from lost(one, other)
 
 
 def reads(whole: dict, part: dict) -> str:
-    """What an ordinary user gets of a collector, as docs/rights.md says it."""
+    """Return what an ordinary user gets of a collector, as docs/rights.md says it."""
     if whole["status"] != "ok":
         return "not tried: the stand-in has none"
     if part["status"] != "ok":
@@ -247,9 +247,8 @@ def test_what_is_not_seen_is_unknown_and_what_is_told_is_what_root_is_told(runs)
         for key in root
         if root[key] != viewer[key] and key[0] != "KM407"
     }
-    assert differing and {verdict for _root, verdict in differing.values()} == {"unknown"}, (
-        differing
-    )
+    assert differing, differing
+    assert {verdict for _root, verdict in differing.values()} == {"unknown"}, differing
 
 
 def test_the_page_tells_what_was_read(runs):

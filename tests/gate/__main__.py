@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""python3 -m tests.gate [--full | --quick] [--only stage,...]"""
+"""Run the gate: python3 -m tests.gate [--full | --quick] [--only stage,...]."""
 
 from __future__ import annotations
 

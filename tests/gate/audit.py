@@ -1,12 +1,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""make audit: the bundled evidence judged, or an inventory audited, with an ansible-core of our
-own.
-"""
+"""make audit: evaluate the bundled evidence, or audit an inventory, with our own ansible-core."""
 
 from __future__ import annotations
 
 import json
 import os
+import pathlib
 import shlex
 import sys
 
@@ -42,12 +41,12 @@ class BadInput(Exception):
 
 
 def playbook_arguments(inventory: str) -> list[str]:
-    """What ansible-playbook is to run."""
+    """Return the arguments of ansible-playbook."""
     if not inventory:
         evidence = json.dumps({"kubemend_evidence": str(EXAMPLE)})
         return [str(machine.ROOT / "playbooks" / "replay.yml"), "-e", evidence]
     # "m1," is a list of hosts, not a file.
-    if "," not in inventory and not os.path.exists(inventory):
+    if "," not in inventory and not pathlib.Path(inventory).exists():
         raise BadInput(f"INVENTORY={inventory}: there is no such file or folder")
     return ["-i", inventory, str(machine.ROOT / "playbooks" / "audit.yml")]
 

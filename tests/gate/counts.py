@@ -52,15 +52,14 @@ def skipped(reason: str) -> Counts:
 
 
 def from_command(name: str, returncode: int) -> Counts:
-    """A tool that says yes or no."""
+    """Count a tool that only succeeds or fails."""
     counts = Counts()
     counts.check(name, returncode == 0)
     return counts
 
 
 def from_junit(path: pathlib.Path, returncode: int, before: int = 0) -> Counts:
-    """Read pytest's own record. A run that left none, or that failed without a failed case, has
-    failed.
+    """Read pytest's record. A run without one, or failed without a failed case, has failed.
 
     before: tests that passed in an interrupted run, and that this one left out.
     """
@@ -91,7 +90,7 @@ def from_junit(path: pathlib.Path, returncode: int, before: int = 0) -> Counts:
 
 
 def _reason(wrong: xml.etree.ElementTree.Element) -> str:
-    """The first line of a failure.
+    """Return the first line of a failure.
 
     And below a message of the assertion's own, what Ansible failed with and what was compared.
     """
@@ -106,7 +105,7 @@ def _reason(wrong: xml.etree.ElementTree.Element) -> str:
 
 
 def from_sanity(text: str, returncode: int) -> Counts:
-    """What ansible-test sanity ran (some tests once per Python), skipped, and found wrong."""
+    """Count what ansible-test sanity ran (some tests once per Python), skipped, and found wrong."""
     text = ANSI.sub("", text)
     ran = [" ".join(filter(None, match.groups())) for match in SANITY_RUNNING.finditer(text)]
     match = SANITY_FAILED.search(text)
@@ -123,7 +122,7 @@ def from_sanity(text: str, returncode: int) -> Counts:
 
 
 def _by_python(reasons: list[str]) -> list[str]:
-    """A Python that is not here is one line, not one for each test that wanted it."""
+    """Join the tests of a missing Python to one line."""
     lines: list[str] = []
     tests: dict[str, list[str]] = {}
     for reason in reasons:
@@ -168,7 +167,7 @@ class Spent:
 
 
 def summary(lines: list[Line], spent: Spent) -> str:
-    """What ran, what did not and why, and where the time went; the last line is for machines."""
+    """Return what ran, what did not and why, and the times; the last line is for machines."""
     out = [
         "",
         f"{'stage':<16}{'passed':>8}{'failed':>8}{'skipped':>9}{'seconds':>10}",

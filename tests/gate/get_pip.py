@@ -5,16 +5,14 @@ It installs the same pip from the wheel beside it, which came from the package
 index like everything else here.
 """
 
-import glob
-import os
+import pathlib
 import runpy
 import sys
 
 if __name__ == "__main__":
-    here = os.path.dirname(os.path.abspath(__file__))
-    name = os.path.splitext(os.path.basename(__file__))[0]
-    version = name.split("get_pip_")[1].replace("_", ".")
-    sys.path.insert(0, glob.glob(os.path.join(here, f"pip-{version}-*.whl"))[0])
+    script = pathlib.Path(__file__).absolute()
+    version = script.stem.split("get_pip_")[1].replace("_", ".")
+    sys.path.insert(0, str(next(script.parent.glob(f"pip-{version}-*.whl"))))
     options = [word for word in sys.argv[1:] if word not in ("--no-setuptools", "--no-wheel")]
     # A folder of ours that is inherited by pip would win over the wheel.
     sys.argv = ["pip", "install", "--upgrade", *options]

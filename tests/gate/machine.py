@@ -45,7 +45,7 @@ OURS = ("KUBEMEND_LAB_CACHE",)
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """The caller's environment without what would change what is tested."""
+    """Return the caller's environment without variables that would change what is tested."""
     env = {
         key: value
         for key, value in os.environ.items()
@@ -88,7 +88,7 @@ def python_candidates(version: tuple[int, int]) -> list[str]:
 
 @functools.cache
 def pythons() -> dict[tuple[int, int], str]:
-    """The Pythons that really start, by version."""
+    """Return the Pythons that really start, by version."""
     found: dict[tuple[int, int], str] = {}
     for version in [(2, 7)] + [(3, minor) for minor in range(6, NEWEST_MINOR + 1)]:
         if version == sys.version_info[:2] and sys.prefix == sys.base_prefix:
@@ -109,7 +109,7 @@ def pythons() -> dict[tuple[int, int], str]:
 
 
 def python_between(oldest: tuple[int, int], newest: tuple[int, int]) -> str | None:
-    """This very Python where it fits, else the newest that does."""
+    """Return this very Python where it fits, else the newest that does."""
     if oldest <= sys.version_info[:2] <= newest and sys.version_info[:2] in pythons():
         return pythons()[sys.version_info[:2]]
     fitting = [version for version in pythons() if oldest <= version <= newest]
@@ -144,7 +144,7 @@ def need(commands: dict[str, str]) -> list[str]:
 
 
 def _have(command: str) -> bool:
-    """A command, or the part of Debian's Python that makes virtual environments (python:<path>)."""
+    """Return whether a command, or the venv part of Debian's Python (python:<path>), is there."""
     if command.startswith("python:"):
         return (
             subprocess.run(

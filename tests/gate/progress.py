@@ -50,7 +50,7 @@ class Progress:
         self._write(wanted)
 
     def _write(self, row: dict[str, object]) -> None:
-        with open(self.folder / "run.jsonl", "a", encoding="utf-8") as handle:
+        with (self.folder / "run.jsonl").open("a", encoding="utf-8") as handle:
             handle.write(json.dumps(row) + "\n")
 
     def passed(self, line: counts.Line) -> None:
@@ -69,7 +69,7 @@ class Progress:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def tests_file(stage: str, folder: pathlib.Path = FOLDER) -> pathlib.Path:
+def tests_file(stage: str, folder: pathlib.Path = FOLDER) -> pathlib.Path:  # noqa: PT028 - no test
     """Name the file with the ids of the tests that passed in a stage."""
     return folder / f"{stage}.passed"
 

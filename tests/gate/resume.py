@@ -1,6 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A pytest plugin that leaves out tests that passed in an interrupted run, and records those that
-pass.
+"""A pytest plugin that skips tests that passed in an interrupted run, and records new passes.
 
 KUBEMEND_GATE_PASSED names the file to which ids are added, and KUBEMEND_GATE_BEFORE the copy that
 was made before pytest started: the processes of xdist must all leave out the same tests.
@@ -30,5 +29,5 @@ def pytest_runtest_logreport(report: Any) -> None:
     if not path or os.environ.get("PYTEST_XDIST_WORKER"):
         return
     if report.when == "call" and report.passed:
-        with open(path, "a", encoding="utf-8") as handle:
+        with pathlib.Path(path).open("a", encoding="utf-8") as handle:
             handle.write(report.nodeid + "\n")

@@ -35,7 +35,7 @@ class Context:
             self.log.write_text("", encoding="utf-8")
 
     def note(self, text: str) -> None:
-        with open(self.log, "a", encoding="utf-8") as handle:
+        with self.log.open("a", encoding="utf-8") as handle:
             handle.write(text.rstrip() + "\n")
 
     def text(self) -> str:
@@ -55,7 +55,7 @@ class Context:
         self.note("$ " + " ".join(words))
         if self.gentle:
             words = gentle.gentle(words)
-        with open(self.log, "ab") as handle:
+        with self.log.open("ab") as handle:
             start = handle.tell()
             with subprocess.Popen(
                 words,
@@ -74,7 +74,7 @@ class Context:
                 finally:
                     end_group(process)
                     RUNNING.discard(process)
-        with open(self.log, "rb") as handle:
+        with self.log.open("rb") as handle:
             handle.seek(start)
             return process.returncode, handle.read().decode("utf-8", "replace")
 

@@ -17,9 +17,7 @@ NO_CODE = ("tests/fixtures/",)
 
 
 def files(skip: tuple[str, ...] = ()) -> list[str]:
-    """Relative paths. Where git is not to be asked (an unpacked archive), everything but our own
-    products.
-    """
+    """Return relative paths; without git (an unpacked archive) all but our own products."""
     asked = subprocess.run(
         [
             "git",
@@ -65,7 +63,7 @@ def copy(target: pathlib.Path, skip: tuple[str, ...] = ()) -> pathlib.Path:
 
 @contextlib.contextmanager
 def scratch(label: str) -> Iterator[pathlib.Path]:
-    """A folder outside the checkout.
+    """Yield a directory outside the checkout.
 
     Below it, git and ansible-test would take our .gitignore into account.
     """
@@ -76,5 +74,5 @@ def scratch(label: str) -> Iterator[pathlib.Path]:
 
 
 def as_collection(base: pathlib.Path, skip: tuple[str, ...] = ()) -> pathlib.Path:
-    """A copy where ansible-test wants it; a link is not enough for it."""
+    """Copy the tree to where ansible-test wants it; a link is not enough for it."""
     return copy(base / "ansible_collections" / "kubemend" / "remediation", skip)

@@ -56,7 +56,7 @@ class Unavailable(Exception):
 def locked(name: str) -> Iterator[None]:
     """One maker at a time: make audit beside make test, or two stages of the gate."""
     machine.VENV.mkdir(exist_ok=True)
-    with open(machine.VENV / (name + ".lock"), "w", encoding="utf-8") as handle:
+    with (machine.VENV / (name + ".lock")).open("w", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
@@ -72,7 +72,7 @@ def find_python(name: str) -> str:
 
 
 def ensure(name: str) -> pathlib.Path:
-    """The folder of an environment that is as its pins say.
+    """Return the directory of an environment that is as its pins say.
 
     A fresh one costs a look at its stamp.
     """
@@ -138,8 +138,7 @@ def _run(command: list[str]) -> None:
 
 
 def collections() -> pathlib.Path:
-    """A collections path that shows this checkout, whatever its folder is called, as
-    kubemend.remediation.
+    """Return a collections path that shows this checkout as kubemend.remediation.
 
     Links to its parts, not to itself: it holds .venv, and a walk over a link to the whole would
     never end.
@@ -150,7 +149,7 @@ def collections() -> pathlib.Path:
         ours.mkdir(parents=True, exist_ok=True)
         for entry in ENTRIES:
             link, target = ours / entry, machine.ROOT / entry
-            if link.is_symlink() and (os.readlink(link) != str(target) or not target.exists()):
+            if link.is_symlink() and (link.readlink() != target or not target.exists()):
                 link.unlink()
             if target.exists() and not link.is_symlink():
                 link.symlink_to(target)
@@ -158,7 +157,7 @@ def collections() -> pathlib.Path:
 
 
 def bundled(collection: str) -> pathlib.Path:
-    """A collections path with one collection out of PyPI's ansible bundle.
+    """Return a collections path with one collection out of PyPI's ansible bundle.
 
     Galaxy is not reachable everywhere.
     """

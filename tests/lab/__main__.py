@@ -47,7 +47,7 @@ def _arguments(argv):
 
 
 def _chosen(args) -> list:
-    """The clusters a command is about: the named one, else all that are up."""
+    """Return the clusters that a command is about: the named one, else all that are up."""
     if args.k8s or args.name:
         return [Cluster.find(args.k8s, args.name, args.layout)]
     return [Cluster.find(name, name) for name in Cluster.known()]

@@ -26,7 +26,7 @@ from tests.lab.support.repairing import RELEASES, possible
 
 
 def pytest_collection_modifyitems(config, items):
-    """The gate's run leaves to other commits what this one does not draw.
+    """Deselect in the gate's run the tests that this commit does not draw.
 
     Who names a file or a test gets all of it.
     """
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """What the lab failed to make in time is made once more, as runner.py does.
+    """Repeat a test once if the lab failed to make its state in time, as runner.py does.
 
     What one of our programs did never is.
     """

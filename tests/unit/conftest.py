@@ -65,7 +65,7 @@ LONGER, MOST = 20, 20000  # times as many examples, and no more than these
 
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that does nothing for a minute."""
+    """Yield a process that does nothing for a minute."""
     made = subprocess.Popen(["sleep", "60"])
     try:
         yield made
@@ -141,7 +141,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def looking_further(before: hypothesis.settings) -> hypothesis.settings:
-    """The same, for the long run."""
+    """Return the settings for the long run."""
     return hypothesis.settings(
         before,
         derandomize=False,
@@ -235,7 +235,7 @@ class Operator:
         return path
 
     def record(self, folder: str, host: str, **more: Any) -> Path:
-        """A small evidence document of a host."""
+        """Return a small evidence document of a host."""
         document = {
             "schema": "kubemend.evidence/1",
             "host": host,

@@ -34,7 +34,7 @@ else:
     kind = ".cluster" if "collectors.cluster" in entry else ""
     text = json.dumps(json.load(open("{recorded}/%s%s.json" % (host, kind))))
 print("\\n%s %s" % (mark, text))
-"""
+"""  # noqa: E501 - an embedded program
 PLAN = ["01-m2-kube-controller-manager-edit-manifest", "02-m2-kube-scheduler-edit-manifest"]
 ANSWER = {
     "state": "skipped",
@@ -134,7 +134,8 @@ def test_a_refusal_of_the_host_ends_the_check_as_it_would_the_repair(
     done = ask(answer)
     report = done.report()
     kind = "failed" if "names" in why else "refused"
-    assert done.rc == 2 and (report["exit_code"], report["exit_reason"]) == (2, kind), done.output
+    assert done.rc == 2, done.output
+    assert (report["exit_code"], report["exit_reason"]) == (2, kind), done.output
     assert [(step["id"], step["state"]) for step in report["steps"]] == [
         (name, kind) for name in PLAN
     ]
@@ -148,4 +149,5 @@ def test_a_refusal_of_the_host_ends_the_check_as_it_would_the_repair(
 
 def test_without_consent_nobody_is_asked(ask: Any) -> None:
     done = ask(REFUSED, "-e", "kubemend_max_risk=0")
-    assert done.rc == 0 and not any("apply_step" in line for line in done.sent), done.output
+    assert done.rc == 0, done.output
+    assert not any("apply_step" in line for line in done.sent), done.output

@@ -84,7 +84,8 @@ def test_those_of_modules_are_done_as_they_are_written(operator: Any) -> None:
         ),
     )
     done = operator.run(str(operator.folder / "play.yml"), report_dir=None)
-    assert done.rc == 0 and not WRONG.search(done.output), done.output
+    assert done.rc == 0, done.output
+    assert not WRONG.search(done.output), done.output
     assert done.stdout.count("\nTASK [") == len(tasks)
     assert (operator.folder / "evidence" / "m1.json").is_file()
 
@@ -106,9 +107,9 @@ def test_those_of_filters_say_what_stands_below_them(operator: Any, path: Path) 
     shown = [
         yaml.safe_load(part.split("\n\n")[0])["msg"] for part in done.stdout.split("=> \n")[1:]
     ]
-    assert (
-        done.rc == 0 and len(tasks) == len(said) and [yaml.safe_load(one) for one in said] == shown
-    ), done.output
+    assert done.rc == 0, done.output
+    assert len(tasks) == len(said), done.output
+    assert [yaml.safe_load(one) for one in said] == shown, done.output
 
 
 def test_those_of_roles_are_plays(operator: Any) -> None:
@@ -124,4 +125,5 @@ def test_those_of_roles_are_plays(operator: Any) -> None:
     assert len(found) >= len(list((ROOT / "roles").iterdir()))
     operator.write("play.yml", yaml.safe_dump(found))
     done = operator.run(str(operator.folder / "play.yml"), "--syntax-check", report_dir=None)
-    assert done.rc == 0 and not WRONG.search(done.output), done.output
+    assert done.rc == 0, done.output
+    assert not WRONG.search(done.output), done.output

@@ -22,7 +22,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "automation"
 
 
 def of_service(name: str) -> str:
-    """The one line of that setting."""
+    """Return the one line of that setting."""
     (line,) = (
         line
         for line in (FOLDER / "kubemend-audit.service").read_text().splitlines()
@@ -32,7 +32,7 @@ def of_service(name: str) -> str:
 
 
 def arguments(command: str, **values: str) -> list[str]:
-    """What follows the playbook's name, with the variables of whoever runs it."""
+    """Return what follows the playbook's name, with the variables of its user."""
     for name, value in values.items():
         command = command.replace(f"${{{name}}}", value).replace("$" + name, value)
     words = shlex.split(command)
@@ -52,11 +52,9 @@ def test_an_audit_that_reaches_nobody_fails(operator: Any, example: str) -> None
             CI_PROJECT_DIR=str(operator.folder),
         )
     done = operator.run("audit", *words, report_dir="report" if example == "service" else None)
-    assert (
-        done.rc == 2
-        and "kubemend_fail_on=warning is reached" in done.words
-        and done.report()["exit_reason"] == "threshold"
-    ), done.output
+    assert done.rc == 2, done.output
+    assert "kubemend_fail_on=warning is reached" in done.words, done.output
+    assert done.report()["exit_reason"] == "threshold", done.output
     if example == "pipeline":
         kept = job["artifacts"]
         assert (operator.folder / kept["reports"]["junit"]).is_file()

@@ -52,7 +52,7 @@ def parse(folder):
         files.record(folder + "/kubelet-config.yaml")["sha256"], mask.argv(["a", "--token", "abc", "--password=x y"]),
         tls.context().check_hostname,
     ]
-"""
+"""  # noqa: E501 - an embedded program
 
 
 def _pythons() -> dict[tuple[int, ...], str]:
@@ -107,12 +107,12 @@ def _parse(python: str, version: str) -> object:
 
 
 @pytest.mark.parametrize("version", ["v1.18.4", "v1.36.3"])
-@pytest.mark.parametrize("python", ENDS, ids=lambda version: "python%d.%d" % version)
+@pytest.mark.parametrize("python", ENDS, ids=lambda version: "python{}.{}".format(*version))
 def test_same_results(python: tuple[int, ...], version: str) -> None:
     assert _parse(PYTHONS[python], version) == _parse(sys.executable, version)
 
 
-@pytest.mark.parametrize("python", ENDS, ids=lambda version: "python%d.%d" % version)
+@pytest.mark.parametrize("python", ENDS, ids=lambda version: "python{}.{}".format(*version))
 def test_the_program_itself(python: tuple[int, ...]) -> None:
     """As the action sends it, against this machine.
 
@@ -124,7 +124,7 @@ def test_the_program_itself(python: tuple[int, ...]) -> None:
         "MARK",
     )
     assert isinstance(document, dict)
-    assert document["python"].startswith("%d.%d." % python)
+    assert document["python"].startswith("{}.{}.".format(*python))
     assert {one["status"] for one in document["collectors"].values()} <= {
         "ok",
         "absent",

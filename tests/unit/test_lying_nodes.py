@@ -148,7 +148,7 @@ def audited(folder: Path, liars: tuple[str, ...], *arguments: str) -> dict[str, 
         *arguments,
     ]
     with (
-        open(folder / "out", "wb") as out,
+        (folder / "out").open("wb") as out,
         subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -249,7 +249,8 @@ def test_a_lie_that_is_seen_is_an_error_of_its_host(
     run: dict[str, Any], host: str, reason: str
 ) -> None:
     row = next(row for row in report(run)["hosts"] if row["host"] == host)
-    assert row["status"] in ("error", "unreachable") and re.search(reason, row["reason"]), row
+    assert row["status"] in ("error", "unreachable"), row
+    assert re.search(reason, row["reason"]), row
 
 
 def test_what_is_only_large_or_odd_is_evidence(run: dict[str, Any]) -> None:
@@ -326,8 +327,6 @@ def test_time_and_memory(run: dict[str, Any]) -> None:
         f" {run['watched'].together >> 20} MiB"
     )
     print(figures)
-    assert (
-        run["seconds"] < 1200
-        and 0 < run["watched"].largest < LARGEST
-        and run["watched"].together < TOGETHER
-    ), figures
+    assert run["seconds"] < 1200, figures
+    assert 0 < run["watched"].largest < LARGEST, figures
+    assert run["watched"].together < TOGETHER, figures

@@ -56,7 +56,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def complaints(source: str, path: str) -> list[str]:
-    """What of this program might give a shell words that are not its own."""
+    """Return parts of this program that might give a shell words that are not its own."""
     found = []
     tree = ast.parse(source)
     for name, call in calls(tree):

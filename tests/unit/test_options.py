@@ -24,7 +24,7 @@ MODULES = sorted(path.stem for path in (PLUGINS / "modules").glob("[a-z]*.py"))
 
 
 def documented(name: str) -> set[str]:
-    """The module's options, those of its fragments too.
+    """Return the module's options, those of its fragments too.
 
     Sanity compares them with its argument_spec.
     """
@@ -48,7 +48,7 @@ def documented(name: str) -> set[str]:
 
 
 def handed_on(name: str) -> set[str]:
-    """The names in `params`: dicts with the node's timeout, and what is added to them."""
+    """Return the names in `params`: dicts with the node's timeout, and what is added to them."""
     found: set[str] = set()
     for node in ast.walk(
         ast.parse((PLUGINS / "action" / f"{name}.py").read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def handed_on(name: str) -> set[str]:
         if isinstance(node, ast.Dict):
             values = {
                 key.value: value
-                for key, value in zip(node.keys, node.values)
+                for key, value in zip(node.keys, node.values, strict=True)
                 if isinstance(key, ast.Constant)
             }
             # else it is the action's own spec
@@ -88,4 +88,5 @@ def test_what_an_action_takes_is_documented(name):
 def test_what_it_hands_on_is_an_option(name):
     # of its step's `change`
     names = handed_on(name) - ({"kind", "node", "held"} if name == "node_drain" else set())
-    assert len(names) > 5 and names <= documented(name), names - documented(name)
+    assert len(names) > 5, names - documented(name)
+    assert names <= documented(name), names - documented(name)

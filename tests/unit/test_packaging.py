@@ -38,7 +38,7 @@ def load(path: Path) -> Any:
 
 
 def parts(name: str) -> tuple[ast.Module, dict[str, Any]]:
-    """(the code of a module, its DOCUMENTATION, EXAMPLES and RETURN)."""
+    """Return (the code of a module, its DOCUMENTATION, EXAMPLES and RETURN)."""
     tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
     found = {
         node.targets[0].id: yaml.safe_load(node.value.value)
@@ -191,7 +191,7 @@ CHECKOUT = "From a git checkout"
 
 
 def shipped() -> list[Path]:
-    """The pages that the artefact holds, by galaxy.yml."""
+    """Yield the pages that the artefact holds, by galaxy.yml."""
     ignored = [*load(ROOT / "galaxy.yml")["build_ignore"], "galaxy.yml"]
 
     def kept(path: Path) -> bool:
@@ -207,7 +207,7 @@ def shipped() -> list[Path]:
 
 
 def outside_checkout(text: str) -> Iterator[str]:
-    """The lines of a page that are in no section for a checkout."""
+    """Yield the lines of a page that are in no section for a checkout."""
     inside, fenced = 0, False
     for line in text.splitlines():
         fenced ^= line.startswith("```")

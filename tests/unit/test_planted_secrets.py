@@ -37,7 +37,7 @@ two=$!
 unset PYTHONHOME
 until grep -qx kubelet /proc/$one/comm && grep -qx kube-scheduler /proc/$two/comm; do sleep 0.05; done  # not this shell any more
 exec {python} "$@"
-"""
+"""  # noqa: E501 - an embedded program
 
 
 def possible() -> bool:
@@ -147,7 +147,7 @@ def test_every_file_is_its_owners_and_every_folder(run: Path) -> None:
 def test_the_audit_wrote_nothing_on_the_node(run: Path) -> None:
     known = {str(path.relative_to(run / "node")) for path in planted.paths(run / "node")}
     there = {
-        os.path.relpath(os.path.join(where, name), run / "node")
+        str((Path(where) / name).relative_to(run / "node"))
         for where, _folders, names in os.walk(run / "node")
         for name in names
     }
@@ -155,9 +155,7 @@ def test_the_audit_wrote_nothing_on_the_node(run: Path) -> None:
 
 
 def test_no_secret_lies_in_the_checkout() -> None:
-    """They are put together when they are needed, so that nobody finds them where they do no
-    harm.
-    """
+    """Secrets are put together when they are needed, so that no scanner reports harmless ones."""
     assert not [
         secret
         for secret in planted.SECRETS

@@ -184,9 +184,9 @@ def test_evidence_that_cannot_be_read_is_named_with_the_way_out(operator, name, 
         f"kubemend_evidence={operator.folder / name.partition('/')[0]}",
         inventory=None,
     )
-    assert done.rc == 2 and why in done.words and "a bundle, or a list of them." in done.words, (
-        done.output
-    )
+    assert done.rc == 2, done.output
+    assert why in done.words, done.output
+    assert "a bundle, or a list of them." in done.words, done.output
 
 
 def test_one_broken_file_of_several_costs_its_host(operator):
@@ -195,9 +195,8 @@ def test_one_broken_file_of_several_costs_its_host(operator):
     cut.write_bytes(cut.read_bytes()[:5000])
     done = operator.run("replay", "-e", "kubemend_evidence=some", inventory=None)
     report = done.report()
-    assert done.rc == 0 and any(
-        "w1.json: no JSON, or cut." in line for line in report["notices"]
-    ), done.output
+    assert done.rc == 0, done.output
+    assert any("w1.json: no JSON, or cut." in line for line in report["notices"]), done.output
     assert [item["host"] for item in report["findings"] if item["code"] == "KM901"] == ["w1"]
     assert any(item["code"] == "KM101" for item in report["findings"])
 
@@ -223,9 +222,8 @@ def test_a_group_with_a_letter_too_many_is_told(operator):
     text = (operator.folder / "inventory.ini").read_text().replace("kube_node", "kube_nodes")
     operator.write("own.ini", text)
     done = operator.run("audit", inventory="own.ini")
-    assert done.rc == 0 and any("kube_nodes (w1)" in line for line in done.report()["notices"]), (
-        done.output
-    )
+    assert done.rc == 0, done.output
+    assert any("kube_nodes (w1)" in line for line in done.report()["notices"]), done.output
     assert {"host": "w1", "reason": "group"} in done.report()["outside"]
 
 
@@ -239,7 +237,8 @@ def test_a_machine_that_is_no_node_gets_one_verdict_and_no_plan(operator):
     )
     done = operator.run("audit", inventory="own.ini")
     report = done.report()
-    assert done.rc == 0 and report["plan"] == [], done.output
+    assert done.rc == 0, done.output
+    assert report["plan"] == [], done.output
     assert [(item["code"], item["verdict"]) for item in report["verdicts"]] == [
         ("KM905", "present")
     ]
@@ -297,7 +296,7 @@ def test_every_play_pins_its_strategy_and_gathers_nothing(path):
 
 
 def flattened(tasks, folder):
-    """The tasks of all blocks, rescues included, and of all files that they import or include."""
+    """Yield the tasks of all blocks, rescues included, and of all files that they load."""
     for task in tasks:
         path = task.get("ansible.builtin.import_tasks") or task.get("ansible.builtin.include_tasks")
         inner = [task.get(part) or [] for part in ("block", "rescue", "always")]
@@ -415,9 +414,8 @@ def test_each_playbook_writes_the_formats_that_the_documentation_says(operator):
         re.findall("`([a-z_]+)`", row[0])[0]: [cell.strip().split(",")[0] for cell in row[1:]]
         for row in WRITES
     }
-    assert rows == dict.fromkeys(
-        ("audit", "capture_logs", "revert"), ["yes", "yes", "with `html`", "with `junit`"]
-    )
+    formats = ["yes", "yes", "with `html`", "with `junit`"]
+    assert rows == {name: list(formats) for name in ("audit", "capture_logs", "revert")}
     for name in rows:
         theirs = operator.write("report/junit.xml", "<mine/>")
         ours = operator.write(
@@ -433,11 +431,9 @@ def test_each_playbook_writes_the_formats_that_the_documentation_says(operator):
         assert (operator.folder / "report" / "report.txt").exists()
         assert schemas.junit_complaints(theirs.read_text(encoding="utf-8")) == []
         page = ours.read_text(encoding="utf-8")
-        assert (
-            "of another run" not in page
-            and ("w1" in page)
-            and "has no effect here" not in done.words
-        ), done.output
+        assert "of another run" not in page, done.output
+        assert "w1" in page, done.output
+        assert "has no effect here" not in done.words, done.output
         # what judges nothing counts no faults
         assert ("critical</li>" in page) == (name == "audit")
         operator.run(name, "-e", "kubemend_report_formats=json")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-import xml.etree.ElementTree as xml
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from ansible import release as ansible_release
@@ -77,7 +77,7 @@ def test_they_are_rows_of_every_report_and_the_run_goes_on(operator):
     assert "the connection plugin &#39;nosuch&#39; was not found" in (
         folder / "report.html"
     ).read_text(encoding="utf-8")
-    suite = xml.parse(folder / "junit.xml").find("./testsuite[@name='w1']")
+    suite = ElementTree.parse(folder / "junit.xml").find("./testsuite[@name='w1']")
     assert suite.get("errors") == "1"
     assert suite.find("testcase/error").get("message") == NO_PLUGIN
     # What is known of them is evidence like any other: a replay of the folder says the same, and
@@ -161,7 +161,7 @@ program=$(cat); mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' <<< "$program" | tail -1)
 for word in "$@"; do case $word in h-*) host=${word#h-} ;; esac; done
 grep -ao "'state': '[a-z]*'" <<< "$program" | sed "s/.*: '\\(.*\\)'/\\1 $host/" >> %(folder)s/asked
 printf '\\n%%s %%s\\n' "$mark" '{"held": true, "changed": true, "message": "", "lock": {"run_id": "%(run)s", "remaining": 60, "controller": {}}}'
-"""
+"""  # noqa: E501 - an embedded program
 RUN = "20261121T090000Z-1a2b3c"
 # the floor: a loop ends at an item with which it cannot begin
 CORE_2_16 = ansible_release.__version__.startswith("2.16.")
@@ -187,7 +187,7 @@ LOCKED = """
     - debug: {msg: "held={{ decided.held }} of {{ _kubemend_locks.results | default([]) | length or 'no answers' }}"}
       delegate_to: localhost
       run_once: true
-"""
+"""  # noqa: E501 - an embedded program
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -412,9 +412,7 @@ def test_a_capture_goes_on_without_them_and_says_so(operator):
 
 
 def test_the_api_is_asked_in_the_inventorys_order(operator):
-    """Ansible's set filters (union, difference) would ask in another order each time, and lock
-    in another each time.
-    """
+    """Ansible's set filters (union, difference) would ask and lock in another order each time."""
     names = [f"m{number}" for number in range(1, 9)]
     operator.write(
         "many.ini", "[kube_control_plane]\n" + "".join(f"{name} {SILENT}\n" for name in names)

@@ -92,7 +92,8 @@ def test_one_judgement_in_every_format_and_its_bundle_say_the_same(operator):
 
 def test_the_bundle_of_a_slice_is_replayed_as_a_slice(operator):
     first = operator.run("audit", "-e", "kubemend_slice=true", "-e", "kubemend_bundle=case.tar.gz")
-    assert first.rc == 0 and "-e kubemend_slice=true" in first.words, first.output
+    assert first.rc == 0, first.output
+    assert "-e kubemend_slice=true" in first.words, first.output
     again = operator.run(
         "replay",
         "-e",
@@ -144,9 +145,8 @@ def test_without_names_and_addresses_and_on_from_bundle_to_bundle(operator):
         json.loads((operator.folder / name / "report.json").read_text())
         for name in ("report", "second", "third")
     ]
-    assert told(reports[0]) == told(reports[1]) and told(reports[0], names=False) == told(
-        reports[2], names=False
-    ), third.output
+    assert told(reports[0]) == told(reports[1]), third.output
+    assert told(reports[0], names=False) == told(reports[2], names=False), third.output
     held = members(without)
     assert not any(
         "10.89." in text or '"m2"' in text or "etcd-m2" in text for text in held.values()
@@ -165,7 +165,8 @@ def test_nothing_is_asked_when_the_bundle_cannot_be_written(operator):
         ("none/case.tar.gz", "is no folder; make it"),
     ):
         done = operator.run("audit", "-e", f"kubemend_bundle={path}")
-        assert done.rc == 2 and sentence in done.words, done.output
+        assert done.rc == 2, done.output
+        assert sentence in done.words, done.output
         assert "Collect evidence" not in done.stdout
         assert not (operator.folder / "report").exists()
     assert (operator.folder / "case.tar.gz").read_text() == "mine"

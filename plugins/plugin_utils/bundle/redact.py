@@ -1,12 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No secret in what is given away, pure: asterisks for whatever looks like one, byte for byte.
+"""Redaction of a bundle, pure: asterisks for whatever looks like a secret, byte for byte.
 
-Collectors mask what they read, each in its place. This is the last door, for all of it: every
-string of a document and every key, by the collectors' own rules and by forms that give a secret
-away wherever it stands. What keeps its length keeps the places that evidence tells of, so that
-verdicts do not change.
+Collectors redact their own answers. This is the last pass, over every string and every key of a
+document, by the collectors' rules and by forms that reveal a secret anywhere. A text that keeps its
+length keeps the positions in evidence, so that verdicts do not change.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ import binascii
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from ...module_utils.shared import redaction_names
 
-# (one of these must be in it, in lower case; the form). A group named s is the secret; without one
-# the whole of it is.
+# (hints, of which one must occur, in lower case; the form). The secret is the group named s, else
+# the whole match.
 FORMS = tuple(
     (hints, re.compile(form))
     for hints, form in (
@@ -62,21 +62,22 @@ FORMS = tuple(
             ),
         ),
         ((b"bearer", b"basic"), rb"(?i)\b(?:bearer|basic)[ \t]+(?P<s>[A-Za-z0-9+/_.~=-]{12,})"),
-        # A shorter one too, where it is no word that is said of them.
+        # A shorter token too, unless it is a word that texts use with this name.
         (
             (b"bearer",),
             rb"(?i)\bbearer["
-            rb" \t]+(?!(?:realm|error|scope|charset)=|(?:tokens?|auth[a-z]*|realm|challenges?|schemes?|methods?|headers?|credentials?"
-            rb"|strings?|prefix|formats?|failed|invalid|missing|required)\.?(?![A-Za-z0-9+/_.~=-]))"
+            rb" \t]+(?!(?:realm|error|scope|charset)=|(?:tokens?|auth[a-z]*|realm|challenges?"
+            rb"|schemes?|methods?|headers?|credentials?|strings?|prefix|formats?"
+            rb"|failed|invalid|missing|required)\.?(?![A-Za-z0-9+/_.~=-]))"
             rb"(?P<s>(?=[A-Za-z]*[0-9+/_~=-])[A-Za-z0-9+/_.~=-]{4,}|[A-Za-z.]{6,})",
         ),
         ((b"@",), rb"://(?P<s>[^\s/@?#\"'\\*]+)@"),
-        # A password with what no URL may have there, also where it begins as a port does: that is the
-        # path of a host only where what stands before it is
-        # an address, or where what follows is the digest of an image.
+        # A password with characters that no URL may have there, even if it begins like a port: that
+        # is the path of a host only after an address, or before the digest of an image.
         (
             (b"@",),
-            rb"://(?P<s>(?!(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|localhost):[0-9]{1,5}[/?#])[^\s/@?#\"'\\\[\]:*]{0,128}:[^\s/@?#\"'\\]{0,128}[/?#]"
+            rb"://(?P<s>(?!(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|localhost):[0-9]{1,5}[/?#])"
+            rb"[^\s/@?#\"'\\\[\]:*]{0,128}:[^\s/@?#\"'\\]{0,128}[/?#]"
             rb"[^\s@\"'\\]{0,128})@(?!sha(?:256|512):)",
         ),
         # curl and its like: a user and a password, but not the numbers of a user and a group.
@@ -90,7 +91,8 @@ FORMS = tuple(
             (b"-u",),
             (
                 rb"(?<![^\s\"'=,\[(])(?:-u|--(?:proxy-)?user)[="
-                rb" \t]{0,8}\\?(?P<q>[\"'])[^:/\"'\\*\r\n]{1,128}:(?!//)(?P<s>[^\r\n]{1,256}?)\\?(?P=q)"
+                rb" \t]{0,8}\\?(?P<q>[\"'])[^:/\"'\\*\r\n]{1,128}:(?!//)"
+                rb"(?P<s>[^\r\n]{1,256}?)\\?(?P=q)"
             ),
         ),
         *(
@@ -122,7 +124,8 @@ FORMS = tuple(
         ),
         (
             (b"environment=",),
-            rb"Environment=[\"']?[A-Za-z_][A-Za-z0-9_]*=(?P<s>(?!-|\$|[0-9.]+(?:\s|\Z|[\"']))[^\s\"']+)",
+            rb"Environment=[\"']?[A-Za-z_][A-Za-z0-9_]*="
+            rb"(?P<s>(?!-|\$|[0-9.]+(?:\s|\Z|[\"']))[^\s\"']+)",
         ),
     )
 )
@@ -131,149 +134,165 @@ ENCODED = re.compile(rb"(?<![A-Za-z0-9+/])LS0tLS1CRUdJTi[A-Za-z0-9+/=]{16,}")
 LINE = re.compile(
     rb"^[ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]*=[ \t]*(?P<s>[^\r\n]*?)[ \t]*$", re.M
 )
-# What a file of a unit's environment may say: flags, as the judgement reads them; numbers and
-# switches.
+# Harmless values in the environment file of a unit: flags, which checks read; numbers and switches.
 HARMLESS = re.compile(
     rb"[\"']?(?:-.*|\$.*|[0-9.]*|true|false|yes|no|on|off|info|warn|error|debug)[\"']?\Z", re.I
 )
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 PAIR = re.compile(r"(?![0-9]+:[0-9]+\Z)[^\s:/]+:(?!//).")
-# of curl and its like, which have a password behind a colon
+# options of curl and similar programs, which have a password after a colon
 USERS = ("-u", "--user", "--proxy-user")
 PLACES = ("/", "./", "http://", "https://", "unix://")  # the path or address of a secret is none
+ASTERISK = ord("*")
 
 
 def document(given: dict[str, Any]) -> dict[str, Any]:
-    """The same without secrets; nothing of what was given is changed."""
-    return _walk(given, "")
+    """Return a copy of a document without secrets."""
+    return _redact(given, "")
 
 
 def text(given: str) -> str:
-    """One string without secrets, of the same length in UTF-8."""
-    return _masked(given)[0]
+    """Return a string without secrets, of the same length in UTF-8."""
+    return _redact_text(given)[0]
 
 
-def _masked(given: str, environment: bool = False) -> tuple[str, list[list[int]]]:
-    return _short(given, environment) if len(given) < 256 else _looked_at(given, environment)
+def _redact_text(given: str, environment: bool = False) -> tuple[str, list[list[int]]]:
+    """Return the redacted string and the spans of its secrets."""
+    if len(given) < 256:
+        return _redact_short(given, environment)
+    return _redact_uncached(given, environment)
 
 
 @lru_cache(maxsize=16384)
-def _short(given: str, environment: bool) -> tuple[str, list[list[int]]]:
-    return _looked_at(given, environment)
+def _redact_short(given: str, environment: bool) -> tuple[str, list[list[int]]]:
+    return _redact_uncached(given, environment)
 
 
-def _looked_at(given: str, environment: bool) -> tuple[str, list[list[int]]]:
+def _redact_uncached(given: str, environment: bool) -> tuple[str, list[list[int]]]:
     data = given.encode("utf-8", "surrogatepass")
-    covered, spans = redaction_names.masked(data)
-    spans = [list(span) for span in spans] + _forms(covered)
+    redacted, masked_spans = redaction_names.masked(data)
+    spans = [*map(list, masked_spans), *_form_spans(redacted)]
     if environment:
         spans += [
-            list(found.span("s"))
-            for found in LINE.finditer(covered)
-            if not HARMLESS.match(found["s"])
+            list(line.span("s"))
+            for line in LINE.finditer(redacted)
+            if not HARMLESS.match(line["s"])
         ]
     if not spans:
         return given, []
-    # Not length by length of characters: a character of several bytes becomes as many asterisks.
-    held = bytearray(covered)
+    # By bytes, not by characters: a character of several bytes becomes as many asterisks.
+    result = bytearray(redacted)
     for start, end in spans:
         for place in range(start, end):
-            if held[place] not in b"\r\n":
-                held[place] = 42
-    return bytes(held).decode("utf-8", "surrogatepass"), spans
+            if result[place] not in b"\r\n":
+                result[place] = ASTERISK
+    return bytes(result).decode("utf-8", "surrogatepass"), spans
 
 
-def _forms(data: bytes) -> list[list[int]]:
+def _form_spans(data: bytes) -> list[list[int]]:
     lower = data.lower()
-    spans = [
-        list(found.span("s" if "s" in form.groupindex else 0))
-        for hints, form in FORMS
-        if any(hint in lower for hint in hints)
-        for found in form.finditer(data)
-    ]
-    return spans + [
-        list(found.span())
-        for found in (ENCODED.finditer(data) if b"ls0tls1crudjti" in lower else ())
-        if _private(found.group())
-    ]
+    spans: list[list[int]] = []
+    for hints, form in FORMS:
+        if not any(hint in lower for hint in hints):
+            continue
+        group: str | int = 0
+        if "s" in form.groupindex:
+            group = "s"
+        spans += [list(match.span(group)) for match in form.finditer(data)]
+    if b"ls0tls1crudjti" in lower:
+        encoded = filter(_has_private_key, ENCODED.finditer(data))
+        spans += [list(match.span()) for match in encoded]
+    return spans
 
 
-def _private(encoded: bytes) -> bool:
-    """Is it more than certificates? What cannot be read is taken for a key."""
+def _has_private_key(match: re.Match[bytes]) -> bool:
+    """Return whether base64 is more than certificates. Unreadable text is taken for a key."""
+    encoded = match.group()
     try:
         return b"PRIVATE KEY" in base64.b64decode(encoded[: len(encoded) // 4 * 4], validate=True)
     except (ValueError, binascii.Error):
         return True
 
 
-def _walk(value: Any, key: str) -> Any:
+def _redact(value: Any, key: str) -> Any:
     if isinstance(value, str):
-        return _string(value, key)
+        return _redact_value(value, key)
     if isinstance(value, Mapping):
-        return _record(value, key)
+        return _redact_record(value, key)
     if isinstance(value, (list, tuple)):
-        return _items(list(value), key)
+        return _redact_list(list(value), key)
     return value
 
 
-def _string(value: str, key: str) -> str:
-    if (
-        value
-        and redaction_names.secret_key(key)
-        and value.lower() not in redaction_names.PUBLIC
-        and not value.startswith(PLACES)
-    ):
-        return "*" * len(value.encode("utf-8", "surrogatepass"))
-    return text(value)
+def _redact_value(value: str, key: str) -> str:
+    if not value or not redaction_names.secret_key(key):
+        return text(value)
+    if value.lower() in redaction_names.PUBLIC or value.startswith(PLACES):
+        return text(value)
+    return _asterisks(value)
 
 
-def _record(value: Mapping[str, Any], key: str) -> dict[str, Any]:
-    below = "password" if key in ("env", "environment") or redaction_names.secret_key(key) else None
-    found = {text(name): _walk(item, below or name) for name, item in value.items()}
-    name = value.get("name")
-    if (
-        isinstance(name, str)
-        and isinstance(value.get("value"), str)
-        and (redaction_names.secret_env(name) or VARIABLE.match(name))
-    ):
-        found["value"] = "*" * len(value["value"].encode("utf-8", "surrogatepass"))
-    held = value.get("text")
-    if isinstance(held, str) and isinstance(value.get("masked"), list):
-        # A file: its bytes that are no longer the true ones are told, so that nobody edits across
-        # them.
-        found["text"], spans = _masked(held, key == "environment_files")
-        known = [
-            span for span in value["masked"] if isinstance(span, (list, tuple)) and len(span) == 2
-        ]
-        found["masked"] = _joined([*map(list, known), *spans]) if spans else value["masked"]
-    return found
+def _asterisks(secret: str) -> str:
+    return "*" * len(secret.encode("utf-8", "surrogatepass"))
 
 
-def _items(values: list[Any], key: str) -> list[Any]:
-    if (
-        len(values) == 2
-        and all(isinstance(item, str) for item in values)
-        and redaction_names.secret_env(values[0])
-        and VARIABLE.match(values[0])
-    ):
+def _redact_record(value: Mapping[str, Any], key: str) -> dict[str, Any]:
+    if key in ("env", "environment") or redaction_names.secret_key(key):
+        redacted = {text(name): _redact(item, "password") for name, item in value.items()}
+    else:
+        redacted = {text(name): _redact(item, name) for name, item in value.items()}
+    if isinstance(value.get("value"), str) and _is_variable(value.get("name")):
+        redacted["value"] = _asterisks(value["value"])
+    if isinstance(value.get("text"), str) and isinstance(value.get("masked"), list):
+        redacted.update(_redact_file(value, key == "environment_files"))
+    return redacted
+
+
+def _is_variable(name: Any) -> bool:
+    if not isinstance(name, str):
+        return False
+    return bool(redaction_names.secret_env(name) or VARIABLE.match(name))
+
+
+def _redact_file(record: Mapping[str, Any], environment: bool) -> dict[str, Any]:
+    """Redact a file. The spans of redacted bytes are kept, so that no step edits across them."""
+    redacted, spans = _redact_text(record["text"], environment)
+    masked = record["masked"]
+    if spans:
+        pairs = [list(span) for span in masked if isinstance(span, (list, tuple))]
+        masked = _joined([pair for pair in pairs if len(pair) == 2] + spans)
+    return {"text": redacted, "masked": masked}
+
+
+def _redact_list(values: list[Any], key: str) -> list[Any]:
+    if _is_secret_pair(values):
         return [values[0], "*" * len(values[1])]
-    walked = [_walk(item, key) for item in values]
-    for place in range(1, len(values)):
-        before, item = values[place - 1], values[place]
-        if (
-            isinstance(before, str)
-            and isinstance(item, str)
-            and before.startswith("-")
-            and "=" not in before
-            and redaction_names.secret_key(before)
-            and not item.startswith(("-", *PLACES))
-            and item not in redaction_names.PUBLIC
-        ):
-            walked[place] = "*" * len(item.encode("utf-8", "surrogatepass"))
-        elif before in USERS and isinstance(item, str) and PAIR.match(item):
-            name, mark, secret = item.partition(":")
-            walked[place] = name + mark + "*" * len(secret.encode("utf-8", "surrogatepass"))
-    return walked
+    redacted = [_redact(item, key) for item in values]
+    for place, (before, item) in enumerate(pairwise(values), 1):
+        if not isinstance(item, str):
+            continue
+        if _is_secret_argument(before, item):
+            redacted[place] = _asterisks(item)
+        elif before in USERS and PAIR.match(item):
+            name, colon, password = item.partition(":")
+            redacted[place] = name + colon + _asterisks(password)
+    return redacted
+
+
+def _is_secret_pair(values: list[Any]) -> bool:
+    """Return whether a list is the name and the value of a secret variable."""
+    if len(values) != 2 or not all(isinstance(item, str) for item in values):
+        return False
+    return bool(redaction_names.secret_env(values[0]) and VARIABLE.match(values[0]))
+
+
+def _is_secret_argument(option: Any, argument: str) -> bool:
+    """Return whether an argument is the secret that the option before it expects."""
+    if not isinstance(option, str) or not option.startswith("-") or "=" in option:
+        return False
+    if argument.startswith(("-", *PLACES)) or argument in redaction_names.PUBLIC:
+        return False
+    return bool(redaction_names.secret_key(option))
 
 
 def _joined(spans: list[list[Any]]) -> list[list[Any]]:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A run as one file that can be given away: its evidence, its findings, its versions.
 
-What is packed is read again and judged before there is a file, so that nobody is sent a bundle that
-says something else than the run that it is of.
+The packed evidence is read and evaluated again before the file exists, so that a bundle never
+differs from its run.
 """
 
 from __future__ import annotations
@@ -25,27 +25,32 @@ from typing import Any
 
 from ..evidence import archive
 from ..evidence import document as evidence
-from ..faults import engine as judge
+from ..faults import engine
 from ..models import result as model
 from ..models import timeline
-from ..reports import json_report as report_json
+from ..reports import json_report
 from ..reports.run_info import Run, exit_of
 from . import redact
-from .anonymize.evidence import Anonymous
+from .anonymize.evidence import Anonymizer
 
 Stream = Callable[[], Iterator[dict[str, Any]]]
-SHOWN = 6
+MAX_CODES_SHOWN = 6
+NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class BundleError(Exception):
-    """Why there is no bundle; one sentence."""
+    """The reason why there is no bundle; one sentence."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is packed. stream: the documents as they were judged, as often as it is called. core.
+    """The contents of a bundle.
 
-    The version of ansible-core.
+    Attributes:
+        stream: yields the documents as they were evaluated, as often as it is called.
+        faults: the selected codes, None for all.
+        part: whether the run is a part of a fleet.
+        core: the version of ansible-core.
     """
 
     stream: Stream
@@ -58,7 +63,7 @@ class Case:
 
 
 def objection(path: str) -> str | None:
-    """Why no bundle can be written there, before anything is asked of a host; None where it can."""
+    """Return why no bundle can be written there, before any host is read; None if it can."""
     target = Path(path)
     if os.path.lexists(target):
         return (
@@ -77,20 +82,32 @@ def objection(path: str) -> str | None:
 
 def write(path: str, case: Case, anonymous: bool) -> None:
     """Write the bundle, whole or not at all, for its owner only. Raises BundleError or OSError."""
-    change = (
-        Anonymous((redact.document(one) for one in case.stream()), secrets.token_bytes(32))
-        if anonymous
-        else None
-    )
+    anonymizer = None
+    if anonymous:
+        documents = (redact.document(document) for document in case.stream())
+        anonymizer = Anonymizer(documents, secrets.token_bytes(32))
+    packed = _pack(case, anonymizer)
+    report = _report(case, packed, anonymizer)
+    digests = {archive.REPORT: hashlib.sha256(report).hexdigest()}
+    for name in sorted(packed):
+        digests[name] = hashlib.sha256(zlib.decompress(packed[name])).hexdigest()
+    first = {**_about(case, anonymous), "files": digests}
+
+    def members() -> Iterator[tuple[str, bytes]]:
+        yield archive.FIRST, _json(first)
+        yield archive.REPORT, report
+        for name in sorted(packed):
+            yield name, zlib.decompress(packed[name])
+
+    _place(Path(path), members)
+
+
+def _pack(case: Case, anonymizer: Anonymizer | None) -> dict[str, bytes]:
+    """Return the clean documents by the names of their members, compressed."""
     packed: dict[str, bytes] = {}
     for document in case.stream():
-        clean = redact.document(document)
-        clean = change.document(clean) if change else clean
-        name = archive.member_name(
-            evidence.file_name(
-                clean["host"], ".cluster.json" if clean.get("kind") == "cluster" else ".json"
-            )
-        )
+        clean = _clean(document, anonymizer)
+        name = _member_name(clean)
         data = json.dumps(clean, separators=(",", ":")).encode("ascii")
         if name in packed:
             raise BundleError(
@@ -103,78 +120,80 @@ def write(path: str, case: Case, anonymous: bool) -> None:
                 " is larger than what replay reads."
             )
         packed[name] = zlib.compress(data, 1)
-    report = _report(case, packed, change)
-    digests = {
-        name: hashlib.sha256(zlib.decompress(packed[name])).hexdigest() for name in sorted(packed)
-    }
-    first = {
-        **_about(case, anonymous),
-        "files": {archive.REPORT: hashlib.sha256(report).hexdigest(), **digests},
-    }
+    return packed
 
-    def members() -> Iterator[tuple[str, bytes]]:
-        yield archive.FIRST, _json(first)
-        yield archive.REPORT, report
-        for name in sorted(packed):
-            yield name, zlib.decompress(packed[name])
 
-    _place(Path(path), members)
+def _clean(document: dict[str, Any], anonymizer: Anonymizer | None) -> dict[str, Any]:
+    redacted = redact.document(document)
+    if anonymizer is None:
+        return redacted
+    return anonymizer.document(redacted)
+
+
+def _member_name(document: Mapping[str, Any]) -> str:
+    suffix = ".json"
+    if document.get("kind") == "cluster":
+        suffix = ".cluster.json"
+    return archive.member_name(evidence.file_name(document["host"], suffix))
 
 
 def command(path: str, case: Case) -> str:
-    """What reads the bundle to the same verdicts."""
-    more = (" -e kubemend_deep=true" if case.deep else "") + (
-        " -e kubemend_slice=true" if case.part else ""
-    )
-    return (
-        "ansible-playbook kubemend.remediation.replay -e"
-        f" kubemend_evidence={shlex.quote(path)}{more}"
-        + (
-            f" -e kubemend_faults={','.join(sorted(case.faults))}"
-            if case.faults is not None
-            else ""
-        )
-    )
+    """Return the command that evaluates the bundle to the same verdicts."""
+    words = [
+        "ansible-playbook kubemend.remediation.replay -e",
+        f"kubemend_evidence={shlex.quote(path)}",
+    ]
+    if case.deep:
+        words.append("-e kubemend_deep=true")
+    if case.part:
+        words.append("-e kubemend_slice=true")
+    if case.faults is not None:
+        words.append(f"-e kubemend_faults={','.join(sorted(case.faults))}")
+    return " ".join(words)
 
 
 def _about(case: Case, anonymous: bool) -> dict[str, Any]:
+    symptom = faults = None
+    if case.run.symptom:
+        symptom = case.run.symptom.name
+    if case.faults is not None:
+        faults = sorted(case.faults)
     return {
         "schema": archive.SCHEMA,
         "anonymous": anonymous,
         "run_id": case.run.run_id,
         "mode": case.run.mode,
-        "symptom": case.run.symptom.name if case.run.symptom else None,
+        "symptom": symptom,
         "started": case.run.started,
         "finished": case.run.finished,
         "versions": {
             "kubemend": evidence.TOOL_VERSION,
             "evidence": evidence.SCHEMA,
-            "report": report_json.SCHEMA,
+            "report": json_report.SCHEMA,
             "ansible_core": case.core,
             "python": platform.python_version(),
         },
-        "faults": None if case.faults is None else sorted(case.faults),
+        "faults": faults,
         "deep": case.deep,
         "part": case.part,
         "replay": command("THIS_FILE", case),
     }
 
 
-def _report(case: Case, packed: Mapping[str, bytes], change: Anonymous | None) -> bytes:
-    """The report of what is packed, which must be the run's own."""
+def _report(case: Case, packed: Mapping[str, bytes], anonymizer: Anonymizer | None) -> bytes:
+    """Return the report of the packed evidence, which must be the run's own."""
 
     def clean(value: Any) -> Any:
-        held = redact.document({"value": value})
-        return (change.document(held) if change else held)["value"]
+        return _clean({"value": value}, anonymizer)["value"]
 
     documents = (
         evidence.validate(json.loads(zlib.decompress(packed[name]))) for name in sorted(packed)
     )
-    judged, clusters = judge.examine(documents, case.faults, deep=case.deep, part=case.part)
-    _compare(case.judged, judged, change)
+    judged, clusters = engine.examine(documents, case.faults, deep=case.deep, part=case.part)
+    _require_same(case.judged, judged, anonymizer)
     timelines, _lacking = timeline.of_clusters(clusters)
-    # Captures are words of a log and name files of the operator, a comparison tells of another run:
-    # neither is in the evidence that is packed.
+    # Captures contain log lines and name files of the operator, a comparison is about another run:
+    # neither is in the packed evidence.
     run = replace(
         case.run,
         plan=(),
@@ -186,70 +205,61 @@ def _report(case: Case, packed: Mapping[str, bytes], change: Anonymous | None) -
         compared=None,
         outside=(),
     )
-    report = report_json.render(judged, run)
+    report = json_report.render(judged, run)
     report["exit_code"], report["exit_reason"] = exit_of(judged, case.run)
     report["plan"] = clean([step.shown() for step in case.run.plan])
     return _json(report)
 
 
-def _compare(before: model.Result, after: model.Result, change: Anonymous | None) -> None:
-    def name(host: str | None) -> str | None:
-        return change.text(host) if change and host else host
+def _require_same(before: model.Result, after: model.Result, anonymizer: Anonymizer | None) -> None:
+    """Raise BundleError unless the packed evidence gives the verdicts and findings of the run."""
 
-    def rows(
-        result: model.Result, called: Callable[[str | None], str | None]
-    ) -> list[tuple[str, str]]:
-        found = [
-            (
-                item.code,
-                repr(
-                    (
-                        item.cluster,
-                        called(item.host),
-                        item.component,
-                        item.verdict,
-                        sorted(
-                            (called(lack.host) or "", lack.collector, lack.status)
-                            for lack in item.missing
-                        ),
-                    )
-                ),
-            )
-            for item in result.verdicts
-        ]
-        found += [
-            (
-                item.code,
-                repr(
-                    (
-                        item.cluster,
-                        called(item.host),
-                        called(item.node),
-                        item.component,
-                        item.severity,
-                    )
-                ),
-            )
-            for item in result.findings
-        ]
-        return sorted(found)
+    def rename(host: str | None) -> str | None:
+        if not host or anonymizer is None:
+            return host
+        return anonymizer.text(host)
 
-    told, tells = rows(before, name), rows(after, lambda host: host)
-    if told != tells:
-        codes = sorted({code for code, _row in set(told) ^ set(tells)})
-        shown = ", ".join(codes[:SHOWN]) + (
-            f" and {len(codes) - SHOWN} others" if len(codes) > SHOWN else ""
+    rows_before, rows_after = _rows(before, rename), _rows(after, lambda host: host)
+    if rows_before == rows_after:
+        return
+    advice = "please report this."
+    if anonymizer is not None:
+        advice = (
+            "without kubemend_bundle_anonymous a bundle may be possible, and please report this."
         )
-        raise BundleError(
-            "No bundle was written: without what is taken out of it, it would not give the same"
-            f" verdicts ({shown}). The report is complete; "
-            + (
-                "without kubemend_bundle_anonymous a bundle may be possible, and please report"
-                " this."
-                if change
-                else "please report this."
-            )
-        )
+    codes = sorted({code for code, _row in set(rows_before) ^ set(rows_after)})
+    raise BundleError(
+        "No bundle was written: without what is taken out of it, it would not give the same"
+        f" verdicts ({_codes(codes)}). The report is complete; {advice}"
+    )
+
+
+def _codes(codes: list[str]) -> str:
+    shown = ", ".join(codes[:MAX_CODES_SHOWN])
+    others = len(codes) - MAX_CODES_SHOWN
+    if others > 0:
+        shown += f" and {others} others"
+    return shown
+
+
+def _rows(
+    result: model.Result, rename: Callable[[str | None], str | None]
+) -> list[tuple[str, str]]:
+    """Return (code, the rest) of each verdict and finding, sorted."""
+    rows = [(item.code, repr(_verdict_row(item, rename))) for item in result.verdicts]
+    for item in result.findings:
+        names = rename(item.host), rename(item.node)
+        rows.append((item.code, repr((item.cluster, *names, item.component, item.severity))))
+    return sorted(rows)
+
+
+def _verdict_row(
+    item: model.Verdict, rename: Callable[[str | None], str | None]
+) -> tuple[Any, ...]:
+    missing = sorted(
+        (rename(lack.host) or "", lack.collector, lack.status) for lack in item.missing
+    )
+    return item.cluster, rename(item.host), item.component, item.verdict, missing
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
@@ -257,33 +267,29 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def _place(target: Path, members: Callable[[], Iterator[tuple[str, bytes]]]) -> None:
-    # 0600 by itself
+    # mkstemp creates the file with mode 0600.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             archive.packed(members(), file)
             file.flush()
             os.fsync(file.fileno())
-        try:
-            # which, unlike a rename, never replaces what came there meanwhile
-            os.link(name, target)
-        except FileExistsError:
-            raise BundleError(
-                f"No bundle was written: {target} came to be while the run was going on, and is not"
-                " overwritten."
-            ) from None
-        except OSError as error:
-            if error.errno not in (
-                errno.EPERM,
-                errno.EOPNOTSUPP,
-                errno.ENOSYS,
-                errno.EMLINK,
-            ) or os.path.lexists(target):
-                raise
-            os.rename(name, target)
-            return
-        os.unlink(name)
-    except BaseException:
-        if os.path.exists(name):
-            os.unlink(name)
-        raise
+        _link(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _link(temporary: Path, target: Path) -> None:
+    """Give the file its name, and never replace a file that another process created meanwhile."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise BundleError(
+            f"No bundle was written: {target} came to be while the run was going on, and is not"
+            " overwritten."
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_HARD_LINKS or os.path.lexists(target):
+            raise
+        temporary.rename(target)

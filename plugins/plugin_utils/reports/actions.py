@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Report.html and junit.xml of a run that judges nothing, a capture or a revert.
+"""Report.html and junit.xml of a run that evaluates nothing, a capture or a revert.
 
-What it did on each host, and how that ended.
+They show the actions on each host and their results.
 """
 
 from __future__ import annotations
@@ -14,132 +14,124 @@ from pathlib import Path
 from ..capture.outcome import Became
 from ..capture.plan import Plan
 from ..models.result import Result
-from ..run import revert as reverting
+from ..run import revert
 from ..run.report_dir import FACES, remove_face
-from ..safe_io import atomic_file as private_files
+from ..safe_io import atomic_file
 from . import html, junit
 from .junit import Case
 from .run_info import Run
 
 CRITICAL, WARNING = "critical", "warning"
+Phrases = Mapping[str, str]
 
 
 def write(folder: str, formats: Iterable[str], run: Run, text: str, cases: Iterable[Case]) -> None:
-    """Those that were asked for; one of an earlier run in the same folder goes. text.
+    """Write the requested formats, and remove others of an earlier run in the same directory.
 
-    The report as the terminal has it, without timelines.
+    The text is the report as the console shows it, without timelines.
     """
-    wanted = frozenset(formats)
-    for name, (file, _ours) in FACES.items():
-        if name in wanted:
-            shown = (
-                html.render(Result(), run, text) if name == "html" else junit.of_cases(cases, run)
-            )
-            private_files.replace(Path(folder) / file, [shown])
-        else:
+    requested = frozenset(formats)
+    for name, (file, _pattern) in FACES.items():
+        if name not in requested:
             remove_face(folder, name)
+            continue
+        if name == "html":
+            content = html.render(Result(), run, text)
+        else:
+            content = junit.of_cases(cases, run)
+        atomic_file.replace(Path(folder) / file, [content])
 
 
-def _whole(run: Run, name: str, said: Iterable[str]) -> Case:
-    """The run itself, which fails as its exit code does."""
-    reason, sentence = (run.outcome or (0, "ok", ""))[1:]
-    return Case(
-        None,
-        name,
-        "failure" if sentence else "",
-        CRITICAL,
-        f"{reason}: {sentence}" if sentence else "",
-        tuple(said),
-    )
+def _run_case(run: Run, name: str, lines: Iterable[str]) -> Case:
+    """Return the case of the run itself, which fails as its exit code does."""
+    _code, reason, sentence = run.outcome or (0, "ok", "")
+    if not sentence:
+        return Case(None, name, severity=CRITICAL, lines=tuple(lines))
+    return Case(None, name, "failure", CRITICAL, f"{reason}: {sentence}", tuple(lines))
 
 
 def of_capture(
     run: Run, plan: Plan, done: Iterable[Became], read: frozenset[str]
 ) -> Iterator[Case]:
-    """Each level that was raised, and whether a host's lines were read. read.
+    """Yield a case for each raised log level, and for each host whose lines were requested.
 
-    The hosts whose were.
+    The hosts in read are those whose lines were read.
     """
-    for one in done:
-        target, name = one.target, f"log level of {one.target.component}"
-        way = f"{target.former} -> {target.level}"
-        if one.restored is None:
-            yield Case(target.on, name, "failure", WARNING, f"{way} was not raised: {one.reason}")
-        elif one.restored:
-            yield Case(target.on, name, said=(f"{way}, put back",))
-        else:
-            yield Case(
-                target.on, name, "failure", CRITICAL, f"{way} was not put back: {one.reason}"
-            )
+    for outcome in done:
+        yield _level_case(outcome)
     for host, names in plan.logging.items():
-        if names:
-            yield Case(
-                host,
-                "logs",
-                *(() if host in read else ("error", "error", "what it logged was not read")),
-            )
-    yield _whole(run, "capture", plan.refused + plan.notes)
+        if names and host in read:
+            yield Case(host, "logs")
+        elif names:
+            yield Case(host, "logs", "error", "error", "what it logged was not read")
+    yield _run_case(run, "capture", plan.refused + plan.notes)
 
 
-def of_revert(
-    run: Run, report: reverting.Report, words: tuple[Mapping[str, str], Mapping[str, str]]
-) -> Iterator[Case]:
-    """Each file of each host: what became of it, or would. words.
+def _level_case(outcome: Became) -> Case:
+    target, name = outcome.target, f"log level of {outcome.target.component}"
+    change = f"{target.former} -> {target.level}"
+    if outcome.restored is None:
+        message = f"{change} was not raised: {outcome.reason}"
+        return Case(target.on, name, "failure", WARNING, message)
+    if outcome.restored:
+        return Case(target.on, name, lines=(f"{change}, put back",))
+    message = f"{change} was not put back: {outcome.reason}"
+    return Case(target.on, name, "failure", CRITICAL, message)
 
-    Of what would become of a file, of what became of it.
+
+def of_revert(run: Run, report: revert.Report, words: tuple[Phrases, Phrases]) -> Iterator[Case]:
+    """Yield a case for each file of each host.
+
+    The words are phrases for the state of a file before the revert, and after it.
     """
-    would, became = words
+    before, after = words
     done = {item.host: item for item in report.done}
-    for item in report.listings:
-        if item.status != "ok":
-            yield Case(
-                item.host,
-                "journal",
-                "error",
-                "unreachable" if item.status == "unreachable" else "error",
-                item.reason or item.status,
-            )
-        elif item.host in done:
-            yield from _of_host(done[item.host], became)
+    for listing in report.listings:
+        if listing.status != "ok":
+            yield _unread_case(listing)
+        elif listing.host in done:
+            yield from _of_host(done[listing.host], after)
         else:
-            runs = [run for run in item.runs if report.choice.run_id in (None, run.run_id)]
-            told = [
-                f"run {run.run_id} {file.path}:"
-                f" {would[file.state]}{': ' + file.reason if file.reason else ''}"
-                for run in runs
-                for file in run.files
-            ]
-            yield Case(item.host, "journal", said=tuple(told))
-    yield _whole(run, "revert", [f"{host}: left out by --limit" for host in report.not_asked])
+            yield _listing_case(listing, report.choice.run_id, before)
+    yield _run_case(run, "revert", [f"{host}: left out by --limit" for host in report.not_asked])
 
 
-def _of_host(done: reverting.Done, became: Mapping[str, str]) -> Iterator[Case]:
+def _unread_case(listing: revert.Listing) -> Case:
+    severity = "error"
+    if listing.status == "unreachable":
+        severity = "unreachable"
+    return Case(listing.host, "journal", "error", severity, listing.reason or listing.status)
+
+
+def _listing_case(listing: revert.Listing, run_id: str | None, phrases: Phrases) -> Case:
+    lines: list[str] = []
+    for run in listing.runs:
+        if run_id in (None, run.run_id):
+            lines += (
+                f"run {run.run_id} {file.path}: {_state(file, phrases)}" for file in run.files
+            )
+    return Case(listing.host, "journal", lines=tuple(lines))
+
+
+def _state(file: revert.File, phrases: Phrases) -> str:
+    if file.reason:
+        return f"{phrases[file.state]}: {file.reason}"
+    return phrases[file.state]
+
+
+def _of_host(done: revert.Done, phrases: Phrases) -> Iterator[Case]:
     for file in done.files:
-        failed = (
-            ("failure", CRITICAL, file.reason or "it was refused")
-            if file.state == "refused"
-            else ("", "", "")
-        )
-        yield Case(
-            done.host,
-            file.path,
-            *failed,
-            (
-                ()
-                if failed[0]
-                else (f"{became[file.state]}{': ' + file.reason if file.reason else ''}",)
-            ),
-        )
-    for one in done.components:
-        name = f"{one['component']} runs as before"
-        yield Case(
-            done.host,
-            name,
-            *(
-                ("failure", CRITICAL, str(one["reason"]) or "it is not proven")
-                if one["proven"] is False
-                else ()
-            ),
-        )
+        if file.state == "refused":
+            message = file.reason or "it was refused"
+            yield Case(done.host, file.path, "failure", CRITICAL, message)
+        else:
+            yield Case(done.host, file.path, lines=(_state(file, phrases),))
+    for component in done.components:
+        name = f"{component['component']} runs as before"
+        if component["proven"] is False:
+            message = str(component["reason"]) or "it is not proven"
+            yield Case(done.host, name, "failure", CRITICAL, message)
+        else:
+            yield Case(done.host, name)
     if done.state != "done":
         yield Case(done.host, "revert", "failure", CRITICAL, f"{done.state}: {done.reason}")

@@ -1,19 +1,20 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a report may claim, in words that are not escaped.
+"""The claims of a report, not escaped.
 
-Which hosts are healthy, what was not audited, and why answers are missing.
+Which hosts are healthy, which were not audited, and why answers are missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..models import node_hosts
 from ..models import result as model
 from ..planning.plan import Step
-from . import phrases as words
+from . import phrases
 from .run_info import Run
 
 HEALTHY = "healthy"
@@ -30,7 +31,7 @@ IN_REPLAY = {node_hosts.NO_HOST: "no evidence of"}
 WAYS_OUT = {
     "denied": "kubemend_become and the rights in docs/rights.md decide what may be read",
     "timeout": "a higher kubemend_timeout gives it more time",
-    "error": "put right what it names and audit again",
+    "error": "correct what it names and audit again",
 }
 # A collector that answered, of which a part is missing.
 PARTS = {
@@ -46,136 +47,206 @@ def about_hosts(
     result: model.Result,
     run: Run,
 ) -> dict[str, list[str]]:
-    """Say of hosts without a finding that they are healthy, or how many faults were judged."""
+    """Group hosts without a finding: healthy ones, and those with how many faults were judged."""
     findings = list(findings)
-    troubled: set[str | None] = {host for item in findings for host in item.everywhere}
-    for item in findings:
-        if item.host is None and not is_the_apis(item):
-            troubled.update(proof.host for proof in item.evidence)
-    whole = _whole_audit(result, run) and words.may_be_healthy(findings)
-    well = whole and not any(
-        item.severity == "critical" and not (item.host or item.node) for item in findings
+    troubled = _troubled_hosts(findings)
+    may_be_healthy = (
+        _is_whole_audit(result, run)
+        and phrases.may_be_healthy(findings)
+        and not any(map(_is_critical_without_host, findings))
     )
-    found: dict[str, list[str]] = {}
+    names_by_text: dict[str, list[str]] = {}
     for row in hosts:
         if row.status != "ok" or row.host in troubled:
             continue
-        healthy = well and _proven(row.cluster) and row.judged == result.faults
-        text = HEALTHY if healthy else _no_finding(row, result)
-        found.setdefault(text, []).append(row.host)
-    return dict(sorted(found.items(), key=lambda item: (item[0] != HEALTHY, item[0])))
+        text = _no_finding(row, result)
+        if may_be_healthy and _is_whole(row, result):
+            text = HEALTHY
+        names_by_text.setdefault(text, []).append(row.host)
+    return dict(sorted(names_by_text.items(), key=lambda item: (item[0] != HEALTHY, item[0])))
+
+
+def _troubled_hosts(findings: Iterable[model.Finding]) -> set[str | None]:
+    troubled: set[str | None] = set()
+    for finding in findings:
+        troubled.update(finding.everywhere)
+        if finding.host is None and not is_the_apis(finding):
+            troubled.update(proof.host for proof in finding.evidence)
+    return troubled
+
+
+def _is_critical_without_host(finding: model.Finding) -> bool:
+    return finding.severity == "critical" and not (finding.host or finding.node)
 
 
 def _no_finding(row: model.HostRow, result: model.Result) -> str:
-    unproven = "" if _proven(row.cluster) else "no cluster proven, "
+    unproven = "no cluster proven, "
+    if _is_proven(row.cluster):
+        unproven = ""
     return f"no finding ({unproven}{row.judged} of {result.faults} faults judged)"
 
 
-def _proven(key: str | None) -> bool:
+def _is_proven(key: str | None) -> bool:
     return key not in (None, model.UNPROVEN)
 
 
 def is_the_apis(finding: model.Finding) -> bool:
-    """Tell a finding that one host read from the API: it is no trouble of this host."""
+    """Return whether one host read a finding from the API: it is no trouble of this host."""
     return (
         all(proof.kind == "api" for proof in finding.evidence)
         and len({proof.host for proof in finding.evidence}) == 1
     )
 
 
-def _whole_audit(result: model.Result, run: Run) -> bool:
-    """Tell whether the run judged its whole tier, not what a symptom or kubemend_faults names."""
+def _is_whole_audit(result: model.Result, run: Run) -> bool:
+    """Return whether the run judged its whole tier, no symptom or kubemend_faults."""
     return run.symptom is None and run.faults is None and result.faults > 0
+
+
+def _is_whole(row: model.HostRow, result: model.Result) -> bool:
+    """Return whether all faults were judged on a host of a known cluster."""
+    return row.judged == result.faults and _is_proven(row.cluster)
+
+
+@dataclass(frozen=True)
+class _Gaps:
+    """What an audit without a problem did not evaluate."""
+
+    unknown: list[str]
+    skipped: list[str]
+    not_audited: list[str]
+    partial_hosts: list[str]
+    silent: bool
+
+    def exist(self) -> bool:
+        """Return whether anything was not evaluated."""
+        return self.silent or any(
+            (self.unknown, self.skipped, self.not_audited, self.partial_hosts)
+        )
+
+    def text(self) -> str:
+        """Return what is missing."""
+        parts = []
+        if self.unknown:
+            parts.append(f"unknown: {_codes(self.unknown)}")
+        if self.skipped:
+            parts.append(f"not judged: {_codes(self.skipped)}")
+        if self.partial_hosts and not parts:
+            parts.append(f"not all faults judged on {phrases.named(self.partial_hosts)}")
+        if self.not_audited:
+            parts.append(f"not audited: {phrases.named(self.not_audited)}")
+        return "; ".join(parts) or "no host answered, or no API"
+
+
+def _gaps(result: model.Result, answered: Collection[model.HostRow]) -> _Gaps:
+    unknown = {item.code for item in result.verdicts if item.verdict == "unknown"}
+    # A fault of the deep tier that belongs to no cluster was not requested.
+    skips = [item for item in result.not_judged if item.reason != "tier" or item.cluster]
+    whole = {row.host for row in answered if _is_whole(row, result)}
+    return _Gaps(
+        sorted(unknown),
+        sorted({item.code for item in skips} - unknown),
+        sorted({name for item in result.coverage for name, _reason in item.left}),
+        [row.host for row in answered if row.host not in whole],
+        len(answered) < len(result.hosts) or _is_an_api_silent(result),
+    )
+
+
+def _is_an_api_silent(result: model.Result) -> bool:
+    return any(item.nodes is None for item in result.coverage if _is_proven(item.cluster))
 
 
 def conclusion(result: model.Result, run: Run) -> str:
     """Return the sentence for a whole audit without a problem; empty for any other run."""
-    if not _whole_audit(result, run) or any(item.severity != "info" for item in result.findings):
+    problems = any(item.severity != "info" for item in result.findings)
+    if problems or not _is_whole_audit(result, run):
         return ""
-    asked = [row for row in result.hosts if row.status == "ok"]
-    unknown = sorted({item.code for item in result.verdicts if item.verdict == "unknown"})
-    # Of the deep tier it is no cluster's: nobody asked for it.
-    skips = [item for item in result.not_judged if item.reason != "tier" or item.cluster]
-    skipped = sorted({item.code for item in skips} - set(unknown))
-    left = sorted({name for one in result.coverage for name, _reason in one.left})
-    whole = {row.host for row in asked if row.judged == result.faults and _proven(row.cluster)}
-    open_ones = [row.host for row in asked if row.host not in whole]
-    blind = any(one.nodes is None for one in result.coverage if _proven(one.cluster))
-    silent = len(asked) < len(result.hosts)
-    if asked and not (unknown or skipped or left or open_ones or blind or silent):
-        told = sum(item.severity == "info" for item in result.findings)
-        more = f" ({told} finding{'s' if told > 1 else ''} for information)" if told else ""
-        return f"No problems found: {result.faults} faults judged on {_hosts(len(asked))}{more}."
-    lacks = [f"unknown: {_codes(unknown)}"] if unknown else []
-    lacks += [f"not judged: {_codes(skipped)}"] if skipped else []
-    if open_ones and not lacks:
-        lacks.append(f"not all faults judged on {words.named(open_ones)}")
-    lacks += [f"not audited: {words.named(left)}"] if left else []
-    what = "; ".join(lacks) or "no host answered, or no API"
-    return f"No problem is known, but not everything was judged; {what}."
+    answered = [row for row in result.hosts if row.status == "ok"]
+    gaps = _gaps(result, answered)
+    if not answered or gaps.exist():
+        return f"No problem is known, but not everything was judged; {gaps.text()}."
+    count = len(result.findings)
+    more = ""
+    if count:
+        more = f" ({_counted(count, 'finding')} for information)"
+    hosts = _counted(len(answered), "host")
+    return f"No problems found: {result.faults} faults judged on {hosts}{more}."
 
 
 def _codes(codes: Sequence[str]) -> str:
-    return words.coded(codes) if len(codes) <= CODES_SHOWN else f"{len(codes)} faults"
+    if len(codes) <= CODES_SHOWN:
+        return phrases.coded(codes)
+    return f"{len(codes)} faults"
 
 
-def _hosts(count: int) -> str:
-    return f"{count} host{'' if count == 1 else 's'}"
+def _counted(count: int, noun: str) -> str:
+    if count == 1:
+        return f"{count} {noun}"
+    return f"{count} {noun}s"
 
 
-def covered(one: model.Coverage, run: Run) -> str:
-    """Say which Nodes were audited, and why others were not; empty where no cluster is proven."""
-    if not _proven(one.cluster) and all(reason != node_hosts.LIMIT for _name, reason in one.left):
+def covered(coverage: model.Coverage, run: Run) -> str:
+    """Return which Nodes were audited, and why others were not; empty without a known cluster."""
+    excluded = coverage.left
+    if not _is_proven(coverage.cluster) and all(
+        reason != node_hosts.LIMIT for _name, reason in excluded
+    ):
         return ""
-    reasons: dict[str, list[str]] = {}
-    named = {**NOT_AUDITED, **(IN_REPLAY if run.mode == "replay" else {})}
-    for name, reason in one.left:
-        reasons.setdefault(named.get(reason, reason), []).append(name)
-    nodes = "not known" if one.nodes is None else str(one.nodes)
-    return "; ".join(
-        (
-            f"Nodes in the API: {nodes}",
-            f"audited: {one.audited}",
-            *(f"{reason}: {words.named(names)}" for reason, names in reasons.items()),
-        )
-    )
+    texts = dict(NOT_AUDITED)
+    if run.mode == "replay":
+        texts.update(IN_REPLAY)
+    names_by_text: dict[str, list[str]] = {}
+    for name, reason in excluded:
+        names_by_text.setdefault(texts.get(reason, reason), []).append(name)
+    nodes = "not known"
+    if coverage.nodes is not None:
+        nodes = str(coverage.nodes)
+    parts = [f"Nodes in the API: {nodes}", f"audited: {coverage.audited}"]
+    parts += [f"{text}: {phrases.named(names)}" for text, names in names_by_text.items()]
+    return "; ".join(parts)
 
 
 def reasons(lacks: Iterable[model.Lack]) -> list[str]:
-    """Say why answers are missing, with the way out: one line for all that say the same."""
+    """Return why answers are missing, with the way out: one line for each reason."""
     groups: dict[tuple[str, str], dict[str, list[str]]] = {}
     for lack in lacks:
         text = lack.reason or PARTS.get(lack.status, "")
         if text:
-            groups.setdefault((lack.status, text), {}).setdefault(lack.host, []).append(
-                lack.collector
-            )
-    found = []
-    for (status, text), places in sorted(groups.items()):
-        alike: dict[tuple[str, ...], list[str]] = {}
-        for host, collectors in places.items():
-            alike.setdefault(tuple(collectors), []).append(host)
-        where = ", ".join(
-            f"{' '.join(collectors)} of {words.named(hosts)}" for collectors, hosts in alike.items()
-        )
-        way = WAYS_OUT.get(status, "")
-        found.append(
-            f"{where} ({words.WORDS.get(status, status)}): {text}" + (f"; {way}" if way else "")
-        )
-    return found
+            collectors_by_host = groups.setdefault((lack.status, text), {})
+            collectors_by_host.setdefault(lack.host, []).append(lack.collector)
+    return [
+        _reason(status, text, collectors_by_host)
+        for (status, text), collectors_by_host in sorted(groups.items())
+    ]
 
 
-def by_hand(item: model.Finding, steps: Sequence[Step]) -> str:
-    """Return the risk of the plan's step that does a finding's remedy, or that it is manual."""
-    steps = [step for step in steps if step.code == item.code]
-    if item.host is not None:
-        steps = [step for step in steps if step.host in item.everywhere]
-    risks = [step.risk for step in steps if step.cluster in (None, item.cluster)]
-    return f"risk {max(risks)}" if any(risks) else "manual"
+def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[str]]) -> str:
+    hosts_by_collectors: dict[tuple[str, ...], list[str]] = {}
+    for host, collectors in collectors_by_host.items():
+        hosts_by_collectors.setdefault(tuple(collectors), []).append(host)
+    sources = ", ".join(
+        f"{' '.join(collectors)} of {phrases.named(hosts)}"
+        for collectors, hosts in hosts_by_collectors.items()
+    )
+    line = f"{sources} ({phrases.WORDS.get(status, status)}): {text}"
+    if status in WAYS_OUT:
+        line += f"; {WAYS_OUT[status]}"
+    return line
+
+
+def by_hand(finding: model.Finding, steps: Sequence[Step]) -> str:
+    """Return the risk of the plan's step for a finding, or that its remedy is manual."""
+    steps = [step for step in steps if step.code == finding.code]
+    if finding.host is not None:
+        steps = [step for step in steps if step.host in finding.everywhere]
+    risks = [step.risk for step in steps if step.cluster in (None, finding.cluster)]
+    if any(risks):
+        return f"risk {max(risks)}"
+    return "manual"
 
 
 def lack_of(lack: model.Lack) -> Mapping[str, str | None]:
-    """Return it as report.json has it."""
+    """Return a missing answer as report.json has it."""
     return {
         "cluster": lack.cluster,
         "host": lack.host,

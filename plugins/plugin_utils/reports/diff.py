@@ -1,16 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A result beside an earlier report: what is new, gone, unchanged, or cannot be said of now.
+"""A result compared with an earlier report: what is new, gone, unchanged, or no longer known.
 
-A finding is known again by code, cluster, host (or node) and component, never by its text. It is
-gone only where its fault was judged again at that place and is not there: silence is never a cure.
+A finding is recognised by code, cluster, host (or node) and component, never by its text. It is
+gone only where its fault was judged again at this place and is not there: silence is no fix.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from ..run.settings import SettingsError, shown
 UNPROVEN = frozenset((None, model.UNPROVEN))
 SILENT = "KM901"  # is about hosts that do not answer
 _FIELDS = ("code", "severity", "cluster", "host", "node", "component", "summary")
+_OPTIONAL = frozenset(("cluster", "host", "node", "component"))
+_CHANGES = ("new", "worse", "unchanged")
 _LEFT_OUT = {
     "limit": "{} was left out by --limit",
     "tier": "{} needs kubemend_deep",
@@ -32,9 +34,10 @@ _Place = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Earlier:
-    """What of an earlier report is compared. unknown.
+    """The compared parts of an earlier report.
 
-    (code, cluster, host, component) of its unknown verdicts.
+    Attributes:
+        unknown: (code, cluster, host, component) of its unknown verdicts.
     """
 
     run_id: str
@@ -45,12 +48,13 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Comparison:
-    """By identity: findings that are new, more severe than they were (worse), as they were, gone.
+    """The findings of two reports, by identity.
 
-    And of which nothing is known now, each with why.
-
-    counts: of critical and warning findings and unknown verdicts those that are new or worse, by
-    which kubemend_fail_on goes.
+    Attributes:
+        worse: more severe than they were.
+        not_judged: findings that are not known now, each with the reason.
+        counts: of new or worse critical and warning findings and unknown verdicts, by which
+            kubemend_fail_on goes.
     """
 
     run_id: str
@@ -63,106 +67,106 @@ class Comparison:
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def states(self) -> dict[str, str]:
-        """{identity: new, worse or unchanged} of the findings that are there now."""
-        return {
-            item.id: name for name in ("new", "worse", "unchanged") for item in getattr(self, name)
-        }
+        """Return {identity: new, worse or unchanged} of the present findings."""
+        return {item.id: name for name in _CHANGES for item in getattr(self, name)}
 
     def shown(self) -> dict[str, Any]:
-        """As report.json has it."""
-        listed: dict[str, Any] = {
-            name: [item.id for item in getattr(self, name)]
-            for name in ("new", "worse", "unchanged")
-        }
+        """Return the comparison as report.json has it."""
+        ids = {name: [item.id for item in getattr(self, name)] for name in _CHANGES}
         return {
             "run_id": self.run_id,
             "finished": self.finished,
-            **listed,
+            **ids,
             "gone": [_row(item) for item in self.gone],
             "not_judged": [{**_row(item), "reason": reason} for item, reason in self.not_judged],
             "counts": dict(self.counts),
         }
 
 
-def _row(item: model.Finding) -> dict[str, Any]:
-    return {"id": item.id, **{name: getattr(item, name) for name in _FIELDS}}
+def _row(finding: model.Finding) -> dict[str, Any]:
+    return {"id": finding.id, **{name: getattr(finding, name) for name in _FIELDS}}
 
 
 def read(given: str) -> bytes:
-    """The report that kubemend_compare_to names, a file or the folder of a run.
+    """Return the report that kubemend_compare_to names, a file or the directory of a run.
 
     Raises SettingsError with one sentence.
     """
-    path = Path(given)
     try:
-        if path.is_dir():
-            path = path / "report.json"
-            if not path.exists():
-                raise _wrong(
-                    given,
-                    "that folder has no report.json: give the folder of a run, or its report.json",
-                )
-        if not path.is_file():
-            raise _wrong(
-                given, "that is no file" if path.exists() else "there is no such file or folder"
-            )
-        data = path.read_bytes()
+        data = _report_path(given).read_bytes()
     except OSError as error:
-        raise _wrong(given, f"it cannot be read ({error.strerror})") from None
+        raise _invalid(given, f"it cannot be read ({error.strerror})") from None
     parse(data, given)
     return data
 
 
+def _report_path(given: str) -> Path:
+    path = Path(given)
+    if path.is_dir():
+        path = path / "report.json"
+        if not path.exists():
+            raise _invalid(
+                given,
+                "that folder has no report.json: give the folder of a run, or its report.json",
+            )
+    if path.is_file():
+        return path
+    if path.exists():
+        raise _invalid(given, "that is no file")
+    raise _invalid(given, "there is no such file or folder")
+
+
 def parse(data: bytes, given: str) -> Earlier:
-    """What such a report says. Raises SettingsError with one sentence."""
+    """Parse a report. Raises SettingsError with one sentence."""
     try:
         report = json.loads(data)
     except (ValueError, RecursionError):
-        raise _wrong(given, "it is no report (no JSON, or cut)") from None
-    schema = report.get("schema") if isinstance(report, dict) else None
-    if isinstance(schema, str) and schema.startswith("kubemend.evidence/"):
-        raise _wrong(
-            given,
-            "that is evidence of a host; what is compared is report.json, or the folder of a run",
-        )
-    if not isinstance(schema, str) or not schema.startswith("kubemend.report/"):
-        raise _wrong(given, "it is no report of kubemend")
-    if schema != model.REPORT_SCHEMA:
-        raise _wrong(
-            given,
-            f"its schema is {shown(schema)}, and this version compares {model.REPORT_SCHEMA} only",
-        )
-    if report.get("mode") == "capture":
-        raise _wrong(given, "it is the report of a capture, which judges nothing")
+        raise _invalid(given, "it is no report (no JSON, or cut)") from None
+    problem = _problem(report)
+    if problem:
+        raise _invalid(given, problem)
     try:
         return _earlier(report)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise _wrong(
+        raise _invalid(
             given,
             "it is no whole report: a field of its findings or verdicts is missing or of another"
             " type",
         ) from None
 
 
-def _wrong(given: str, what: str) -> SettingsError:
-    return SettingsError(f"kubemend_compare_to is {shown(given)}: {what}.")
+def _problem(report: Any) -> str:
+    """Return why a document is no report that can be compared; empty if it is one."""
+    if not isinstance(report, dict) or not isinstance(report.get("schema"), str):
+        return "it is no report of kubemend"
+    schema = report["schema"]
+    if schema.startswith("kubemend.evidence/"):
+        return "that is evidence of a host; what is compared is report.json, or the folder of a run"
+    if not schema.startswith("kubemend.report/"):
+        return "it is no report of kubemend"
+    if schema != model.REPORT_SCHEMA:
+        return (
+            f"its schema is {shown(schema)}, and this version compares {model.REPORT_SCHEMA} only"
+        )
+    if report.get("mode") == "capture":
+        return "it is the report of a capture, which judges nothing"
+    return ""
+
+
+def _invalid(given: str, problem: str) -> SettingsError:
+    return SettingsError(f"kubemend_compare_to is {shown(given)}: {problem}.")
 
 
 def _earlier(report: Mapping[str, Any]) -> Earlier:
-    findings = tuple(
-        model.Finding(
-            **{
-                name: _text(item[name], name in ("cluster", "host", "node", "component"))
-                for name in _FIELDS
-            }
-        )
-        for item in report["findings"]
-    )
+    findings = tuple(map(_finding, report["findings"]))
     if any(item.severity not in model.SEVERITIES for item in findings):
         raise ValueError("severity")
     unknown = frozenset(
-        tuple(
-            _text(item[name], name != "code") for name in ("code", "cluster", "host", "component")
+        (
+            _text(item["code"]),
+            _text(item["cluster"], optional=True),
+            _text(item["host"], optional=True),
+            _text(item["component"], optional=True),
         )
         for item in report["verdicts"]
         if item["verdict"] == "unknown"
@@ -175,104 +179,129 @@ def _earlier(report: Mapping[str, Any]) -> Earlier:
     )
 
 
+def _finding(item: Mapping[str, Any]) -> model.Finding:
+    return model.Finding(**{name: _text(item[name], name in _OPTIONAL) for name in _FIELDS})
+
+
 def _text(value: Any, optional: bool = False) -> Any:
-    if not (isinstance(value, str) or (optional and value is None)):
-        raise TypeError("no text")
-    return value
+    if isinstance(value, str) or (optional and value is None):
+        return value
+    raise TypeError("no text")
 
 
 def compare(earlier: Earlier, result: model.Result) -> Comparison:
-    """What became of the earlier findings, and which are new."""
+    """Compare the findings of a result with those of an earlier report."""
     before, now, judged = _Index(earlier.findings), _Index(result.findings), _Judged(result)
-    found: dict[str, list[model.Finding]] = {"new": [], "worse": [], "unchanged": []}
-    for item in now.worst():
-        former = before.find(item)
-        found[
-            "new" if former is None else "worse" if _rank(item) < _rank(former) else "unchanged"
-        ].append(item)
+    changes: dict[str, list[model.Finding]] = {name: [] for name in _CHANGES}
+    for finding in now.worst():
+        changes[_change(finding, before.find(finding))].append(finding)
     gone: list[model.Finding] = []
     not_judged: list[tuple[model.Finding, str]] = []
-    for item in before.worst():
-        if now.find(item) is None:
-            why = judged.lacks(item)
-            if why:
-                not_judged.append((item, why))
-            else:
-                gone.append(item)
-    counts = {
-        name: sum(item.severity == name for item in (*found["new"], *found["worse"]))
-        for name in ("critical", "warning")
-    }
-    counts["unknown"] = sum(
-        item.verdict == "unknown" and not _was_unknown(item, earlier) for item in result.verdicts
-    )
+    for finding in before.worst():
+        if now.find(finding) is not None:
+            continue
+        reason = judged.lacks(finding)
+        if reason:
+            not_judged.append((finding, reason))
+        else:
+            gone.append(finding)
     return Comparison(
         earlier.run_id,
         earlier.finished,
-        **{name: tuple(items) for name, items in found.items()},
+        tuple(changes["new"]),
+        tuple(changes["worse"]),
+        tuple(changes["unchanged"]),
         gone=tuple(gone),
         not_judged=tuple(not_judged),
-        counts=counts,
+        counts=_counts((*changes["new"], *changes["worse"]), earlier, result),
     )
+
+
+def _change(finding: model.Finding, former: model.Finding | None) -> str:
+    if former is None:
+        return "new"
+    if _severity_order(finding) < _severity_order(former):
+        return "worse"
+    return "unchanged"
+
+
+def _counts(
+    findings: Sequence[model.Finding], earlier: Earlier, result: model.Result
+) -> dict[str, int]:
+    return {
+        "critical": sum(item.severity == "critical" for item in findings),
+        "warning": sum(item.severity == "warning" for item in findings),
+        "unknown": sum(
+            item.verdict == "unknown" and not _was_unknown(item, earlier)
+            for item in result.verdicts
+        ),
+    }
 
 
 class _Index:
     """Findings by place; of several of one identity the most severe.
 
-    Nobody's cluster is like any, where a host is named.
+    Hosts without a known cluster match any cluster, where a host is named.
     """
 
     def __init__(self, findings: Iterable[model.Finding]) -> None:
         self._places: dict[_Place, dict[str | None, model.Finding]] = {}
-        for item in findings:
-            for place in _place(item):
-                known = self._places.setdefault(place, {})
-                if item.cluster not in known or _rank(item) < _rank(known[item.cluster]):
-                    known[item.cluster] = item
+        for finding in findings:
+            for place in _places(finding):
+                self._add(place, finding)
+
+    def _add(self, place: _Place, finding: model.Finding) -> None:
+        by_cluster = self._places.setdefault(place, {})
+        known = by_cluster.get(finding.cluster)
+        if known is None or _severity_order(finding) < _severity_order(known):
+            by_cluster[finding.cluster] = finding
 
     def worst(self) -> list[model.Finding]:
-        return list(
-            {id(item): item for known in self._places.values() for item in known.values()}.values()
-        )
+        """Return each finding once."""
+        by_id: dict[int, model.Finding] = {}
+        for by_cluster in self._places.values():
+            by_id.update((id(finding), finding) for finding in by_cluster.values())
+        return list(by_id.values())
 
-    def find(self, item: model.Finding) -> model.Finding | None:
-        """Of a finding of several hosts (they share a kernel) one of any of them is the same."""
-        return next(
-            (found for found in (self._at(place, item) for place in _place(item)) if found), None
-        )
+    def find(self, finding: model.Finding) -> model.Finding | None:
+        """Return the same finding: if it is about several hosts, a finding at any of them."""
+        matches = (self._at(place, finding) for place in _places(finding))
+        return next(filter(None, matches), None)
 
-    def _at(self, place: _Place, item: model.Finding) -> model.Finding | None:
-        known = self._places.get(place, {})
-        if item.cluster in known or not item.host:
-            return known.get(item.cluster)
-        return next(
-            (other for cluster, other in known.items() if _alike(cluster, item.cluster, item.host)),
-            None,
-        )
-
-
-def _place(item: model.Finding) -> list[_Place]:
-    return [
-        (item.code, host, item.component or "")
-        for host in item.everywhere or (f"node {item.node or ''}",)
-    ]
+    def _at(self, place: _Place, finding: model.Finding) -> model.Finding | None:
+        by_cluster = self._places.get(place, {})
+        if finding.cluster in by_cluster or not finding.host:
+            return by_cluster.get(finding.cluster)
+        for cluster, other in by_cluster.items():
+            if _are_alike(cluster, finding.cluster, finding.host):
+                return other
+        return None
 
 
-def _alike(one: str | None, other: str | None, host: str | None) -> bool:
-    """An inventory name stands for its host also in a run that could not prove the host's
-    cluster.
+def _places(finding: model.Finding) -> list[_Place]:
+    hosts = finding.everywhere or (f"node {finding.node or ''}",)
+    return [(finding.code, host, finding.component or "") for host in hosts]
+
+
+def _are_alike(cluster: str | None, other: str | None, host: str | None) -> bool:
+    """Return whether two clusters may be the same for this host.
+
+    An inventory name stands for its host also in a run that could not prove the host's cluster.
     """
-    return one == other or (bool(host) and bool({one, other} & UNPROVEN))
+    return cluster == other or (bool(host) and bool({cluster, other} & UNPROVEN))
 
 
-def _rank(item: model.Finding) -> int:
-    return model.SEVERITIES.index(item.severity)
+def _severity_order(finding: model.Finding) -> int:
+    return model.SEVERITIES.index(finding.severity)
 
 
-def _was_unknown(item: model.Verdict, earlier: Earlier) -> bool:
-    clusters = {item.cluster, *UNPROVEN} if item.host else {item.cluster}
+def _was_unknown(verdict: model.Verdict, earlier: Earlier) -> bool:
+    clusters = {verdict.cluster}
+    if verdict.host:
+        clusters |= UNPROVEN
     return any(
-        (item.code, cluster, item.host, item.component) in earlier.unknown for cluster in clusters
+        (verdict.code, cluster, verdict.host, verdict.component) in earlier.unknown
+        for cluster in clusters
     )
 
 
@@ -286,37 +315,37 @@ class _Judged:
         for verdict in result.verdicts:
             self._verdicts.setdefault((verdict.code, verdict.host), []).append(verdict)
 
-    def lacks(self, item: model.Finding) -> str:
-        """Why nobody can say whether this finding is still there.
+    def lacks(self, finding: model.Finding) -> str:
+        """Return why it is not known whether a finding is still there.
 
-        Empty where its fault was judged and is gone.
+        Empty if its fault was judged and is gone.
         """
-        if item.host and item.code != SILENT and self._hosts.get(item.host) != "ok":
-            status = self._hosts.get(item.host)
-            return (
-                f"{item.host} was not asked"
-                if status is None
-                else (
-                    f"{item.host} did not answer"
-                    if status == "unreachable"
-                    else f"{item.host}: {status}"
-                )
-            )
-        known = [
-            one
-            for host in dict.fromkeys((item.host, None))
-            for one in self._verdicts.get((item.code, host), ())
-            if _alike(one.cluster, item.cluster, item.host)
-            and (None in (one.component, item.component) or one.component == item.component)
-        ]
-        if not known:
-            return _LEFT_OUT.get(self._left_out.get(item.code, ""), "{} was not judged").format(
-                item.code
-            )
-        if any(one.verdict == "unknown" for one in known):
-            return f"{item.code} is unknown"
-        return (
-            f"{item.code} is not known of every host"
-            if any(one.verdict == "present" and one.missing for one in known)
-            else ""
-        )
+        code, host = finding.code, finding.host
+        if host and code != SILENT and self._hosts.get(host) != "ok":
+            return self._host_state(host)
+        verdicts = list(self._matching(finding))
+        if not verdicts:
+            reason = self._left_out.get(code, "")
+            return _LEFT_OUT.get(reason, "{} was not judged").format(code)
+        if any(item.verdict == "unknown" for item in verdicts):
+            return f"{code} is unknown"
+        if any(item.verdict == "present" and item.missing for item in verdicts):
+            return f"{code} is not known of every host"
+        return ""
+
+    def _host_state(self, host: str) -> str:
+        status = self._hosts.get(host)
+        if status is None:
+            return f"{host} was not asked"
+        if status == "unreachable":
+            return f"{host} did not answer"
+        return f"{host}: {status}"
+
+    def _matching(self, finding: model.Finding) -> Iterator[model.Verdict]:
+        """Yield the verdicts about the fault at the host of a finding, and over its cluster."""
+        for host in dict.fromkeys((finding.host, None)):
+            for verdict in self._verdicts.get((finding.code, host), ()):
+                components = (verdict.component, finding.component)
+                same_component = None in components or verdict.component == finding.component
+                if same_component and _are_alike(verdict.cluster, finding.cluster, finding.host):
+                    yield verdict

@@ -1,19 +1,19 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Report.html, the report for a browser: one file that asks nobody for anything.
+"""Report.html, the report for a browser: one file that requests nothing from any server.
 
-Pure: a result and the run's data become a string. Whatever a node said is untrusted: every
-expression of the template goes through page.escape (what could hide or reorder text is spelled out)
-and then through Jinja's autoescaping, neither of which a template can forget. The page's own policy
-allows its one script and its one style by their hashes, and nothing else.
+Pure: a result and the run's data become a string. Text from nodes is untrusted: every expression of
+the template goes through escape (what could hide or reorder text is spelled out) and then through
+Jinja's autoescaping, neither of which a template can forget. The policy of the page allows its one
+script and its one style by their hashes, and nothing else.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,28 +23,17 @@ from markupsafe import Markup
 
 from ..faults import symptoms
 from ..models import result as model
-from . import (
-    conclusion as said,
-)
-from . import (
-    matrix,
-    text,
-    timeline,
-)
-from . import (
-    phrases as words,
-)
-from . import (
-    scheduler_capture as scheduler,
-)
+from ..models.timeline import Timeline
+from ..planning.plan import Step
+from . import conclusion, matrix, phrases, scheduler_capture, text, timeline
 from .run_info import Run, exit_of, last_line, summary
-from .text_page import LINE_LIMIT, Page, escape, plain
+from .text_page import Page, cut, escape, plain
 
 TEMPLATES = Path(__file__).with_name("templates")
 CHUNK = 40  # entries that the browser lays out together, and not before they come into view
-MODES = {**words.MODES, "capture": "judges nothing", "revert": "judges nothing"}
+MODES = {**phrases.MODES, "capture": "judges nothing", "revert": "judges nothing"}
 WORDS = {
-    **words.WORDS,
+    **phrases.WORDS,
     "unreachable": "did not answer",
     "error": "could not be judged",
     "control_plane": "control plane",
@@ -57,16 +46,20 @@ SYMBOLS = {
     "present": "✖",
     "unknown": "?",
     "clear": "✓",
-    "not_applicable": "–",
+    "not_applicable": "–",  # noqa: RUF001 - an en dash is meant
     "": "",
 }
 
 
+DIFF_KINDS = {"+": "add", "-": "del", "@": "at"}
+
+
 @dataclass(frozen=True)
 class Found:
-    """Findings that say the same, as one entry. done.
+    """Findings that differ only in their host, as one entry.
 
-    By which risk of a step its remedy is done, or manual.
+    Attributes:
+        done: the risk of the step that does the remedy, or manual.
     """
 
     item: model.Finding
@@ -78,9 +71,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Place:
-    """One host with the states of its faults, worst first; clean: nothing is present or unknown.
+    """One host with the states of its faults, worst first.
 
-    Said: what may be said of it then.
+    Attributes:
+        clean: whether nothing is present or unknown.
+        said: the claim of the report about a clean host.
     """
 
     row: model.HostRow
@@ -92,9 +87,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Table:
-    """Possible causes of a symptom. open: whether the run asked for it; rows.
+    """Possible causes of a symptom.
 
-    (verdict, code, where or what is missing).
+    Attributes:
+        asked: whether the run asked for this symptom; its table is open.
+        rows: (verdict, code, places or missing evidence).
     """
 
     title: str
@@ -104,9 +101,12 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """One cluster as the template shows it. covered: which Nodes were audited; judged.
+    """One cluster as the template shows it.
 
-    What may be said of its hosts; why: of missing answers.
+    Attributes:
+        covered: the audited Nodes.
+        judged: the claims about hosts without a finding.
+        why: the reasons of missing answers.
     """
 
     number: int
@@ -125,39 +125,57 @@ class View:
     notes: tuple[str, ...]
 
 
-def render(result: model.Result, run: Run, told: str = "") -> str:
-    """The whole page. told: the report in words of a run that judges nothing, instead of counts
-    and clusters.
+@dataclass(frozen=True)
+class _ClusterRows:
+    """The rows of a result that belong to one cluster."""
+
+    key: str | None
+    version: str | None
+    hosts: Sequence[model.HostRow]
+    verdicts: Sequence[model.Verdict]
+    findings: Sequence[model.Finding]
+    not_judged: Sequence[model.NotJudged]
+
+
+def render(result: model.Result, run: Run, report: str = "") -> str:
+    """Return the whole page.
+
+    The report is the text of a run that evaluates nothing, in place of counts and clusters.
     """
     style, script = (
         Markup((TEMPLATES / name).read_text(encoding="utf-8"))
         for name in ("report.css", "report.js")
     )
     code, reason = exit_of(result, run)
+    sentence = ""
+    if run.outcome:
+        sentence = run.outcome[2]
     views = _views(result, run)
-    keys = words.cluster_keys(result)
+    keys = phrases.cluster_keys(result)
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             run=run,
-            about=words.about(run),
+            about=phrases.about(run),
             mode=MODES.get(run.mode, run.mode),
             counts=summary(result),
             exit_code=code,
             exit_reason=reason,
-            sentence=run.outcome[2] if run.outcome else "",
-            conclusion=said.conclusion(result, run),
+            sentence=sentence,
+            conclusion=conclusion.conclusion(result, run),
             last_line=last_line(result, run),
             views=views,
             hosts=sum(len(view.hosts) for view in views),
             findings=sum(len(view.findings) for view in views),
             clean=sum(place.clean for view in views for place in view.hosts),
-            left_out=words.left_out(item for item in result.not_judged if item.cluster not in keys),
+            left_out=phrases.left_out(
+                item for item in result.not_judged if item.cluster not in keys
+            ),
             steps=_steps(run),
-            timelines=[_timeline(one) for one in run.timelines],
-            told=_told(run),
-            said=told.rstrip("\n"),
+            timelines=[_timeline(pod_timeline) for pod_timeline in run.timelines],
+            texts=_texts(run),
+            report=report.rstrip("\n"),
             titles=run.titles,
             style=style,
             script=script,
@@ -166,21 +184,14 @@ def render(result: model.Result, run: Run, told: str = "") -> str:
     )
 
 
-def _told(run: Run) -> list[str]:
-    """What is prose in the terminal too, in its own words.
-
-    An earlier report beside this one, captures of schedulers.
-    """
-    found = []
-    for tell in (
-        lambda page: text.compared(page, run),
-        *(lambda page, one=one: scheduler.render(page, one) for one in run.captures),
-    ):
-        page = Page(text.WIDTH, plain)
-        tell(page)
-        if page.lines:
-            found.append("\n".join(page.lines))
-    return found
+def _texts(run: Run) -> list[str]:
+    """Return what is prose in the console too: the comparison, captures of schedulers."""
+    pages = [Page(text.WIDTH, plain)]
+    text.compared(pages[0], run)
+    for capture in run.captures:
+        pages.append(Page(text.WIDTH, plain))
+        scheduler_capture.render(pages[-1], capture)
+    return ["\n".join(page.lines) for page in pages if page.lines]
 
 
 def _environment() -> Environment:
@@ -197,98 +208,93 @@ def _environment() -> Environment:
 
 
 def _spelled(value: Any) -> Any:
-    """What an expression of the template shows. Markup is the template's own.
-
-    A missing value is nothing.
-    """
+    """Return what an expression of the template shows; Markup is the template's own."""
     if isinstance(value, Markup):
         return value
     if isinstance(value, str):
-        clean = escape(value)
-        return (
-            clean
-            if len(clean) <= LINE_LIMIT
-            else clean[:LINE_LIMIT]
-            + f"… ({len(clean) - LINE_LIMIT} more characters in report.json)"
-        )
-    return "" if value is None else value
+        return cut(escape(value))
+    if value is None:
+        return ""
+    return value
 
 
 def _policy(style: str, script: str) -> str:
-    def allowed(source: str) -> str:
-        return (
-            "'sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode() + "'"
-        )
-
     return (
-        f"default-src 'none'; style-src {allowed(style)}; script-src {allowed(script)}; base-uri"
+        f"default-src 'none'; style-src {_allowed(style)}; script-src {_allowed(script)}; base-uri"
         " 'none'; form-action 'none'"
     )
 
 
+def _allowed(source: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
 def _views(result: model.Result, run: Run) -> list[View]:
-    """Known clusters first, as in the text."""
-    keys = words.cluster_keys(result)
+    """Return known clusters first, as in the text."""
     hosts, verdicts, findings, not_judged = (
         _by_cluster(rows)
         for rows in (result.hosts, result.verdicts, result.findings, result.not_judged)
     )
     versions = {item.key: item.kubernetes_version for item in result.clusters}
-    return [
-        _view(
-            number,
+    views = []
+    for number, key in enumerate(phrases.cluster_keys(result)):
+        rows = _ClusterRows(
             key,
             versions.get(key or ""),
-            result,
-            run,
             hosts.get(key, []),
             verdicts.get(key, []),
             findings.get(key, []),
             not_judged.get(key, []),
         )
-        for number, key in enumerate(keys)
-    ]
+        views.append(_view(number, rows, result, run))
+    return views
 
 
 def _by_cluster(rows: Iterable[Any]) -> dict[str | None, list[Any]]:
-    found: dict[str | None, list[Any]] = {}
+    rows_by_cluster: dict[str | None, list[Any]] = {}
     for row in rows:
-        found.setdefault(row.cluster, []).append(row)
-    return found
+        rows_by_cluster.setdefault(row.cluster, []).append(row)
+    return rows_by_cluster
 
 
-def _view(
-    number: int,
-    key: str | None,
-    version: str | None,
-    result: model.Result,
-    run: Run,
-    hosts: Sequence[model.HostRow],
-    verdicts: Sequence[model.Verdict],
-    findings: Sequence[model.Finding],
-    not_judged: Sequence[model.NotJudged],
-) -> View:
-    proven = key is not None and key != words.UNPROVEN
-    states = matrix.states(verdicts, findings)
-    about = said.about_hosts(hosts, findings, result, run)
-    tables = _tables(run, verdicts, not_judged)
-    told = run.symptom.causes if run.symptom else ()
+def _view(number: int, rows: _ClusterRows, result: model.Result, run: Run) -> View:
+    states = matrix.states(rows.verdicts, rows.findings)
+    about = conclusion.about_hosts(rows.hosts, rows.findings, result, run)
+    title, version = _title(rows)
+    covered = (
+        conclusion.covered(item, run) for item in result.coverage if item.cluster == rows.key
+    )
     return View(
         number,
-        f"Cluster {key}" if proven else "Hosts of no proven cluster",
-        f"Kubernetes {version or 'version unknown'}" if proven else "",
-        _places(hosts, states, about),
-        matrix.make(hosts, states),
-        tuple(_found(group, run) for group in words.alike(words.in_order(findings))),
-        tables,
-        tuple(words.unknowns([item for item in verdicts if item.code not in told], hosts)),
-        " ".join(said.covered(one, run) for one in result.coverage if one.cluster == key).strip(),
+        title,
+        version,
+        _places(rows.hosts, states, about),
+        matrix.make(rows.hosts, states),
+        tuple(_found(group, run) for group in phrases.alike(phrases.in_order(rows.findings))),
+        _tables(run, rows.verdicts, rows.not_judged),
+        tuple(phrases.unknowns(_without_causes(rows.verdicts, run), rows.hosts)),
+        " ".join(covered).strip(),
         tuple(about),
-        tuple(said.reasons(lack for lack in result.lacks if lack.cluster == key)),
-        words.left_out(not_judged),
-        tuple(words.fine(verdicts)),
-        tuple(f"{note} ({words.coded(codes)})" for note, codes in _notes(verdicts).items()),
+        tuple(conclusion.reasons(lack for lack in result.lacks if lack.cluster == rows.key)),
+        phrases.left_out(rows.not_judged),
+        tuple(phrases.fine(rows.verdicts)),
+        tuple(f"{note} ({phrases.coded(codes)})" for note, codes in _notes(rows.verdicts).items()),
     )
+
+
+def _title(rows: _ClusterRows) -> tuple[str, str]:
+    if rows.key is None or rows.key == phrases.UNPROVEN:
+        return "Hosts of no proven cluster", ""
+    return f"Cluster {rows.key}", f"Kubernetes {rows.version or 'version unknown'}"
+
+
+def _without_causes(verdicts: Iterable[model.Verdict], run: Run) -> list[model.Verdict]:
+    """Return the verdicts that the table of the run's symptom does not show."""
+    causes: Collection[str] = ()
+    if run.symptom:
+        causes = run.symptom.causes
+    return [item for item in verdicts if item.code not in causes]
 
 
 def _notes(verdicts: Iterable[model.Verdict]) -> dict[str, list[str]]:
@@ -302,134 +308,130 @@ def _notes(verdicts: Iterable[model.Verdict]) -> dict[str, list[str]]:
 def _tables(
     run: Run, verdicts: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]
 ) -> tuple[Table, ...]:
-    """The symptom that was asked about, with every cause.
-
-    Else those of which a cause is present.
-    """
+    """Return the requested symptom with every cause, else the symptoms with a present cause."""
     if run.symptom:
-        return (
-            Table(
-                run.symptom.title,
-                True,
-                tuple(words.differential(run.symptom.causes, verdicts, not_judged)),
-            ),
-        )
+        causes = phrases.differential(run.symptom.causes, verdicts, not_judged)
+        return (Table(run.symptom.title, True, tuple(causes)),)
     present = {item.code for item in verdicts if item.verdict == "present"}
-    wanted = [
+    shown = [
         symptom for symptom in symptoms.SYMPTOMS.values() if not present.isdisjoint(symptom.causes)
     ]
-    codes = {code for symptom in wanted for code in symptom.causes}
-    rows = {
-        row[1]: row
-        for row in words.differential(
-            codes, [item for item in verdicts if item.code in codes], not_judged
-        )
-    }
+    codes = {code for symptom in shown for code in symptom.causes}
+    relevant = [item for item in verdicts if item.code in codes]
+    rows = phrases.differential(codes, relevant, not_judged)
     return tuple(
-        Table(
-            symptom.title, False, tuple(row for code, row in rows.items() if code in symptom.causes)
-        )
-        for symptom in wanted
+        Table(symptom.title, False, tuple(row for row in rows if row[1] in symptom.causes))
+        for symptom in shown
     )
 
 
 def _places(
     hosts: Sequence[model.HostRow], states: matrix.States, about: Mapping[str, Sequence[str]]
 ) -> tuple[Place, ...]:
-    """Every host, those in trouble first."""
-    found = []
+    """Return every host, those in trouble first."""
     texts = {host: text for text, names in about.items() for host in names}
+    ordered = []
     for row in hosts:
-        mine = sorted(
-            (matrix.STATES.index(state), code, state)
-            for code, state in states.get(row.host, {}).items()
-            if state in matrix.TROUBLE
+        troubles = sorted(_troubles(states.get(row.host, matrix.NO_STATES)))
+        place = Place(
+            row,
+            tuple((code, state) for _order, code, state in troubles if state != "unknown"),
+            sum(state == "unknown" for _order, _code, state in troubles),
+            not troubles and row.status == "ok",
+            texts.get(row.host, ""),
         )
-        unknown = sum(state == "unknown" for dummy, dummy, state in mine)
-        faults = tuple((code, state) for dummy, code, state in mine if state != "unknown")
-        found.append(
-            (
-                mine[0][0] if mine else len(matrix.STATES),
-                Place(
-                    row, faults, unknown, not mine and row.status == "ok", texts.get(row.host, "")
-                ),
-            )
-        )
-    found.sort(key=lambda one: (one[1].clean, one[0], one[1].row.host))
-    return tuple(place for dummy, place in found)
+        worst = min((order for order, _code, _state in troubles), default=len(matrix.STATES))
+        ordered.append((place.clean, worst, row.host, place))
+    ordered.sort(key=lambda item: item[:3])
+    return tuple(place for _clean, _worst, _host, place in ordered)
+
+
+def _troubles(states: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
+    for code, state in states.items():
+        if state in matrix.TROUBLE:
+            yield matrix.STATES.index(state), code, state
 
 
 def _found(group: Sequence[model.Finding], run: Run) -> Found:
-    item = group[0]
+    first = group[0]
+    hosts: list[str] = []
+    for finding in group:
+        hosts += finding.everywhere or (finding.node or "",)
     return Found(
-        item,
-        said.by_hand(item, run.plan),
-        tuple(host for one in group for host in one.everywhere or (one.node or "",)),
-        words.coded(item.because),
-        tuple(words.proof_lines(item)),
+        first,
+        conclusion.by_hand(first, run.plan),
+        tuple(hosts),
+        phrases.coded(first.because),
+        tuple(phrases.proof_lines(first)),
     )
 
 
 def _steps(run: Run) -> list[dict[str, Any]]:
-    """The plan, each step with what became of it and its diff line by line.
-
-    Then steps that no plan knows.
-    """
-    states = {step["id"]: step for step in run.steps}
-    found = []
-    for step in run.plan:
-        state, why = words.state_of(step, states.get(step.id), run.mode)
-        found.append(
-            {
-                "id": step.id,
-                "host": step.host,
-                "code": step.code,
-                "remedy": step.remedy,
-                "target": step.target,
-                "risk": step.risk,
-                "state": state,
-                "why": why,
-                "note": step.note,
-                "diff": _diff(step.diff),
-            }
-        )
+    """Return the plan, each step with its state and its diff, then steps outside of the plan."""
+    done = {step["id"]: step for step in run.steps}
     planned = {step.id for step in run.plan}
-    for done in run.steps:
-        if done["id"] not in planned:
-            found.append(
-                {
-                    "id": done["id"],
-                    "host": "",
-                    "code": "",
-                    "remedy": "",
-                    "target": "",
-                    "risk": None,
-                    "state": done["state"],
-                    "why": done.get("reason") or "",
-                    "note": "",
-                    "diff": [],
-                }
-            )
-    return found
+    return [_planned_step(step, done.get(step.id), run.mode) for step in run.plan] + [
+        _unplanned_step(step) for step in run.steps if step["id"] not in planned
+    ]
+
+
+def _planned_step(step: Step, done: Mapping[str, str] | None, mode: str) -> dict[str, Any]:
+    state, reason = phrases.state_of(step, done, mode)
+    return {
+        "id": step.id,
+        "host": step.host,
+        "code": step.code,
+        "remedy": step.remedy,
+        "target": step.target,
+        "risk": step.risk,
+        "state": state,
+        "why": reason,
+        "note": step.note,
+        "diff": _diff(step.diff),
+    }
+
+
+def _unplanned_step(done: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "id": done["id"],
+        "host": "",
+        "code": "",
+        "remedy": "",
+        "target": "",
+        "risk": None,
+        "state": done["state"],
+        "why": done.get("reason") or "",
+        "note": "",
+        "diff": [],
+    }
 
 
 def _diff(diff: str) -> list[tuple[str, str]]:
-    kinds = {"+": "add", "-": "del", "@": "at"}
-    return (
-        [(kinds.get(line[:1], ""), line) for line in diff.rstrip("\n").split("\n")] if diff else []
-    )
+    if not diff:
+        return []
+    lines = diff.rstrip("\n").split("\n")
+    return [(DIFF_KINDS.get(line[:1], ""), line) for line in lines]
 
 
-def _timeline(one: timeline.Timeline) -> dict[str, Any]:
-    entries = [
-        {
-            "time": timeline.stamp(entry),
-            "where": entry.where,
-            "pod": entry.pod if entry.pod not in ("", one.name) else "",
-            "what": entry.what,
-            "detail": entry.detail,
-            "known": entry.known,
-        }
-        for entry in one.entries
-    ]
-    return {"pod": one.pod, "uid": one.uid, "about": one.about, "entries": entries}
+def _timeline(pod_timeline: Timeline) -> dict[str, Any]:
+    entries = []
+    for entry in pod_timeline.entries:
+        sibling = ""
+        if entry.pod != pod_timeline.name:
+            sibling = entry.pod
+        entries.append(
+            {
+                "time": timeline.stamp(entry),
+                "where": entry.where,
+                "pod": sibling,
+                "what": entry.what,
+                "detail": entry.detail,
+                "known": entry.known,
+            }
+        )
+    return {
+        "pod": pod_timeline.pod,
+        "uid": pod_timeline.uid,
+        "about": pod_timeline.about,
+        "entries": entries,
+    }

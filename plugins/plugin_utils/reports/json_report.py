@@ -11,28 +11,27 @@ from typing import Any
 
 from ..models import result as model
 from ..models.timeline import Timeline
-from . import conclusion as said
-from .run_info import Run, exit_of, summary
+from . import conclusion
+from .run_info import Run, Symptom, exit_of, summary
 from .timeline import stamp
 
 SCHEMA = model.REPORT_SCHEMA
+PUBLIC_MODES = {"verify": "repair"}  # reports do not tell the second half of a repair apart
 
 
 def render(result: model.Result, run: Run) -> dict[str, Any]:
-    """The report as a mapping that json.dumps takes.
-
-    Untrusted text stays text, JSON's own quoting contains it.
-    """
-    return {
-        name: list(value) if isinstance(value, Iterator) else value
-        for name, value in _parts(result, run).items()
-    }
+    """Return the report as a mapping for json.dumps, whose quoting contains untrusted text."""
+    report = _parts(result, run)
+    for name, value in report.items():
+        if isinstance(value, Iterator):
+            report[name] = list(value)
+    return report
 
 
 def pieces(result: model.Result, run: Run) -> Iterator[str]:
-    """The same as text, in the bytes of json.dumps(..., indent=1), without ever holding it.
+    """Yield the report as json.dumps(..., indent=1) writes it, never held as a whole.
 
-    Of a large fleet it is larger than all that was judged.
+    The report of a large fleet is larger than all that was evaluated.
     """
     before = "{"
     for name, value in _parts(result, run).items():
@@ -54,78 +53,98 @@ def _listed(items: Iterator[dict[str, Any]]) -> Iterator[str]:
 
 
 def _indented(value: Any, depth: int) -> str:
-    """No text has a line break within JSON's quotes."""
+    # Within JSON's quotes no text has a line break.
     return dumps(value, indent=1).replace("\n", "\n" + " " * depth)
 
 
 def _parts(result: model.Result, run: Run) -> dict[str, Any]:
-    """What there is one of for each host, fault or finding, is an iterator."""
-    exit_code, exit_reason = exit_of(result, run)
-    symptom = run.symptom
-    return {
-        "schema": SCHEMA,
-        "tool_version": run.tool_version,
-        "run_id": run.run_id,
-        "started": run.started,
-        "finished": run.finished,
-        "mode": "repair" if run.mode == "verify" else run.mode,
-        "exit_code": exit_code,
-        "exit_reason": exit_reason,
-        "notices": list(run.notices),
-        "conclusion": said.conclusion(result, run),
-        "faults": result.faults,
-        "coverage": [
-            {
-                "cluster": item.cluster,
-                "nodes": item.nodes,
-                "audited": item.audited,
-                "left": [{"name": name, "reason": reason} for name, reason in item.left],
-            }
-            for item in result.coverage
-        ],
-        "outside": [{"host": host, "reason": reason} for host, reason in run.outside],
-        "clusters": [
-            {
-                "key": item.key,
-                "kubernetes_version": item.kubernetes_version,
-                "hosts": list(item.hosts),
-            }
-            for item in result.clusters
-        ],
-        "hosts": (
-            {
-                "host": item.host,
-                "node": item.node,
-                "cluster": item.cluster,
-                "role": item.role,
-                "status": item.status,
-                "reason": item.reason,
-                "judged": item.judged,
-            }
-            for item in result.hosts
-        ),
-        "verdicts": map(_verdict, result.verdicts),
-        "not_judged": [
-            {"code": item.code, "cluster": item.cluster, "reason": item.reason}
-            for item in result.not_judged
-        ],
-        "lacks": [dict(said.lack_of(item)) for item in result.lacks],
-        "findings": map(_finding, result.findings),
-        "symptom": (
-            None
-            if symptom is None
-            else {"name": symptom.name, "title": symptom.title, "causes": list(symptom.causes)}
-        ),
+    """Return the fields; rows for each host, fault or finding are an iterator."""
+    parts = {
+        **_run_parts(result, run),
+        **_result_parts(result),
+        "symptom": _symptom(run.symptom),
         "plan": [step.shown() for step in run.plan],
         "steps": [
             {"id": step["id"], "state": step["state"], "reason": step.get("reason") or ""}
             for step in run.steps
         ],
         "timelines": [_timeline(item) for item in run.timelines],
-        **({"scheduler_captures": [dict(item) for item in run.captures]} if run.captures else {}),
-        "compared": None if run.compared is None else run.compared.shown(),
-        "summary": summary(result),
     }
+    if run.captures:
+        parts["scheduler_captures"] = [dict(item) for item in run.captures]
+    parts["compared"] = None
+    if run.compared is not None:
+        parts["compared"] = run.compared.shown()
+    parts["summary"] = summary(result)
+    return parts
+
+
+def _run_parts(result: model.Result, run: Run) -> dict[str, Any]:
+    exit_code, exit_reason = exit_of(result, run)
+    return {
+        "schema": SCHEMA,
+        "tool_version": run.tool_version,
+        "run_id": run.run_id,
+        "started": run.started,
+        "finished": run.finished,
+        "mode": PUBLIC_MODES.get(run.mode, run.mode),
+        "exit_code": exit_code,
+        "exit_reason": exit_reason,
+        "notices": list(run.notices),
+        "conclusion": conclusion.conclusion(result, run),
+        "faults": result.faults,
+        "coverage": [_coverage(item) for item in result.coverage],
+        "outside": [{"host": host, "reason": reason} for host, reason in run.outside],
+    }
+
+
+def _result_parts(result: model.Result) -> dict[str, Any]:
+    return {
+        "clusters": [_cluster(item) for item in result.clusters],
+        "hosts": map(_host, result.hosts),
+        "verdicts": map(_verdict, result.verdicts),
+        "not_judged": [
+            {"code": item.code, "cluster": item.cluster, "reason": item.reason}
+            for item in result.not_judged
+        ],
+        "lacks": [dict(conclusion.lack_of(item)) for item in result.lacks],
+        "findings": map(_finding, result.findings),
+    }
+
+
+def _coverage(item: model.Coverage) -> dict[str, Any]:
+    return {
+        "cluster": item.cluster,
+        "nodes": item.nodes,
+        "audited": item.audited,
+        "left": [{"name": name, "reason": reason} for name, reason in item.left],
+    }
+
+
+def _cluster(item: model.ClusterRow) -> dict[str, Any]:
+    return {
+        "key": item.key,
+        "kubernetes_version": item.kubernetes_version,
+        "hosts": list(item.hosts),
+    }
+
+
+def _host(item: model.HostRow) -> dict[str, Any]:
+    return {
+        "host": item.host,
+        "node": item.node,
+        "cluster": item.cluster,
+        "role": item.role,
+        "status": item.status,
+        "reason": item.reason,
+        "judged": item.judged,
+    }
+
+
+def _symptom(symptom: Symptom | None) -> dict[str, Any] | None:
+    if symptom is None:
+        return None
+    return {"name": symptom.name, "title": symptom.title, "causes": list(symptom.causes)}
 
 
 def _verdict(item: model.Verdict) -> dict[str, Any]:
@@ -162,7 +181,7 @@ def _timeline(item: Timeline) -> dict[str, Any]:
 
 
 def _finding(item: model.Finding) -> dict[str, Any]:
-    return {
+    row = {
         "id": item.id,
         "code": item.code,
         "severity": item.severity,
@@ -177,20 +196,23 @@ def _finding(item: model.Finding) -> dict[str, Any]:
         "risk": item.risk,
         "command": item.command,
         "docs": item.docs,
-        # Only where one finding is of several hosts, which share a kernel: all others are as they
-        # were.
-        **({"hosts": list(item.hosts)} if item.hosts else {}),
     }
+    if item.hosts:  # several hosts that share a kernel; all other findings are as they were
+        row["hosts"] = list(item.hosts)
+    return row
 
 
 def _proof(item: model.Proof) -> dict[str, Any]:
+    argv = None
+    if item.argv is not None:
+        argv = list(item.argv)
     return {
         "kind": item.kind,
         "host": item.host,
         "path": item.path,
         "line": item.line,
         "pid": item.pid,
-        "argv": None if item.argv is None else list(item.argv),
+        "argv": argv,
         "object": item.object,
         "text": item.text,
     }

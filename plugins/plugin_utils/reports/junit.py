@@ -3,173 +3,213 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Junit.xml, in the shape that Jenkins calls junit-10 (docs/schema/junit.xsd).
 
-One suite for each host and one for what is a cluster's own; a case for each fault that was judged
+One suite for each host and one for faults of a cluster; a case for each fault that was judged
 there. Untrusted text goes through escape(), which spells out whatever XML 1.0 forbids, and through
 the XML writer's own quoting.
 """
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as xml
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from xml.etree import ElementTree
 
 from ..models import result as model
 from ..planning.plan import Step
-from . import phrases as words
+from . import phrases
 from .diff import SILENT, UNPROVEN
 from .run_info import Run
-from .text_page import LINE_LIMIT, escape
+from .text_page import cut, escape
 
 _Place = tuple[str, str | None, str | None]  # code, cluster, host
+KINDS = ("failure", "error", "skipped")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a run that judges nothing. host: None for the run itself; kind.
+    """One case of a run that evaluates nothing.
 
-    Failure, error or none; what: of the schema's types for it.
+    Attributes:
+        host: None for the run itself.
+        kind: failure, error or empty.
+        severity: one of the schema's types for this kind.
+        lines: details.
     """
 
     host: str | None
     name: str
     kind: str = ""
-    what: str = ""
+    severity: str = ""
     message: str = ""
-    said: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
 
 
 def render(result: model.Result, run: Run) -> str:
-    """The whole file."""
-    return _document(_suites(result, run), run)
+    """Return the whole file."""
+    suites = _Suites(result, run)
+    suites.add_verdicts(result)
+    suites.add_steps(run)
+    suites.add_comparison(run)
+    return _document(suites, run)
 
 
 def of_cases(cases: Iterable[Case], run: Run) -> str:
-    """The same of a run that judges nothing: one suite for each host, and one for the run."""
+    """Return the file of a run that evaluates nothing: a suite for each host and for the run."""
     suites: dict[str | None, _Suite] = {}
-    for one in cases:
-        suite = suites.setdefault(
-            one.host, _Suite(one.host or f"run {run.run_id}", run, {}, one.host, {})
-        )
-        suite.plain(one)
+    for case in cases:
+        if case.host not in suites:
+            name = case.host or f"run {run.run_id}"
+            suites[case.host] = _Suite(name, run, {}, case.host, {})
+        suites[case.host].add_case(case)
     return _document(suites.values(), run)
 
 
-def _document(found: Iterable[_Suite], run: Run) -> str:
-    """One suite at a time becomes text: a fleet's cases are never all elements at once."""
+def _document(suites: Iterable[_Suite], run: Run) -> str:
+    # One suite at a time becomes text: a fleet's cases are never all elements at once.
     totals = dict.fromkeys(("tests", "failures", "errors"), 0)
-    suites: list[str] = []
-    for suite in found:
-        element = suite.element(len(suites), run)
+    texts: list[str] = []
+    for suite in suites:
+        element = suite.element(len(texts), run)
         for name in totals:
             totals[name] += int(element.get(name) or 0)
-        xml.indent(element)
-        suites.append(xml.tostring(element, encoding="unicode"))
-    head = xml.Element(
-        "testsuites",
-        name="kubemend",
-        time=_seconds(run),
-        **{name: str(count) for name, count in totals.items()},
-    )
-    opened = xml.tostring(head, encoding="unicode", short_empty_elements=False).removesuffix(
-        "</testsuites>"
-    )
+        ElementTree.indent(element)
+        texts.append(ElementTree.tostring(element, encoding="unicode"))
+    head = ElementTree.Element("testsuites", name="kubemend", time=_seconds(run))
+    for name, count in totals.items():
+        head.set(name, str(count))
+    opened = ElementTree.tostring(
+        head, encoding="unicode", short_empty_elements=False
+    ).removesuffix("</testsuites>")
     return "\n".join(
-        ['<?xml version="1.0" encoding="UTF-8"?>', opened, *suites, "</testsuites>", ""]
+        ['<?xml version="1.0" encoding="UTF-8"?>', opened, *texts, "</testsuites>", ""]
     )
 
 
-def _suites(result: model.Result, run: Run) -> Iterator[_Suite]:
-    """Hosts in the report's order, then the clusters."""
-    states = run.compared.states() if run.compared else {}
-    hosts = {
-        row.host: _Suite(
-            row.host,
-            run,
-            states,
-            row.host,
-            {"cluster": row.cluster, "node": row.node, "role": row.role, "status": row.status},
-        )
-        for row in result.hosts
-    }
-    clusters: dict[str | None, _Suite] = {}
+class _Suites:
+    """The suites of a result: hosts in the report's order, then the clusters."""
 
-    def of(cluster: str | None, host: str | None) -> _Suite:
-        if host in hosts:
-            return hosts[host or ""]
-        cluster = None if cluster in UNPROVEN else cluster
-        name = f"cluster {cluster}" if cluster else "no proven cluster"
-        return clusters.setdefault(cluster, _Suite(name, run, states, None, {"cluster": cluster}))
+    def __init__(self, result: model.Result, run: Run) -> None:
+        self._run = run
+        self._states: Mapping[str, str] = {}
+        if run.compared:
+            self._states = run.compared.states()
+        self._hosts = {
+            row.host: _Suite(
+                row.host,
+                run,
+                self._states,
+                row.host,
+                {"cluster": row.cluster, "node": row.node, "role": row.role, "status": row.status},
+            )
+            for row in result.hosts
+        }
+        self._clusters: dict[str | None, _Suite] = {}
 
-    found: dict[_Place, list[model.Finding]] = {}
-    for item in result.findings:
-        for place in item.everywhere or (item.host,):
-            found.setdefault((item.code, item.cluster, place), []).append(item)
-        if item.host:  # a verdict over a cluster may be proven at its hosts
-            found.setdefault((item.code, item.cluster, None), []).append(item)
-    silent = {row.host: row for row in result.hosts if row.status != "ok"}
-    for verdict in (item for item in result.verdicts if item.verdict != "not_applicable"):
-        mine = [
-            item
-            for item in found.get((verdict.code, verdict.cluster, verdict.host), ())
-            if verdict.component is None or verdict.component == item.component
-        ]
-        if verdict.code == SILENT and verdict.host in silent:
-            of(verdict.cluster, verdict.host).silent(silent.pop(verdict.host))
-            continue
-        of(verdict.cluster, verdict.host).judged(verdict, mine)
-        for host in dict.fromkeys(
-            host
-            for item in mine
-            for host in item.everywhere
-            if verdict.host is None and host in hosts
-        ):
-            hosts[host].present(verdict, [item for item in mine if host in item.everywhere], [])
-    for row in silent.values():
-        hosts[row.host].silent(row)
-    _beside(run, of)
-    yield from hosts.values()
-    yield from clusters.values()
+    def __iter__(self) -> Iterator[_Suite]:
+        yield from self._hosts.values()
+        yield from self._clusters.values()
 
+    def _suite(self, cluster: str | None, host: str | None) -> _Suite:
+        """Return the suite of a host, else that of its cluster, which may be created now."""
+        if host in self._hosts:
+            return self._hosts[host or ""]
+        if cluster in UNPROVEN:
+            cluster = None
+        if cluster not in self._clusters:
+            name = "no proven cluster"
+            if cluster:
+                name = f"cluster {cluster}"
+            self._clusters[cluster] = _Suite(
+                name, self._run, self._states, None, {"cluster": cluster}
+            )
+        return self._clusters[cluster]
 
-def _beside(run: Run, of: Callable[[str | None, str | None], _Suite]) -> None:
-    """What became of the steps, and what an earlier run had."""
-    planned = {step.id: step for step in run.plan}
-    for one in run.steps:
-        step = planned.get(one["id"])
-        of(step.cluster if step else None, step.host if step else None).plain(
-            _step(one, step, run.mode)
-        )
-    if run.compared:
+    def add_verdicts(self, result: model.Result) -> None:
+        """Add a case for each applicable verdict, and one for each host without evidence."""
+        findings_by_place = _findings_by_place(result.findings)
+        silent = {row.host: row for row in result.hosts if row.status != "ok"}
+        for verdict in result.verdicts:
+            if verdict.verdict == "not_applicable":
+                continue
+            suite = self._suite(verdict.cluster, verdict.host)
+            if verdict.code == SILENT and verdict.host in silent:
+                suite.add_silent(silent.pop(verdict.host))
+                continue
+            place = (verdict.code, verdict.cluster, verdict.host)
+            findings = [
+                finding
+                for finding in findings_by_place.get(place, ())
+                if verdict.component in (None, finding.component)
+            ]
+            suite.add_verdict(verdict, findings)
+            if verdict.host is None:
+                self._add_to_hosts(verdict, findings)
+        for row in silent.values():
+            self._hosts[row.host].add_silent(row)
+
+    def _add_to_hosts(self, verdict: model.Verdict, findings: Sequence[model.Finding]) -> None:
+        """Add a case of the cluster's verdict to each host that its findings name."""
+        hosts = dict.fromkeys(host for finding in findings for host in finding.everywhere)
+        for host in hosts:
+            if host in self._hosts:
+                own = [finding for finding in findings if host in finding.everywhere]
+                self._hosts[host].add_present(verdict, own, [])
+
+    def add_steps(self, run: Run) -> None:
+        """Add a case for the result of each step."""
+        planned = {step.id: step for step in run.plan}
+        for done in run.steps:
+            step = planned.get(done["id"])
+            suite = (
+                self._suite(None, None) if step is None else self._suite(step.cluster, step.host)
+            )
+            suite.add_case(_step(done, step, run.mode))
+
+    def add_comparison(self, run: Run) -> None:
+        """Add a line for each finding of an earlier run that is gone or was not judged."""
+        if not run.compared:
+            return
         for item in run.compared.gone:
-            of(item.cluster, item.host).say(
-                f"gone since run {run.compared.run_id}: {words.place(item)}: {item.summary}"
+            self._suite(item.cluster, item.host).lines.append(
+                f"gone since run {run.compared.run_id}: {phrases.place(item)}: {item.summary}"
             )
         for item, reason in run.compared.not_judged:
-            of(item.cluster, item.host).say(
-                f"not judged now ({reason}): {words.place(item)}: {item.summary}"
+            self._suite(item.cluster, item.host).lines.append(
+                f"not judged now ({reason}): {phrases.place(item)}: {item.summary}"
             )
+
+
+def _findings_by_place(findings: Iterable[model.Finding]) -> dict[_Place, list[model.Finding]]:
+    by_place: dict[_Place, list[model.Finding]] = {}
+    for finding in findings:
+        for host in finding.everywhere or (finding.host,):
+            by_place.setdefault((finding.code, finding.cluster, host), []).append(finding)
+        if finding.host:  # a verdict over a cluster may be shown by evidence of its hosts
+            by_place.setdefault((finding.code, finding.cluster, None), []).append(finding)
+    return by_place
 
 
 def _step(done: Mapping[str, str], step: Step | None, mode: str) -> Case:
-    """What became of a step of a repair, or would."""
-    said = (step.target,) if step else ()
-    if done["state"] == "done":
-        return Case(None, f"step {done['id']}", said=said)
-    state = words.state_of(step, done, mode)[0] if step else done["state"]
-    return Case(
-        None,
-        f"step {done['id']}",
-        "failure",
-        "critical",
-        f"{state}: {done.get('reason') or 'nobody said why'}",
-        said,
-    )
+    """Return the case of a step that was done, or would be."""
+    name, state = f"step {done['id']}", done["state"]
+    lines: tuple[str, ...] = ()
+    if step is not None:
+        lines = (step.target,)
+    if state == "done":
+        return Case(None, name, lines=lines)
+    if step is not None:
+        state = phrases.state_of(step, done, mode)[0]
+    message = f"{state}: {done.get('reason') or 'no reason is known'}"
+    return Case(None, name, "failure", "critical", message, lines)
 
 
 class _Suite:
-    """One suite while it is filled."""
+    """One suite while it is filled.
+
+    Attributes:
+        lines: the output of the suite as a whole.
+    """
 
     def __init__(
         self,
@@ -179,146 +219,149 @@ class _Suite:
         host: str | None,
         properties: dict[str, str | None],
     ) -> None:
-        self.name, self.host, self.properties = name, host, properties
-        self.titles = run.titles
-        self.states = states
-        self.since = run.compared.run_id if run.compared else ""
-        self.cases: list[xml.Element] = []
-        self.said: list[str] = []
+        self._name, self._host, self._properties = name, host, properties
+        self._titles = run.titles
+        self._states = states
+        self._earlier_run = ""
+        if run.compared:
+            self._earlier_run = run.compared.run_id
+        self._cases: list[ElementTree.Element] = []
+        self.lines: list[str] = []
 
-    def judged(self, verdict: model.Verdict, findings: list[model.Finding]) -> None:
+    def add_verdict(self, verdict: model.Verdict, findings: list[model.Finding]) -> None:
+        """Add the case of a verdict."""
         if verdict.verdict == "present":
-            self.present(verdict, findings, list(verdict.missing))
-        elif verdict.verdict == "unknown":
-            case = self._case(verdict.code, verdict.component)
-            lines = [
-                f"{lack.collector} of {lack.host}: {lack.status}" for lack in verdict.missing
-            ] + [verdict.note]
-            self._why(
-                case,
-                "skipped",
-                None,
-                f"unknown: missing {words.lacking(verdict.missing) or 'evidence'}",
-                lines,
-            )
-        else:
-            self._case(verdict.code, verdict.component)
-
-    def present(
-        self, verdict: model.Verdict, findings: list[model.Finding], missing: list[model.Missing]
-    ) -> None:
-        """A failure; findings that are only to be known are told by a case that passes."""
-        case = self._case(verdict.code, verdict.component)
-        elsewhere = self.host is None
-        lines = [
-            line
-            for item in findings
-            for line in self._finding(item, short=elsewhere and bool(item.host))
-        ]
-        if missing:
-            lines.append(f"not known of: {words.lacking(missing)}")
-        lines.append(verdict.note)
-        worst = min(
-            (item.severity for item in findings),
-            key=model.SEVERITIES.index,
-            default=model.SEVERITIES[0],
-        )
-        if worst == "info":
-            xml.SubElement(case, "system-out").text = _block(lines)
+            self.add_present(verdict, findings, verdict.missing)
             return
-        summaries = list(
-            dict.fromkeys(
-                f"{item.host}: {item.summary}" if elsewhere and item.host else item.summary
-                for item in findings
-            )
-        )
-        self._why(case, "failure", worst, "; ".join(summaries) or "present", lines)
+        case = self._case(verdict.code, verdict.component)
+        if verdict.verdict == "unknown":
+            lines = [f"{lack.collector} of {lack.host}: {lack.status}" for lack in verdict.missing]
+            lines.append(verdict.note)
+            message = f"unknown: missing {phrases.lacking(verdict.missing) or 'evidence'}"
+            _add_result(case, "skipped", None, message, lines)
 
-    def plain(self, one: Case) -> None:
-        case = self._case(one.name, None)
-        if one.kind:
-            self._why(case, one.kind, one.what, one.message, one.said)
-        elif one.said:
-            xml.SubElement(case, "system-out").text = _block(one.said)
+    def add_present(
+        self,
+        verdict: model.Verdict,
+        findings: Sequence[model.Finding],
+        missing: Sequence[model.Missing],
+    ) -> None:
+        """Add a failure; a case whose findings are only for information passes."""
+        case = self._case(verdict.code, verdict.component)
+        lines = []
+        for finding in findings:
+            lines += self._finding(finding)
+        if missing:
+            lines.append(f"not known of: {phrases.lacking(missing)}")
+        lines.append(verdict.note)
+        severities = (finding.severity for finding in findings)
+        worst = min(severities, key=model.SEVERITIES.index, default=model.SEVERITIES[0])
+        if worst == "info":
+            _add_output(case, lines)
+            return
+        summaries = dict.fromkeys(map(self._summary, findings))
+        _add_result(case, "failure", worst, "; ".join(summaries) or "present", lines)
 
-    def silent(self, row: model.HostRow) -> None:
-        """A host without evidence: nothing was tested."""
-        self._why(self._case(SILENT, None), "error", row.status, row.reason or row.status, [])
+    def add_case(self, case: Case) -> None:
+        """Add a case of a run that evaluates nothing."""
+        element = self._case(case.name, None)
+        if case.kind:
+            _add_result(element, case.kind, case.severity, case.message, case.lines)
+        elif case.lines:
+            _add_output(element, case.lines)
 
-    def say(self, line: str) -> None:
-        self.said.append(line)
+    def add_silent(self, row: model.HostRow) -> None:
+        """Add the case of a host without evidence: nothing was tested."""
+        message = row.reason or row.status
+        _add_result(self._case(SILENT, None), "error", row.status, message, [])
 
-    def element(self, number: int, run: Run) -> xml.Element:
-        count = {
-            kind: sum(case.find(kind) is not None for case in self.cases)
-            for kind in ("failure", "error", "skipped")
-        }
-        suite = xml.Element(
+    def element(self, number: int, run: Run) -> ElementTree.Element:
+        """Return the suite as an element."""
+        counts = {kind: sum(case.find(kind) is not None for case in self._cases) for kind in KINDS}
+        suite = ElementTree.Element(
             "testsuite",
-            name=escape(self.name),
+            name=escape(self._name),
             id=str(number),
-            tests=str(len(self.cases)),
-            failures=str(count["failure"]),
-            errors=str(count["error"]),
-            skipped=str(count["skipped"]),
+            tests=str(len(self._cases)),
+            failures=str(counts["failure"]),
+            errors=str(counts["error"]),
+            skipped=str(counts["skipped"]),
             time="0",
             timestamp=escape(run.started.removesuffix("Z")),
         )
-        if self.host is not None:
-            suite.set("hostname", escape(self.host))
-        told = xml.SubElement(suite, "properties")
-        for name, value in {
-            "run_id": run.run_id,
-            **self.properties,
-            "compared_with": self.since or None,
-        }.items():
-            if value is not None:
-                xml.SubElement(told, "property", name=name, value=escape(value))
-        suite.extend(self.cases)
-        if self.said:
-            xml.SubElement(suite, "system-out").text = _block(self.said)
+        if self._host is not None:
+            suite.set("hostname", escape(self._host))
+        self._add_properties(suite, run)
+        suite.extend(self._cases)
+        if self.lines:
+            _add_output(suite, self.lines)
         return suite
 
-    def _case(self, code: str, component: str | None) -> xml.Element:
-        title = " ".join(
-            part
-            for part in (code, self.titles.get(code), f"[{component}]" if component else None)
-            if part
+    def _add_properties(self, suite: ElementTree.Element, run: Run) -> None:
+        element = ElementTree.SubElement(suite, "properties")
+        values = {
+            "run_id": run.run_id,
+            **self._properties,
+            "compared_with": self._earlier_run or None,
+        }
+        for name, value in values.items():
+            if value is not None:
+                ElementTree.SubElement(element, "property", name=name, value=escape(value))
+
+    def _case(self, code: str, component: str | None) -> ElementTree.Element:
+        parts = [code, self._titles.get(code)]
+        if component:
+            parts.append(f"[{component}]")
+        title = " ".join(part for part in parts if part)
+        case = ElementTree.Element(
+            "testcase", classname=escape(self._name), name=escape(title), time="0"
         )
-        case = xml.Element("testcase", classname=escape(self.name), name=escape(title), time="0")
-        self.cases.append(case)
+        self._cases.append(case)
         return case
 
-    def _finding(self, item: model.Finding, short: bool) -> list[str]:
-        state = self.states.get(item.id)
-        since = f" ({state} since run {self.since})" if state else ""
-        lines = [f"{item.severity.upper()} {words.place(item)}: {item.summary}{since}"]
-        if not short:
-            lines += [f"  {line}" for line in words.proof_lines(item)]
-            lines += [
-                f"  {name}: {words}"
-                for name, words in (("repair", item.remedy), ("command", item.command))
-                if words
-            ]
+    def _is_elsewhere(self, finding: model.Finding) -> bool:
+        """Return whether the suite of a host shows this finding in full."""
+        return self._host is None and bool(finding.host)
+
+    def _summary(self, finding: model.Finding) -> str:
+        if self._is_elsewhere(finding):
+            return f"{finding.host}: {finding.summary}"
+        return finding.summary
+
+    def _finding(self, finding: model.Finding) -> list[str]:
+        head = f"{finding.severity.upper()} {phrases.place(finding)}: {finding.summary}"
+        state = self._states.get(finding.id)
+        if state:
+            head += f" ({state} since run {self._earlier_run})"
+        if self._is_elsewhere(finding):
+            return [head]
+        lines = [head, *(f"  {line}" for line in phrases.proof_lines(finding))]
+        if finding.remedy:
+            lines.append(f"  repair: {finding.remedy}")
+        if finding.command:
+            lines.append(f"  command: {finding.command}")
         return lines
 
-    @staticmethod
-    def _why(
-        case: xml.Element, kind: str, what: str | None, message: str, lines: Iterable[str]
-    ) -> None:
-        element = xml.SubElement(case, kind, message=_line(message))
-        if what:
-            element.set("type", escape(what))
-        element.text = _block(lines) or None
+
+def _add_result(
+    case: ElementTree.Element,
+    kind: str,
+    severity: str | None,
+    message: str,
+    lines: Iterable[str],
+) -> None:
+    element = ElementTree.SubElement(case, kind, message=_line(message))
+    if severity:
+        element.set("type", escape(severity))
+    element.text = _block(lines) or None
 
 
-def _line(words: str) -> str:
-    clean = escape(words)
-    return (
-        clean
-        if len(clean) <= LINE_LIMIT
-        else clean[:LINE_LIMIT] + f"… ({len(clean) - LINE_LIMIT} more characters in report.json)"
-    )
+def _add_output(element: ElementTree.Element, lines: Iterable[str]) -> None:
+    ElementTree.SubElement(element, "system-out").text = _block(lines)
+
+
+def _line(text: str) -> str:
+    return cut(escape(text))
 
 
 def _block(lines: Iterable[str]) -> str:
@@ -327,10 +370,10 @@ def _block(lines: Iterable[str]) -> str:
 
 def _seconds(run: Run) -> str:
     try:
-        began, ended = (
+        started, finished = (
             datetime.fromisoformat(stamp.replace("Z", "+00:00"))
             for stamp in (run.started, run.finished)
         )
     except ValueError:
         return "0"
-    return str(max(0, int((ended - began).total_seconds())))
+    return str(max(0, int((finished - started).total_seconds())))

@@ -3,29 +3,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One cluster at a glance: its hosts against the faults that are present or unknown.
 
-Hosts of which the same is said are one row, all hosts without a fault are one row, and faults that
-are unknown of the same hosts are one column: 5,000 hosts read as a handful of rows.
+Hosts with the same states are one row, all hosts without a fault are one row, and faults that are
+unknown on the same hosts are one column: 5,000 hosts read as a handful of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from ..models import result as model
 
 ROWS = 200
 # Worst first. A fault that is present is shown by its severity.
 STATES = ("critical", "warning", "info", "present", "unknown", "clear", "not_applicable", "")
+PRESENT = frozenset(STATES[:4])
 TROUBLE = frozenset(STATES[:5])
-WHOLE = None  # what is said of the cluster, and of none of its hosts
+WHOLE = None  # stands for the cluster, and for none of its hosts
 
 
 @dataclass(frozen=True)
 class Row:
-    """Hosts of which the same is said. kind: host, whole (the cluster) or clean; status.
+    """Hosts with the same states.
 
-    Of the hosts; cells: a state for each column.
+    Attributes:
+        kind: host, whole (the cluster) or clean.
+        status: of the hosts.
+        cells: a state for each column.
     """
 
     kind: str
@@ -36,9 +41,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """columns: codes; more than one where all of them are unknown of the same hosts. hidden.
+    """Rows of hosts and columns of faults.
 
-    Hosts whose rows did not fit.
+    Attributes:
+        columns: codes; several in one column if all of them are unknown on the same hosts.
+        hidden: the number of hosts whose rows did not fit.
     """
 
     columns: tuple[tuple[str, ...], ...]
@@ -46,102 +53,141 @@ class Matrix:
     hidden: int
 
 
-States = Mapping[str | None, Mapping[str, str]]
+_HostStates = Mapping[str, str]  # state by code
+States = Mapping[str | None, _HostStates]
+NO_STATES: _HostStates = {}
 
 
 def states(
     verdicts: Iterable[model.Verdict], findings: Iterable[model.Finding]
 ) -> dict[str | None, dict[str, str]]:
-    """What is said of each host about each fault that is present or unknown anywhere; WHOLE.
+    """Return the state of each host for each fault that is present or unknown anywhere.
 
-    Of the cluster.
+    WHOLE stands for the cluster.
     """
     verdicts, findings = list(verdicts), list(findings)
-    codes = {item.code for item in verdicts if item.verdict in ("present", "unknown")} | {
-        item.code for item in findings
-    }
-    found: dict[str | None, dict[str, str]] = {}
+    codes = {item.code for item in verdicts if item.verdict in ("present", "unknown")}
+    codes.update(finding.code for finding in findings)
+    relevant = (item for item in verdicts if item.code in codes)
+    table: dict[str | None, dict[str, str]] = {}
+    for host, code, state in chain(_verdict_states(relevant), _finding_states(findings)):
+        row = table.setdefault(host, {})
+        if code not in row or STATES.index(state) < STATES.index(row[code]):
+            row[code] = state
+    if WHOLE in table:
+        _refine_whole(table, findings)
+    return table
 
-    def say(host: str | None, code: str, state: str) -> None:
-        mine = found.setdefault(host, {})
-        if code not in mine or STATES.index(state) < STATES.index(mine[code]):
-            mine[code] = state
 
+def _verdict_states(
+    verdicts: Iterable[model.Verdict],
+) -> Iterator[tuple[str | None, str, str]]:
     for item in verdicts:
-        if item.code in codes:
-            if item.verdict != "unknown" or item.host:
-                say(item.host, item.code, item.verdict)
-            for lack in item.missing:
-                say(lack.host, item.code, "unknown")
-            if item.verdict == "unknown" and not item.host and not item.missing:
-                say(WHOLE, item.code, "unknown")
-    for one in findings:
-        for host in places(one):
-            say(host, one.code, one.severity if one.severity in model.SEVERITIES else "present")
-    whole = found.get(WHOLE, {})
+        if item.verdict != "unknown" or item.host:
+            yield item.host, item.code, item.verdict
+        elif not item.missing:
+            yield WHOLE, item.code, "unknown"
+        for lack in item.missing:
+            yield lack.host, item.code, "unknown"
+
+
+def _finding_states(
+    findings: Iterable[model.Finding],
+) -> Iterator[tuple[str | None, str, str]]:
+    for finding in findings:
+        state = "present"
+        if finding.severity in model.SEVERITIES:
+            state = finding.severity
+        for host in places(finding):
+            yield host, finding.code, state
+
+
+def _refine_whole(
+    table: dict[str | None, dict[str, str]], findings: Sequence[model.Finding]
+) -> None:
+    """Remove faults from the row of the cluster that a host's row shows, and add severities."""
+    whole = table[WHOLE]
+    on_hosts: set[str] = set()
+    for host, row in table.items():
+        if host is not WHOLE:
+            on_hosts.update(code for code, state in row.items() if state in PRESENT)
     for code, state in list(whole.items()):
-        if any(mine.get(code) in STATES[:4] for host, mine in found.items() if host is not WHOLE):
-            del whole[code]  # it is shown where it is
+        if code in on_hosts:
+            del whole[code]
         elif state == "present":
-            whole[code] = min(
-                (one.severity for one in findings if one.code == code and one.severity in STATES),
-                key=STATES.index,
-                default=state,
-            )
-    return found
+            severities = (finding.severity for finding in findings if finding.code == code)
+            known = (severity for severity in severities if severity in STATES)
+            whole[code] = min(known, key=STATES.index, default=state)
 
 
-def places(item: model.Finding) -> list[str | None]:
-    """The hosts that a finding is about.
-
-    Its own, else those of its evidence, else the whole cluster.
-    """
-    if item.host or item.node:
-        return list(item.everywhere) or [item.node]
-    return list(dict.fromkeys(proof.host for proof in item.evidence if proof.host)) or [WHOLE]
+def places(finding: model.Finding) -> list[str | None]:
+    """Return the hosts of a finding, else those of its evidence, else the whole cluster."""
+    if finding.host or finding.node:
+        return list(finding.everywhere) or [finding.node]
+    return list(dict.fromkeys(proof.host for proof in finding.evidence if proof.host)) or [WHOLE]
 
 
-def make(hosts: Sequence[model.HostRow], said: States) -> Matrix:
-    """The matrix of these hosts; empty (without columns) where nothing is present or unknown."""
-    codes = sorted(
-        {code for mine in said.values() for code, state in mine.items() if state in TROUBLE}
-    )
+def make(hosts: Sequence[model.HostRow], table: States) -> Matrix:
+    """Return the matrix of these hosts; without columns if nothing is present or unknown."""
+    codes = _troubled_codes(table)
     statuses = {row.host: row.status for row in hosts}
-    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     clean: list[str] = []
-    cleanest: dict[str, str] = {}
-    nothing: Mapping[str, str] = {}
-    for host in dict.fromkeys([*statuses, *(name for name in said if name is not WHOLE)]):
-        mine = said.get(host, nothing)
-        if statuses.get(host, "ok") == "ok" and TROUBLE.isdisjoint(mine.values()):
+    names_by_state: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for host in dict.fromkeys([*statuses, *(name for name in table if name is not WHOLE)]):
+        row = table.get(host, NO_STATES)
+        if statuses.get(host, "ok") == "ok" and TROUBLE.isdisjoint(row.values()):
             clean.append(host)
-            for code, state in mine.items():
-                cleanest[code] = min(cleanest.get(code, state), state, key=STATES.index)
         else:
-            alike.setdefault(
-                (statuses.get(host, ""), tuple(mine.get(code, "") for code in codes)), []
-            ).append(host)
-    rows = [Row("host", tuple(names), status, cells) for (status, cells), names in alike.items()]
-    rows.sort(key=lambda row: (sorted(STATES.index(cell) for cell in row.cells), row.hosts))
+            key = (statuses.get(host, ""), _cells(row, codes))
+            names_by_state.setdefault(key, []).append(host)
+    rows = [
+        Row("host", tuple(names), status, cells)
+        for (status, cells), names in names_by_state.items()
+    ]
+    rows.sort(key=_row_order)
     hidden = sum(len(row.hosts) for row in rows[ROWS:])
-    whole = said.get(WHOLE, nothing)
-    if any(state in TROUBLE for state in whole.values()):
-        rows.insert(0, Row("whole", (), "", tuple(whole.get(code, "") for code in codes)))
+    whole = table.get(WHOLE, NO_STATES)
+    if not TROUBLE.isdisjoint(whole.values()):
+        rows.insert(0, Row("whole", (), "", _cells(whole, codes)))
     rows = rows[:ROWS]
     if clean:
-        rows.append(
-            Row("clean", tuple(clean), "ok", tuple(cleanest.get(code, "") for code in codes))
-        )
+        cells = _cells(_worst(table, clean), codes)
+        rows.append(Row("clean", tuple(clean), "ok", cells))
     return _narrow(codes, rows, hidden)
 
 
+def _row_order(row: Row) -> tuple[list[int], tuple[str, ...]]:
+    return sorted(map(STATES.index, row.cells)), row.hosts
+
+
+def _troubled_codes(table: States) -> list[str]:
+    codes: set[str] = set()
+    for row in table.values():
+        codes.update(code for code, state in row.items() if state in TROUBLE)
+    return sorted(codes)
+
+
+def _cells(row: _HostStates, codes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(row.get(code, "") for code in codes)
+
+
+def _worst(table: States, hosts: Iterable[str]) -> _HostStates:
+    worst: dict[str, str] = {}
+    for host in hosts:
+        for code, state in table.get(host, NO_STATES).items():
+            worst[code] = min(worst.get(code, state), state, key=STATES.index)
+    return worst
+
+
 def _narrow(codes: Sequence[str], rows: Sequence[Row], hidden: int) -> Matrix:
-    """Columns of which the same is said of all hosts, and that are present nowhere, become one."""
+    """Join columns with the same state on all hosts that are present nowhere."""
     groups: dict[object, list[int]] = {}
     for index, code in enumerate(codes):
         column = tuple(row.cells[index] for row in rows)
-        apart = hidden or any(cell in STATES[:4] for cell in column)
-        groups.setdefault(code if apart else column, []).append(index)
+        key: object = column
+        if hidden or not PRESENT.isdisjoint(column):
+            key = code
+        groups.setdefault(key, []).append(index)
     kept = list(groups.values())
     return Matrix(
         tuple(tuple(codes[index] for index in group) for group in kept),

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What pods_stay_pending says in a sentence.
-
-Of the pod that was asked for, or why there is nothing to say.
+"""Notices of pods_stay_pending: about the requested pod, or why there is nothing to report.
 
 Pure, over untrusted data.
 """
@@ -15,129 +13,161 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..evidence.document import one_line
-from ..faults import engine as judge
-from ..faults.scheduling import lost_nodes as scheduling_tree
+from ..faults import engine
+from ..faults.scheduling import lost_nodes
 from ..models.cluster import Cluster
-from ..models.scheduling import excluded_nodes as excluded
-from ..models.scheduling import message as scheduling_reasons
+from ..models.scheduling import excluded_nodes
+from ..models.scheduling import message as scheduling_message
 
 SYMPTOM = "pods_stay_pending"
 NEEDED = ("pending", "nodes", "locks", "unmade", "pod")
 _FORBIDDEN = re.compile(
-    r'User "(?P<user>[^"]{1,300})" cannot (?P<verb>[a-z]{1,20}) resource "(?P<what>[a-z./]{1,100})"'
+    r'User "(?P<user>[^"]{1,300})" cannot (?P<verb>[a-z]{1,20})'
+    r' resource "(?P<resource>[a-z./]{1,100})"'
     r'(?: in API group "(?P<group>[^"]{0,100})")?'
     r'(?P<scope> in the namespace "[^"]{1,100}"| at the cluster scope)?'
 )
 
 
 def told(clusters: Iterable[Cluster], symptom: str | None) -> tuple[tuple[str, ...], str | None]:
-    """(sentences, the one that says that the pod which was asked for does not exist).
+    """Return (sentences, the sentence that the requested pod does not exist).
 
-    Of any other symptom only what is known of a Pending pod.
+    For any other symptom only a Pending pod is reported.
     """
     sentences: list[str] = []
-    unknown: list[str] = []
-    found = False
+    absent: list[str] = []
+    exists = False
     for cluster in clusters:
         if cluster.key is None:
             continue
-        try:
-            about = _pod(cluster)
-        except judge.UNFORESEEN as error:
-            about = f"nothing can be told of the pod: {judge.unforeseen(error)}"
+        pod = _pod_or_error(cluster)
         if symptom != SYMPTOM:
-            sentences += [about] if about and _is_pending(cluster) else []
+            if pod and _is_pending(cluster):
+                sentences.append(pod)
             continue
         record = (cluster.api or {}).get("pod") or {}
         if record.get("status") == "absent":
-            unknown.append(
-                one_line(
-                    f"kubemend_pod names a pod that does not exist: {record.get('error')}", 600
-                )
-            )
+            absent.append(_absent(record))
         else:
-            found = True
-        more = _unanswered(cluster)
-        sentences += more or ([about] if about else [] if record else [_all(cluster)])
-    if unknown and not found:
-        return (*sentences, unknown[0]), unknown[0]
+            exists = True
+        sentences += _symptom_sentences(cluster, pod, bool(record))
+    if absent and not exists:
+        return (*sentences, absent[0]), absent[0]
     return tuple(sentences), None
 
 
-def _unanswered(cluster: Cluster) -> list[str]:
-    """The API is down, or does not let us look."""
-    if cluster.api_status != "ok":
-        if cluster.api_status == "not_asked":
-            return [
-                "no control-plane host was asked for the API: which pods stay Pending is not known"
-            ]
-        return [
-            one_line(
-                f"the API does not answer ({cluster.api_host}:"
-                f" {cluster.api_reason or cluster.api_status}): which pods stay Pending is not"
-                " known before it does; what the hosts themselves say is judged below",
-                900,
-            )
-        ]
-    denied = [
-        (name, str((cluster.api.get(name) or {}).get("error") or ""))
-        for name in NEEDED
-        if (cluster.api.get(name) or {}).get("status") == "denied"
-    ]
-    if not denied:
+def _absent(record: Mapping[str, Any]) -> str:
+    return one_line(f"kubemend_pod names a pod that does not exist: {record.get('error')}", 600)
+
+
+def _pod_or_error(cluster: Cluster) -> str:
+    try:
+        return _pod(cluster)
+    except engine.UNFORESEEN as error:
+        return f"nothing can be told of the pod: {engine.unforeseen(error)}"
+
+
+def _symptom_sentences(cluster: Cluster, pod: str, is_asked: bool) -> list[str]:
+    unanswered = _unanswered(cluster)
+    if unanswered:
+        return unanswered
+    if pod:
+        return [pod]
+    if is_asked:
         return []
-    rights, users = [], []
-    for name, error in denied:
-        match = _FORBIDDEN.search(error)
-        if match is None:
-            rights.append(one_line(f"{name} ({error})", 300))
-            continue
-        group = f".{match['group']}" if match["group"] else ""
-        rights.append(f"{match['verb']} {match['what']}{group}{match['scope'] or ''}")
-        users.append(match["user"])
-    who = one_line(", ".join(dict.fromkeys(users)) or "the user of this kubeconfig", 300)
-    source = one_line((cluster.api.get(denied[0][0]) or {}).get("source") or cluster.api_host, 300)
+    return [_all(cluster)]
+
+
+def _unanswered(cluster: Cluster) -> list[str]:
+    """Return that the API is down or refuses the reading; nothing if it answered."""
+    if cluster.api_status == "ok":
+        return _denied(cluster)
+    if cluster.api_status == "not_asked":
+        return ["no control-plane host was asked for the API: which pods stay Pending is not known"]
     return [
         one_line(
-            f"RBAC is too narrow: {who} ({source}) lacks the right to"
-            f" {', to '.join(dict.fromkeys(rights))}; grant it, or name another kubeconfig with"
+            f"the API does not answer ({cluster.api_host}:"
+            f" {cluster.api_reason or cluster.api_status}): which pods stay Pending is not"
+            " known before it does; what the hosts themselves say is judged below",
+            900,
+        )
+    ]
+
+
+def _denied(cluster: Cluster) -> list[str]:
+    records = {name: cluster.api.get(name) or {} for name in NEEDED}
+    denied = [name for name in NEEDED if records[name].get("status") == "denied"]
+    if not denied:
+        return []
+    rights: dict[str, None] = {}
+    users: dict[str, None] = {}
+    for name in denied:
+        error = str(records[name].get("error") or "")
+        match = _FORBIDDEN.search(error)
+        if match is None:
+            rights[one_line(f"{name} ({error})", 300)] = None
+        else:
+            rights[_right(match)] = None
+            users[match["user"]] = None
+    user = one_line(", ".join(users) or "the user of this kubeconfig", 300)
+    source = one_line(records[denied[0]].get("source") or cluster.api_host, 300)
+    return [
+        one_line(
+            f"RBAC is too narrow: {user} ({source}) lacks the right to"
+            f" {', to '.join(rights)}; grant it, or name another kubeconfig with"
             " kubemend_kubeconfig",
             1200,
         )
     ]
 
 
+def _right(match: re.Match[str]) -> str:
+    resource = match["resource"]
+    if match["group"]:
+        resource += f".{match['group']}"
+    return f"{match['verb']} {resource}{match['scope'] or ''}"
+
+
 def _all(cluster: Cluster) -> str:
-    """How many pods are Pending, and whose turn it is."""
+    """Return how many pods are Pending, and who has to act on them."""
     data = cluster.answer("pending")
     if not isinstance(data, Mapping) or not isinstance(data.get("read"), int):
-        return one_line(
-            "which pods are Pending was not told"
-            f" ({(cluster.api.get('pending') or {}).get('error') or 'not asked'})",
-            600,
-        )
-    if not data["read"] and not cluster.cut("pending"):
+        reason = (cluster.api.get("pending") or {}).get("error") or "not asked"
+        return one_line(f"which pods are Pending was not told ({reason})", 600)
+    is_cut = cluster.cut("pending")
+    if not data["read"] and not is_cut:
         return "no pod is Pending"
+    pending = f"{data['read']} pods are Pending"
+    if data["read"] == 1:
+        pending = f"{data['read']} pod is Pending"
+    if is_cut:
+        pending += ", the list was cut"
+    parts = ", ".join(f"{number} {text}" for text, number in _pending_counts(cluster, data))
+    return f"{pending}: {parts or 'all of them about to go'}; judged are those that stay so"
 
-    def count(name: str) -> int:
-        return sum(
-            row["pods"] if isinstance(row.get("pods"), int) else 1
-            for row in cluster.rows("pending", name)
-        )
 
-    parts = [
-        (count("items"), "found no node"),
-        (count("unseen"), "heard of no scheduler"),
-        (count("gated"), "are held by scheduling gates"),
-        (count("bound"), "wait for a kubelet to take them up"),
-        (data.get("taken"), "were taken up by a kubelet (images, volumes: not the scheduler's)"),
-    ]
-    said = ", ".join(f"{number} {what}" for number, what in parts if number)
-    more = ", the list was cut" if cluster.cut("pending") else ""
-    return (
-        f"{data['read']} pod{' is' if data['read'] == 1 else 's are'} Pending{more}:"
-        f" {said or 'all of them about to go'}; judged are those that stay so"
+def _pending_counts(cluster: Cluster, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    counts = (
+        ("found no node", _count(cluster, "items")),
+        ("heard of no scheduler", _count(cluster, "unseen")),
+        ("are held by scheduling gates", _count(cluster, "gated")),
+        ("wait for a kubelet to take them up", _count(cluster, "bound")),
+        (
+            "were taken up by a kubelet (images, volumes: not the scheduler's)",
+            data.get("taken"),
+        ),
     )
+    return [(text, number) for text, number in counts if number]
+
+
+def _count(cluster: Cluster, name: str) -> int:
+    count = 0
+    for row in cluster.rows("pending", name):
+        pods = row.get("pods")
+        if not isinstance(pods, int):
+            pods = 1
+        count += pods
+    return count
 
 
 def _is_pending(cluster: Cluster) -> bool:
@@ -145,49 +175,41 @@ def _is_pending(cluster: Cluster) -> bool:
 
 
 def _pod(cluster: Cluster) -> str:
-    """What is known of the pod that was asked for; empty where none was, or where nobody knows."""
+    """Return what is known of the requested pod; empty if none was requested or is known."""
     data = _map(cluster.answer("pod"))
-    place, pod = (
-        f"{one_line(data.get('namespace'), 80)}/{one_line(data.get('name'), 253)}",
-        _map(data.get("pod")),
-    )
     if not data.get("name"):
         return ""
+    place = f"{one_line(data.get('namespace'), 80)}/{one_line(data.get('name'), 253)}"
+    pod = _map(data.get("pod"))
     if not pod:
         return f"pod {place} is no more: only events are left of it, in its timeline below"
-    node = f", on node {one_line(pod['node'], 253)}" if pod.get("node") else ", without a node"
+    node = ", without a node"
+    if pod.get("node"):
+        node = f", on node {one_line(pod['node'], 253)}"
     if pod.get("phase") != "Pending":
         return f"pod {place} is not Pending: its phase is {one_line(pod.get('phase'), 20)}{node}"
-    for name, tell in (
-        ("items", _refused),
-        ("gated", _gated),
-        ("unseen", _unseen),
-        ("bound", _bound),
-    ):
+    return f"pod {place} is Pending{node}: {_pending_reason(cluster, pod)}"
+
+
+def _pending_reason(cluster: Cluster, pod: Mapping[str, Any]) -> str:
+    for name, describe in _DESCRIPTIONS.items():
         for row in cluster.rows("pending", name):
             if row.get("asked"):
-                return f"pod {place} is Pending{node}: {tell(cluster, row)}"
+                return describe(cluster, row)
     if pod.get("node"):
-        return (
-            f"pod {place} is Pending{node}: its kubelet has taken it up ({_container(pod)}); that"
-            " is no scheduler's matter"
-        )
-    return f"pod {place} is Pending{node}: nothing is known of why"
+        return f"its kubelet has taken it up ({_containers(pod)}); that is no scheduler's matter"
+    return "nothing is known of why"
 
 
 def _refused(cluster: Cluster, row: Mapping[str, Any]) -> str:
-    reasons = excluded.nodes_of(cluster).of(row)
+    reasons = excluded_nodes.nodes_of(cluster).of(row)
     since = f"since {one_line(row.get('since'), 40)} {one_line(row.get('scheduler'), 120)} says"
     if not reasons:
         return f"{since}: {one_line(row.get('message'), 600)}"
-    parts = [
-        f"{one_line(one.text, 160)}{' ' + one_line(one.name, 160) if one.name and one.name not in one.text else ''}:"
-        f" {one_line(excluded.spelled(one.nodes, one.count), 600)}{_about(one)}"
-        for one in reasons
-    ]
-    message = scheduling_reasons.parse(row.get("message"))
-    # others leave out of their words what they need not try
-    if message.missing and scheduling_tree.may_lose(cluster):
+    parts = [_excluded(reason) for reason in reasons]
+    message = scheduling_message.parse(row.get("message"))
+    # Other schedulers do not mention nodes that they need not try.
+    if message.missing and lost_nodes.may_lose(cluster):
         parts.append(
             f"it says nothing of {message.missing} of {message.nodes} nodes: whether one is lost,"
             " KM202 tells"
@@ -195,20 +217,26 @@ def _refused(cluster: Cluster, row: Mapping[str, Any]) -> str:
     return f"{since} " + "; ".join(parts)
 
 
-def _about(one: excluded.Excluded) -> str:
-    """Of a reason whether it matters, and whether it can end by itself."""
-    if one.lack:
-        return (
-            f" (no node that it asks for {'is large enough' if one.lack.most else 'has any'}, in"
-            " use or not)"
-        )
-    return " (as it should be)" if one.meant else ""
+def _excluded(reason: excluded_nodes.Excluded) -> str:
+    text = one_line(reason.text, 160)
+    if reason.name and reason.name not in reason.text:
+        text += f" {one_line(reason.name, 160)}"
+    nodes = one_line(excluded_nodes.spelled(reason.nodes, reason.count), 600)
+    return f"{text}: {nodes}{_relevance(reason)}"
+
+
+def _relevance(reason: excluded_nodes.Excluded) -> str:
+    """Return whether a reason matters, and whether it can end by itself."""
+    if not reason.lack:
+        return " (as it should be)" if reason.meant else ""
+    if reason.lack.most:
+        return " (no node that it asks for is large enough, in use or not)"
+    return " (no node that it asks for has any, in use or not)"
 
 
 def _gated(_cluster: Cluster, row: Mapping[str, Any]) -> str:
-    return "scheduling gates hold it: " + ", ".join(
-        one_line(gate, 120) for gate in row.get("gates") or ()
-    )
+    gates = (one_line(gate, 120) for gate in row.get("gates") or ())
+    return "scheduling gates hold it: " + ", ".join(gates)
 
 
 def _unseen(_cluster: Cluster, row: Mapping[str, Any]) -> str:
@@ -222,16 +250,23 @@ def _bound(_cluster: Cluster, row: Mapping[str, Any]) -> str:
     )
 
 
-def _container(pod: Mapping[str, Any]) -> str:
+_DESCRIPTIONS = {"items": _refused, "gated": _gated, "unseen": _unseen, "bound": _bound}
+
+
+def _containers(pod: Mapping[str, Any]) -> str:
     containers = pod.get("containers")
-    waits = [
-        f"{one_line(one.get('name'), 80)}:"
-        f" {one_line(_map(one.get('now')).get('reason') or one.get('state'), 80)}"
-        for one in (containers if isinstance(containers, list) else ())
-        if isinstance(one, Mapping) and one.get("state") != "running"
+    if not isinstance(containers, list):
+        containers = []
+    waiting = [
+        f"{one_line(item.get('name'), 80)}:"
+        f" {one_line(_map(item.get('now')).get('reason') or item.get('state'), 80)}"
+        for item in containers
+        if isinstance(item, Mapping) and item.get("state") != "running"
     ]
-    return ", ".join(waits[:5]) or "it tells no more"
+    return ", ".join(waiting[:5]) or "it tells no more"
 
 
 def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return value
+    return {}

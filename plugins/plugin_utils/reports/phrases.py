@@ -1,10 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every face of a report says in the same words. Pure, and not escaped.
-
-Each face does that in its own way.
-"""
+"""Phrases that every report format shares. Pure, and not escaped: each format escapes its own."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from ...module_utils.shared import collector_names
 from ..models import result as model
 from ..models import writes
 from ..models.result import UNPROVEN
-from ..planning import check_mode as looks
+from ..planning import check_mode
 from ..planning.plan import Step
 from .run_info import Run
 
@@ -39,9 +36,7 @@ MODES = {
     "repair": "repair: before",
     "verify": "repair: afterwards",
 }
-
-
-# What a plan's step says that only consent was given for: such a run repairs nothing.
+# The reason of a step that only consent was given for: such a run repairs nothing.
 OBSERVES = {
     "observe": "an audit changes nothing; kubemend.remediation.remediate does it",
     "replay": "a replay changes nothing; kubemend.remediation.remediate does it on the cluster",
@@ -50,26 +45,46 @@ ABOUT = {"replay": "replay of recorded evidence", "capture": "capture of logs", 
 
 
 def about(run: Run) -> str:
-    return run.symptom.title if run.symptom else ABOUT.get(run.mode, "audit")
+    """Return the title of a run: its symptom, or what kind of run it is."""
+    if run.symptom:
+        return run.symptom.title
+    return ABOUT.get(run.mode, "audit")
 
 
-def place(item: model.Finding) -> str:
-    return " ".join(part for part in (item.code, item.host or item.node, item.component) if part)
+def place(finding: model.Finding) -> str:
+    """Return the code, host and component of a finding."""
+    parts = (finding.code, finding.host or finding.node, finding.component)
+    return " ".join(part for part in parts if part)
 
 
 def state_of(step: Step, done: Mapping[str, str] | None, mode: str) -> tuple[str, str]:
-    """What became of a step, or will, and why."""
-    if done:
-        state = looks.would(done["state"]) if mode == "plan" else done["state"]
-    elif step.allowed and mode in OBSERVES:
+    """Return the state of a step, past or future, and the reason for it."""
+    if not done and step.allowed and mode in OBSERVES:
         return "not done", OBSERVES[mode]
-    else:
-        state = "not done" if not step.allowed else "will be done" if mode == "plan" else "to do"
-    return state, (done or {}).get("reason") or (step.blocked_by or "" if not step.allowed else "")
+    blocked = ""
+    if not step.allowed:
+        blocked = step.blocked_by or ""
+    if done:
+        return _state_done(done["state"], mode), done.get("reason") or blocked
+    return _state_planned(step, mode), blocked
+
+
+def _state_done(state: str, mode: str) -> str:
+    if mode == "plan":
+        return check_mode.would(state)
+    return state
+
+
+def _state_planned(step: Step, mode: str) -> str:
+    if not step.allowed:
+        return "not done"
+    if mode == "plan":
+        return "will be done"
+    return "to do"
 
 
 def cluster_keys(result: model.Result) -> list[str | None]:
-    """Known clusters first, then whatever else something was said about; None (no cluster) last."""
+    """Return known clusters, then others that any row is about; None (no cluster) is last."""
     keys: dict[str | None, None] = dict.fromkeys(
         item.key for item in result.clusters if item.key != UNPROVEN
     )
@@ -78,219 +93,248 @@ def cluster_keys(result: model.Result) -> list[str | None]:
     return sorted(keys, key=lambda key: key is None)
 
 
-def finding_order(item: model.Finding) -> tuple[int, bool, str, str, str]:
-    known = item.severity in model.SEVERITIES
-    rank = model.SEVERITIES.index(item.severity) if known else len(model.SEVERITIES)
-    return rank, item.code not in model.FIRST, item.code, item.host or "", item.component or ""
+def finding_order(finding: model.Finding) -> tuple[int, bool, str, str, str]:
+    """Return the sort key of a finding: worst first."""
+    order = len(model.SEVERITIES)
+    if finding.severity in model.SEVERITIES:
+        order = model.SEVERITIES.index(finding.severity)
+    code, host, component = finding.code, finding.host or "", finding.component or ""
+    return order, code not in model.FIRST, code, host, component
 
 
 def may_be_healthy(findings: Iterable[model.Finding]) -> bool:
-    """Whether any host of their cluster may be called healthy.
+    """Return whether any host of their cluster may be called healthy.
 
-    None while nothing is written, because its evidence from the API is old.
+    None may while nothing is written, because its evidence from the API is old.
     """
-    return not any(item.code == writes.CODE for item in findings)
+    return not any(finding.code == writes.CODE for finding in findings)
 
 
 def in_order(findings: Iterable[model.Finding]) -> list[model.Finding]:
-    """Sort findings worst first, and a consequence below what it is because of."""
+    """Sort findings worst first, and a consequence below its cause."""
     groups: dict[tuple[str, str], list[model.Finding]] = {}
-    for item in sorted(findings, key=finding_order):
-        groups.setdefault((item.severity, item.code), []).append(item)
-    found: list[model.Finding] = []
-    begun: set[tuple[str, str]] = set()
+    for finding in sorted(findings, key=finding_order):
+        groups.setdefault((finding.severity, finding.code), []).append(finding)
+    ordered: list[model.Finding] = []
+    visited: set[tuple[str, str]] = set()
 
     def visit(group: tuple[str, str]) -> None:
-        if group in begun:
+        if group in visited:
             return
-        begun.add(group)
-        causes = {code for item in groups[group] for code in item.because}
+        visited.add(group)
+        causes = {code for finding in groups[group] for code in finding.because}
         for other in groups:
             if other[1] in causes:
                 visit(other)
-        found.extend(groups[group])
+        ordered.extend(groups[group])
 
     for group in groups:
         visit(group)
-    return found
+    return ordered
 
 
 def alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
-    """Findings that say the same of several hosts and point at nothing of each host's own read
-    as one.
-    """
+    """Group findings that differ only in their host and point at nothing of this host."""
     groups: dict[object, list[model.Finding]] = {}
-    for item in findings:
-        own = any(proof.path or proof.pid is not None or proof.object for proof in item.evidence)
-        said = tuple((proof.kind, proof.text) for proof in item.evidence)
-        same = (
-            item.code,
-            item.severity,
-            item.component,
-            item.summary,
-            item.because,
-            item.remedy,
-            item.command,
-            said,
-        )
-        groups.setdefault(id(item) if own or not item.host else same, []).append(item)
+    for finding in findings:
+        groups.setdefault(_group_key(finding), []).append(finding)
     return list(groups.values())
 
 
-def said_already(item: model.Finding, proof: model.Proof) -> bool:
-    """Whether a proof tells no more than the summary of its finding."""
+def _group_key(finding: model.Finding) -> object:
+    if not finding.host or any(map(_has_place, finding.evidence)):
+        return id(finding)
     return (
-        not (proof.path or proof.pid is not None or proof.object)
-        and (proof.text or "") in item.summary
+        finding.code,
+        finding.severity,
+        finding.component,
+        finding.summary,
+        finding.because,
+        finding.remedy,
+        finding.command,
+        tuple((proof.kind, proof.text) for proof in finding.evidence),
     )
 
 
-def proof_lines(item: model.Finding) -> list[str]:
-    """What proves a finding, a line each; not escaped."""
-    flags, lines = flags_of(item), []
-    for proof in item.evidence:
-        if not said_already(item, proof):
-            prefix = f"{proof.host}: " if proof.host and proof.host != item.host else ""
-            lines.append(f"{prefix}{pointer(proof, flags)}")
+def _has_place(proof: model.Proof) -> bool:
+    return bool(proof.path or proof.pid is not None or proof.object)
+
+
+def is_in_summary(finding: model.Finding, proof: model.Proof) -> bool:
+    """Return whether a proof adds nothing to the summary of its finding."""
+    return not _has_place(proof) and (proof.text or "") in finding.summary
+
+
+def proof_lines(finding: model.Finding) -> list[str]:
+    """Return the evidence of a finding, a line each; not escaped."""
+    flags, lines = flags_of(finding), []
+    for proof in finding.evidence:
+        if is_in_summary(finding, proof):
+            continue
+        line = pointer(proof, flags)
+        if proof.host and proof.host != finding.host:
+            line = f"{proof.host}: {line}"
+        lines.append(line)
     return lines
 
 
-def flags_of(item: model.Finding) -> frozenset[str]:
-    """The command-line flags that a finding speaks of: of a long argv only these are shown."""
-    texts = [item.summary, item.remedy or "", *(proof.text or "" for proof in item.evidence)]
+def flags_of(finding: model.Finding) -> frozenset[str]:
+    """Return the command-line flags that a finding names: of a long argv only these are shown."""
+    proofs = (proof.text or "" for proof in finding.evidence)
+    texts = [finding.summary, finding.remedy or "", *proofs]
     names = {name for text in texts for name in _FLAG.findall(text)}
     return frozenset(names or ("leader-elect",))
 
 
 def pointer(proof: model.Proof, flags: frozenset[str]) -> str:
-    """One pointer: the place first, then what is there."""
-    where = [proof.object] if proof.object else []
-    if proof.path:
-        where.append(proof.path + (f":{proof.line}" if proof.line else ""))
-    if proof.pid is not None:
-        where.append(f"pid {proof.pid}")
-    if not where:
-        where.append(proof.kind)
-    what = []
+    """Return one pointer: the place first, then the text or arguments found there."""
+    location = " ".join(_locations(proof)) or proof.kind
     if proof.argv:
-        what.append(_argv(proof, flags))
-    elif proof.text:
-        what.append(("answers " if proof.kind == "http" else "") + proof.text)
-    return ": ".join((" ".join(where), *what))
+        return f"{location}: {_argv(proof, flags)}"
+    if not proof.text:
+        return location
+    if proof.kind == "http":
+        return f"{location}: answers {proof.text}"
+    return f"{location}: {proof.text}"
+
+
+def _locations(proof: model.Proof) -> list[str]:
+    locations = []
+    if proof.object:
+        locations.append(proof.object)
+    if proof.path and proof.line:
+        locations.append(f"{proof.path}:{proof.line}")
+    elif proof.path:
+        locations.append(proof.path)
+    if proof.pid is not None:
+        locations.append(f"pid {proof.pid}")
+    return locations
 
 
 def _argv(proof: model.Proof, flags: frozenset[str]) -> str:
-    """The program's name and the arguments in question; text, where there is one, names those.
+    """Return the program's name and its relevant arguments.
 
-    Else all of them.
+    These are the proof's text, else the arguments named in flags, else all.
     """
-    argv = proof.argv or ()
+    argv = list(proof.argv or ())
     name = argv[0].rsplit("/", 1)[-1]
     if proof.text:
         return f"{name} … {proof.text}"
-    kept = [word for word in argv[1:] if (match := _FLAG.match(word)) and match.group(1) in flags]
-    if not kept:
+    relevant = [word for word in argv[1:] if _flag_name(word) in flags]
+    if not relevant or len(relevant) == len(argv) - 1:
         return " ".join((name, *argv[1:]))
-    return " ".join((name, *kept)) if len(kept) == len(argv) - 1 else " ".join((name, "…", *kept))
+    return " ".join((name, "…", *relevant))
+
+
+def _flag_name(word: str) -> str | None:
+    match = _FLAG.match(word)
+    if match is None:
+        return None
+    return match.group(1)
 
 
 def differential(
     causes: Iterable[str], verdicts: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]
 ) -> list[tuple[str, str, str]]:
-    """(verdict, code, where or what is missing) of each cause, present ones first."""
+    """Return (verdict, code, places or missing evidence) of each cause, present ones first."""
     rows = []
     for code in causes:
-        mine = [item for item in verdicts if item.code == code]
+        own = [item for item in verdicts if item.code == code]
         verdict = min(
-            (item.verdict for item in mine), key=lambda name: ORDER[name], default="not_judged"
+            (item.verdict for item in own), key=lambda name: ORDER[name], default="not_judged"
         )
-        rows.append((verdict, code, detail_of(code, verdict, mine, not_judged)))
+        rows.append((verdict, code, detail_of(code, verdict, own, not_judged)))
     return sorted(rows, key=lambda row: (ORDER[row[0]], row[1]))
 
 
 def detail_of(
-    code: str, verdict: str, mine: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]
+    code: str,
+    verdict: str,
+    verdicts: Sequence[model.Verdict],
+    not_judged: Sequence[model.NotJudged],
 ) -> str:
+    """Return the places of a present cause, or the evidence or reason that is missing."""
     if verdict == "present":
-        places = [
-            " ".join(part for part in (item.host, item.component) if part)
-            for item in mine
-            if item.verdict == verdict
-        ]
-        return named([place for place in dict.fromkeys(places) if place])
+        return named(_present_places(verdicts))
     if verdict == "unknown":
-        return "missing " + lacking(lack for item in mine for lack in item.missing)
+        return "missing " + lacking(lack for item in verdicts for lack in item.missing)
     if verdict == "not_judged":
-        return next(
-            (
-                f"({REASONS.get(item.reason, item.reason)})"
-                for item in not_judged
-                if item.code == code
-            ),
-            "",
-        )
+        reasons = (item.reason for item in not_judged if item.code == code)
+        return next((f"({REASONS.get(reason, reason)})" for reason in reasons), "")
     return ""
+
+
+def _present_places(verdicts: Iterable[model.Verdict]) -> list[str]:
+    present = (item for item in verdicts if item.verdict == "present")
+    places = (" ".join(filter(None, (item.host, item.component))) for item in present)
+    return [name for name in dict.fromkeys(places) if name]
+
+
+_Lack = tuple[str, str, str]  # host, collector, status
 
 
 def unknowns(
     verdicts: Iterable[model.Verdict], hosts: Sequence[model.HostRow]
 ) -> list[tuple[str, str]]:
-    """Unknown verdicts, one (codes, what is missing) for all that lack the same evidence.
-
-    30 of one silent host read as one line.
-    """
-    silent = {item.host for item in hosts if item.status != "ok"}
-    by_code: dict[str, dict[tuple[str, str, str], None]] = {}
+    """Return (codes, missing evidence) of unknown verdicts, one row for each set of evidence."""
+    silent = frozenset(item.host for item in hosts if item.status != "ok")
+    lacks_by_code: dict[str, dict[_Lack, None]] = {}
     for item in verdicts:
         if item.verdict == "unknown":
-            lacks = by_code.setdefault(item.code, {})
-            for lack in item.missing:
-                through, whole = (
-                    lack.collector in collector_names.CLUSTER,
-                    lack.host in silent or lack.collector == "host",
-                )
-                host = f"the API through {lack.host}" if through and whole else lack.host
-                lacks[(host, "host" if whole else lack.collector, lack.status)] = None
-    groups: dict[frozenset[tuple[str, str, str]], list[str]] = {}
-    for code, wanting in by_code.items():
-        groups.setdefault(frozenset(wanting), []).append(code)
+            lacks = lacks_by_code.setdefault(item.code, {})
+            lacks.update(dict.fromkeys(_lack_shown(lack, silent) for lack in item.missing))
+    codes_by_lacks: dict[frozenset[_Lack], list[str]] = {}
+    for code, lacks in lacks_by_code.items():
+        codes_by_lacks.setdefault(frozenset(lacks), []).append(code)
     return [
-        (coded(codes), lacking(model.Missing(*lack) for lack in sorted(same)) or "evidence")
-        for same, codes in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1]))
+        (coded(codes), lacking(model.Missing(*lack) for lack in sorted(lacks)) or "evidence")
+        for lacks, codes in sorted(
+            codes_by_lacks.items(), key=lambda group: (-len(group[1]), group[1])
+        )
     ]
 
 
+def _lack_shown(lack: model.Missing, silent: frozenset[str]) -> _Lack:
+    """Return a missing answer; of a silent host it is the host, or the API through it."""
+    if lack.host not in silent and lack.collector != "host":
+        return lack.host, lack.collector, lack.status
+    if lack.collector in collector_names.CLUSTER:
+        return f"the API through {lack.host}", "host", lack.status
+    return lack.host, "host", lack.status
+
+
 def lacking(lacks: Iterable[model.Missing]) -> str:
-    """Hosts by what they lack: "m2 (unreachable), component_http of m1, m3 (denied)"."""
+    """Join hosts by missing evidence: "m2 (unreachable), component_http of m1, m3 (denied)"."""
     groups: dict[tuple[str, str], dict[str, None]] = {}
     for lack in lacks:
         groups.setdefault((lack.collector, lack.status), {})[lack.host] = None
     parts = []
-    for (collector, status), names in sorted(
+    for (collector, status), hosts in sorted(
         groups.items(), key=lambda group: (group[0][0] != "host", group[0])
     ):
+        names = list(hosts)
         if collector == "inventory":
-            parts.append(_not_in_inventory(list(names)))
-            continue
-        of = "" if collector == "host" else f"{collector} of "
-        parts.append(f"{of}{named(list(names))} ({WORDS.get(status, status)})")
+            parts.append(_not_in_inventory(names))
+        elif collector == "host":
+            parts.append(f"{named(names)} ({WORDS.get(status, status)})")
+        else:
+            parts.append(f"{collector} of {named(names)} ({WORDS.get(status, status)})")
     return ", ".join(parts)
 
 
 def _not_in_inventory(names: Sequence[str]) -> str:
-    """Of what no host of the run is.
-
-    Members that something names, or the control plane as a whole.
-    """
+    """Return the members that something names, or the control plane as a whole."""
     hosts = [name for name in names if name != CONTROL_PLANE]
-    parts = (
-        ["every host of the control plane (none is in this run)"] if len(hosts) < len(names) else []
-    )
-    return ", ".join(parts + ([f"{named(hosts)} (no host of this run)"] if hosts else []))
+    parts = []
+    if len(hosts) < len(names):
+        parts.append("every host of the control plane (none is in this run)")
+    if hosts:
+        parts.append(f"{named(hosts)} (no host of this run)")
+    return ", ".join(parts)
 
 
 def left_out(not_judged: Iterable[model.NotJudged]) -> str:
-    """Codes by why they were not judged."""
+    """Return the codes by the reason for which they were not judged."""
     reasons: dict[str, list[str]] = {}
     for item in not_judged:
         reasons.setdefault(REASONS.get(item.reason, item.reason), []).append(item.code)
@@ -298,23 +342,27 @@ def left_out(not_judged: Iterable[model.NotJudged]) -> str:
 
 
 def fine(verdicts: Iterable[model.Verdict]) -> list[tuple[str, str]]:
-    """(clear or not applicable, its codes)."""
+    """Return (clear or not applicable, its codes)."""
     worst: dict[str, str] = {}
     for item in verdicts:
         before = worst.get(item.code, item.verdict)
         worst[item.code] = min(before, item.verdict, key=lambda name: ORDER[name])
-    found = [
-        (verdict, [code for code, its in worst.items() if its == verdict])
+    groups = [
+        (verdict, [code for code, state in worst.items() if state == verdict])
         for verdict in ("clear", "not_applicable")
     ]
-    return [(verdict, coded(codes)) for verdict, codes in found if codes]
+    return [(verdict, coded(codes)) for verdict, codes in groups if codes]
 
 
 def named(names: Sequence[str]) -> str:
+    """Join the first NAMES_SHOWN names and count the others."""
     shown = ", ".join(names[:NAMES_SHOWN])
     more = len(names) - NAMES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    if more > 0:
+        return f"{shown} and {more} more"
+    return shown
 
 
 def coded(codes: Iterable[str]) -> str:
+    """Join codes, each once, sorted."""
     return " ".join(sorted(set(codes)))

@@ -1,14 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can be undone, or was, in plain text. Every line is escaped: nodes wrote parts of it."""
+"""What can be reverted, or was, in plain text. Every line is escaped: nodes wrote parts of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..run.revert import RESULTS, File, Listing, Report, verdict
+from ..run.revert import RESULTS, Done, File, Listing, Report, Undoable, verdict
 from .text import WIDTH
 from .text_page import Page, plain
 
@@ -27,25 +27,27 @@ BECAME = {
     "refused": "refused",
     "kept": "kept as it is",
 }
-LEVEL = "log level of "  # what a journal calls that of a process
+LEVEL = "log level of "  # how a journal names that of a process
 COMMAND = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
 
 
+COMPONENTS = {True: "runs again as before", False: "is NOT proven", None: "needs no proof"}
+WITHOUT_REASON = frozenset(("restore", "restored", "already", "undone"))
+
+
 def render(report: Report) -> str:
-    """The report for a person; every line escaped."""
+    """Return the report as text; every line is escaped."""
     if report.choice.problem or report.wanted is None:
-        lines = _list(report.listings)
+        lines = _runs(report.listings)
         if report.choice.problem:
             lines += ["", f"kubemend: {report.choice.problem}"]
     else:
-        lines = _undone(report)
-    silent = [item for item in report.listings if item.status != "ok"]
-    if silent or report.not_asked:
-        at = len(lines) - 1 if lines[-1].startswith("kubemend:") else len(lines)
-        more = ["", "Not known:"]
-        more += [f"  {item.host}: {item.reason or item.status}" for item in silent]
-        more += [f"  {host}: left out by --limit" for host in report.not_asked]
-        lines[at:at] = more
+        lines = _reverted(report)
+    unknown = _unknown(report)
+    if lines[-1].startswith("kubemend:"):
+        lines[-1:-1] = unknown
+    else:
+        lines += unknown
     page = Page(WIDTH, plain)
     for line in lines:
         indent = len(line) - len(line.lstrip(" "))
@@ -53,171 +55,227 @@ def render(report: Report) -> str:
             page.line(line)  # to be copied
         else:
             page.prose(line.strip(" "), indent=indent)
-    return "\n".join(page.lines) + "\n"
+    return page.text()
+
+
+def _unknown(report: Report) -> list[str]:
+    lines = [
+        f"  {listing.host}: {listing.reason or listing.status}"
+        for listing in report.listings
+        if listing.status != "ok"
+    ]
+    lines += [f"  {host}: left out by --limit" for host in report.not_asked]
+    if not lines:
+        return []
+    return ["", "Not known:", *lines]
 
 
 def for_programs(report: Report) -> dict[str, Any]:
-    """The same as a part of report.json; with every run where none is in question."""
+    """Return the report as a part of report.json; with every run if none was selected."""
     done = {item.host: item for item in report.done}
-    wanted = report.choice.run_id if report.choice.hosts else None
-    hosts = []
-    for item in report.listings:
-        found = done.get(item.host)
-        hosts.append(
-            {
-                "host": item.host,
-                "status": item.status,
-                "reason": (found.reason if found else "") or item.reason,
-                "state": found.state if found else None,
-                "runs": [
-                    {
-                        "run_id": run.run_id,
-                        "first": run.first,
-                        "last": run.last,
-                        "reverts": list(run.reverts),
-                        "error": run.error,
-                        "files": _plain(run.files),
-                    }
-                    for run in item.runs
-                    if wanted in (None, run.run_id)
-                ],
-                "files": _plain(found.files) if found else [],
-                "components": (
-                    [
-                        {
-                            "component": one["component"],
-                            "proven": one["proven"],
-                            "reason": one["reason"],
-                        }
-                        for one in found.components
-                    ]
-                    if found
-                    else []
-                ),
-            }
-        )
-    return {"run_id": wanted, "hosts": hosts, "not_asked": list(report.not_asked)}
+    run_id = None
+    if report.choice.hosts:
+        run_id = report.choice.run_id
+    hosts = [_host(listing, done.get(listing.host), run_id) for listing in report.listings]
+    return {"run_id": run_id, "hosts": hosts, "not_asked": list(report.not_asked)}
 
 
-def _plain(files: Iterable[File]) -> list[dict[str, Any]]:
+def _host(listing: Listing, done: Done | None, run_id: str | None) -> dict[str, Any]:
+    host: dict[str, Any] = {
+        "host": listing.host,
+        "status": listing.status,
+        "reason": listing.reason,
+        "state": None,
+        "runs": [_run(run) for run in listing.runs if run_id in (None, run.run_id)],
+        "files": [],
+        "components": [],
+    }
+    if done is not None:
+        host["reason"] = done.reason or listing.reason
+        host["state"] = done.state
+        host["files"] = _files(done.files)
+        host["components"] = [
+            {name: component[name] for name in ("component", "proven", "reason")}
+            for component in done.components
+        ]
+    return host
+
+
+def _run(run: Undoable) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        "first": run.first,
+        "last": run.last,
+        "reverts": list(run.reverts),
+        "error": run.error,
+        "files": _files(run.files),
+    }
+
+
+def _files(files: Iterable[File]) -> list[dict[str, Any]]:
     return [
         {"path": file.path, "component": file.component, "state": file.state, "reason": file.reason}
         for file in files
     ]
 
 
-def _list(listings: Sequence[Listing]) -> list[str]:
-    """Every run, the newest first, with its files on each host."""
-    known = sorted({run.run_id for item in listings for run in item.runs}, reverse=True)
-    lines = [
-        (
-            "What runs of kubemend left on these hosts, the newest first:"
-            if known
-            else "No run of kubemend left anything on these hosts."
-        )
-    ]
-    able = 0
-    for run_id in known:
-        parts = [(item.host, run) for item in listings if (run := item.of(run_id))]
-        when = min((run.first for dummy, run in parts if run.first), default=None)
-        undone = sorted({name for dummy, run in parts for name in run.reverts})
-        lines += [
-            "",
-            f"run {run_id}"
-            + (f" ({when})" if when else "")
-            + (f", which took back run {', '.join(undone)}" if undone else ""),
-        ]
-        for host, run in parts:
-            lines += _files_of(host, run.files, WOULD)
-            if run.error:
-                lines.append(f"  {host}: {run.error}")
-        if any(file.state == "restore" for dummy, run in parts for file in run.files):
-            able += 1
+def _runs(listings: Sequence[Listing]) -> list[str]:
+    """Return every run, the newest first, with its files on each host."""
+    run_ids = sorted({run.run_id for listing in listings for run in listing.runs}, reverse=True)
+    truncated = [listing.host for listing in listings if listing.truncated]
+    lines = ["No run of kubemend left anything on these hosts."]
+    if run_ids:
+        lines = ["What runs of kubemend left on these hosts, the newest first:"]
+    if truncated:
+        lines.append(f"(older runs of {', '.join(truncated)} are not shown)")
+    revertible = 0
+    for run_id in run_ids:
+        parts = _parts(listings, run_id)
+        lines += ["", _run_title(run_id, parts.values())]
+        for host, run in parts.items():
+            lines += _run_lines(host, run)
+        if any(map(_is_revertible, parts.values())):
+            revertible += 1
             lines.append(f"  undo: {COMMAND}{run_id}")
-    if known:
-        lines += ["", f"kubemend: {able} of {len(known)} runs can be undone"]
-    more = [item.host for item in listings if item.truncated]
-    if more:
-        lines.insert(1, f"(older runs of {', '.join(more)} are not shown)")
+    if run_ids:
+        lines += ["", f"kubemend: {revertible} of {len(run_ids)} runs can be undone"]
     return lines
 
 
-def _files_of(host: str, files: Iterable[File], words: Mapping[str, str]) -> list[str]:
+def _parts(listings: Iterable[Listing], run_id: str | None) -> dict[str, Undoable]:
+    """Return the entries of a run by host."""
+    parts = {}
+    for listing in listings:
+        run = listing.of(run_id or "")
+        if run is not None:
+            parts[listing.host] = run
+    return parts
+
+
+def _is_revertible(run: Undoable) -> bool:
+    return any(file.state == "restore" for file in run.files)
+
+
+def _run_title(run_id: str, runs: Collection[Undoable]) -> str:
+    title = f"run {run_id}"
+    first = min((run.first for run in runs if run.first), default=None)
+    if first:
+        title += f" ({first})"
+    reverted = sorted({name for run in runs for name in run.reverts})
+    if reverted:
+        title += f", which took back run {', '.join(reverted)}"
+    return title
+
+
+def _run_lines(host: str, run: Undoable) -> list[str]:
+    lines = _file_lines(host, run.files, WOULD)
+    if run.error:
+        lines.append(f"  {host}: {run.error}")
+    return lines
+
+
+def _file_lines(host: str, files: Iterable[File], phrases: Mapping[str, str]) -> list[str]:
     lines = []
     for file in files:
-        whose = f" ({file.component})" if file.component else ""
-        since = file.reason if file.state in ("undone", "already") else ""
-        lines.append(f"  {host} {file.path}{whose}: {since or words[file.state]}")
-        if file.reason and file.state not in ("restore", "restored", "already", "undone"):
+        name = f"{host} {file.path}"
+        if file.component:
+            name += f" ({file.component})"
+        lines.append(f"  {name}: {_file_state(file, phrases)}")
+        if file.reason and file.state not in WITHOUT_REASON:
             lines.append(f"    {file.reason}")
-        if file.state in ("conflict", "refused") and not all(
-            item in file.reason for item in file.digests if item
-        ):
-            left, former, present = (item or "absent" for item in file.digests)
-            lines.append(f"    sha256 now {present}; the run left {left}; before it {former}")
+        if file.state in ("conflict", "refused") and not _names_digests(file):
+            after_run, former, present = (digest or "absent" for digest in file.digests)
+            lines.append(f"    sha256 now {present}; the run left {after_run}; before it {former}")
     return lines
 
 
-def _undone(report: Report) -> list[str]:
-    """What was done with the chosen run, or would be done."""
+def _file_state(file: File, phrases: Mapping[str, str]) -> str:
+    if file.reason and file.state in ("undone", "already"):
+        return file.reason
+    return phrases[file.state]
+
+
+def _names_digests(file: File) -> bool:
+    return all(digest in file.reason for digest in file.digests if digest)
+
+
+def _reverted(report: Report) -> list[str]:
+    """Return the results of the selected run, past or predicted."""
     run_id = report.choice.run_id
-    lines = [
-        (
-            f"Check mode, nothing is changed. Taking back run {run_id} would find:"
-            if report.check
-            else f"Taking back run {run_id}:"
-        )
-    ]
+    lines = [f"Taking back run {run_id}:"]
+    if report.check:
+        lines = [f"Check mode, nothing is changed. Taking back run {run_id} would find:"]
     done = {item.host: item for item in report.done}
-    for item in report.listings:
-        run = item.of(run_id or "")
+    for listing in report.listings:
+        run = listing.of(run_id or "")
         if run is None:
             continue
-        found = done.get(item.host)
-        if found is None:
-            lines += ["", f"{item.host}:" if report.check else f"{item.host}: not begun"]
-            lines += _files_of(item.host, run.files, WOULD) + (
-                [f"  {run.error}"] if run.error else []
-            )
-            lines += [
-                f"  {item.host} {component}"
-                f" {f'may not be started again now, so that its files would stay: {why}' if why else WITH_THEM}"
-                for component, why in item.guards
-            ]
-            continue
-        lines += ["", f"{item.host}: {found.state}"]
-        lines += _files_of(item.host, found.files, BECAME)
-        for one in found.components:
-            proven = {True: "runs again as before", False: "is NOT proven", None: "needs no proof"}[
-                one["proven"]
-            ]
-            lines.append(
-                f"  {item.host} {one['component']} {proven}"
-                + (f": {one['reason']}" if one["reason"] else "")
-            )
-        if (
-            found.reason
-            and not any(found.reason == file.reason for file in found.files)
-            and not any(found.reason == one["reason"] for one in found.components)
-        ):
-            lines.append(f"  {found.reason}")
-    files = [file for item in report.done for file in item.files]
-    count = {name: sum(file.state == name for file in files) for name in RESULTS}
-    sentence = verdict(report)[1]
+        lines.append("")
+        if listing.host in done:
+            lines += _done_lines(done[listing.host])
+        else:
+            lines += _pending_lines(listing, run, report.check)
     if report.check:
-        can = [
-            file.path.startswith(LEVEL)
-            for item in report.listings
-            if (run := item.of(run_id or ""))
-            for file in run.files
-            if file.state == "restore" and not dict(item.guards).get(file.component or "")
-        ]
-        levels = f" and {can.count(True)} log levels" if True in can else ""
-        lines += ["", f"kubemend: {can.count(False)} files{levels} would be restored"]
+        last_line = _predicted(report)
     else:
-        told = (
-            ", ".join(f"{number} {name}" for name, number in count.items() if number)
-            or "nothing was restored"
-        )
-        lines += ["", f"kubemend: run {run_id}: {told}" + (f"; {sentence}" if sentence else "")]
+        last_line = _results(report)
+    return [*lines, "", last_line]
+
+
+def _pending_lines(listing: Listing, run: Undoable, check: bool) -> list[str]:
+    host = listing.host
+    lines = [f"{host}: not begun"]
+    if check:
+        lines = [f"{host}:"]
+    lines += _file_lines(host, run.files, WOULD)
+    if run.error:
+        lines.append(f"  {run.error}")
+    for component, reason in listing.guards:
+        consequence = WITH_THEM
+        if reason:
+            consequence = f"may not be started again now, so that its files would stay: {reason}"
+        lines.append(f"  {host} {component} {consequence}")
     return lines
+
+
+def _done_lines(done: Done) -> Iterator[str]:
+    yield f"{done.host}: {done.state}"
+    yield from _file_lines(done.host, done.files, BECAME)
+    for component in done.components:
+        line = f"  {done.host} {component['component']} {COMPONENTS[component['proven']]}"
+        if component["reason"]:
+            line += f": {component['reason']}"
+        yield line
+    reasons = [file.reason for file in done.files]
+    reasons += [component["reason"] for component in done.components]
+    if done.reason and done.reason not in reasons:
+        yield f"  {done.reason}"
+
+
+def _predicted(report: Report) -> str:
+    files = levels = 0
+    for listing in report.listings:
+        run = listing.of(report.choice.run_id or "")
+        if run is None:
+            continue
+        guards = dict(listing.guards)
+        for file in run.files:
+            if file.state != "restore" or guards.get(file.component or ""):
+                continue
+            if file.path.startswith(LEVEL):
+                levels += 1
+            else:
+                files += 1
+    if levels:
+        return f"kubemend: {files} files and {levels} log levels would be restored"
+    return f"kubemend: {files} files would be restored"
+
+
+def _results(report: Report) -> str:
+    states = [file.state for item in report.done for file in item.files]
+    counts = ", ".join(f"{states.count(name)} {name}" for name in RESULTS if states.count(name))
+    line = f"kubemend: run {report.choice.run_id}: {counts or 'nothing was restored'}"
+    sentence = verdict(report)[1]
+    if sentence:
+        line += f"; {sentence}"
+    return line

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a report says of the run itself, and the counts that every report shares."""
+"""The run itself as reports show it, and the counts that every report shares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..models.timeline import Timeline
 from ..planning.plan import Step
 from .diff import Comparison
 
-# What each value of kubemend_fail_on counts: the thing itself and whatever is worse.
+# What each value of kubemend_fail_on counts: this severity and every worse one.
 _COUNTED = {
     "never": (),
     "critical": ("critical",),
@@ -35,18 +35,23 @@ class Symptom:
 
 @dataclass(frozen=True)
 class Run:
-    """One run. mode: observe, plan, repair, verify or replay; titles: of the fault codes; notices.
+    """The data of one run that no finding holds.
 
-    For the operator.
-
-    plan: the steps that would mend the findings. steps: what became of those that were done, (id,
-    state, reason) as mappings. outcome: (exit code, exit reason, sentence) where more than the
-    findings decides it. diffs: whether the operator asked to see them (--diff). timelines: of the
-    pods that were looked at. captures: what schedulers that lead wrote of their caches, as
-    scheduler_capture.result has it. compared: with an earlier report, where that was asked for.
-    pages: the folder of the faults' pages, empty where they are not installed. faults: the codes
-    that were chosen, None for all. outside: hosts of the inventory that are not of the run, each
-    with the reason.
+    Attributes:
+        mode: observe, plan, repair, verify, replay, capture or revert.
+        fail_on: the value of kubemend_fail_on.
+        notices: sentences for the operator.
+        titles: the titles of the fault codes.
+        plan: the steps that would fix the findings.
+        steps: the results of the steps that were done, (id, state, reason) as mappings.
+        diffs: whether the operator asked to see them (--diff).
+        outcome: (exit code, exit reason, sentence) where more than the findings decides it.
+        timelines: of the inspected pods.
+        captures: results of scheduler captures, as scheduler_capture.result has them.
+        compared: the difference to an earlier report, where that was requested.
+        pages: the directory of the faults' pages, empty where they are not installed.
+        faults: the selected codes, None for all.
+        outside: hosts of the inventory that are not in the run, each with the reason.
     """
 
     run_id: str
@@ -71,11 +76,12 @@ class Run:
     outside: tuple[tuple[str, str], ...] = ()
 
     def path(self, name: str) -> str:
+        """Return the path of a file in the report directory."""
         return str(PurePath(self.report_dir) / name)
 
 
 def summary(result: model.Result) -> dict[str, int]:
-    """The counts of report.json: findings by severity, verdicts by kind."""
+    """Return the counts of report.json: findings by severity, verdicts by kind."""
     counts = dict.fromkeys(("critical", "warning", *model.VERDICTS), 0)
     for finding in result.findings:
         if finding.severity in counts:
@@ -89,20 +95,23 @@ def summary(result: model.Result) -> dict[str, int]:
 
 
 def exit_of(result: model.Result, run: Run) -> tuple[int, str]:
-    """(exit code, exit reason): what a repair came to, then 2 and threshold when what
-    kubemend_fail_on names was found.
+    """Return (exit code, exit reason).
 
-    Beside an earlier report only what is new counts.
+    They are the outcome of a repair, else whether the threshold of kubemend_fail_on is reached.
+    Compared with an earlier report, only new findings count.
     """
     if run.outcome is not None and run.outcome[0]:
         return run.outcome[:2]
-    counts = summary(result) if run.compared is None else run.compared.counts
-    reached = any(counts[name] for name in _COUNTED[run.fail_on])
-    return (2, "threshold") if reached else (0, "ok")
+    counts: Mapping[str, int] = summary(result)
+    if run.compared is not None:
+        counts = run.compared.counts
+    if any(counts[name] for name in _COUNTED[run.fail_on]):
+        return 2, "threshold"
+    return 0, "ok"
 
 
 def last_line(result: model.Result, run: Run) -> str:
-    """The line that closes the terminal report."""
+    """Return the line that closes the console report."""
     counts = summary(result)
     asked = sum(1 for item in result.hosts if item.status != "not_asked")
     return (

@@ -1,54 +1,26 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lines of a report for a person, escaped in this one place."""
+"""The lines of a text report, escaped in this one place."""
 
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from collections.abc import Callable
+
+from ..safe_io.text import escape, plain
+
+__all__ = ["LINE_LIMIT", "Page", "Paint", "cut", "escape", "plain"]
 
 LINE_LIMIT = 2000
 
-# Control and format characters (escapes, bidi marks, zero width), surrogates, private use, line
-# separators.
-_UNPRINTABLE = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
+# (text, kind) -> coloured text. Kinds: critical, warning, info, present, unknown, clear, good,
+# heading.
 Paint = Callable[[str, str], str]
 
 
-def escape(text: str) -> str:
-    """The text as one harmless line.
-
-    What could move the cursor, hide or reorder text is spelled out.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_spell(char) for char in text)
-
-
-def _spell(char: str) -> str:
-    if unicodedata.category(char) not in _UNPRINTABLE:
-        return char
-    code = ord(char)
-    return _SHORT.get(char) or (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
-
-
-def plain(text: str, kind: str) -> str:
-    """No colour. kind: critical, warning, info, present, unknown, clear, good, heading."""
-    return text
-
-
 class Page:
-    """Lines of the report. Every one goes through escape(); nothing else writes lines."""
+    """Lines of the report. Every line goes through escape(); nothing else writes lines."""
 
     def __init__(self, width: int, paint: Paint) -> None:
         self.width = max(40, width)
@@ -56,19 +28,16 @@ class Page:
         self.lines: list[str] = []
 
     def line(self, text: str, label: str = "", kind: str = "") -> None:
-        """One line, never wrapped: label (coloured) and text; longer than LINE_LIMIT it is cut."""
-        clean, label = escape(text), escape(label)
-        if len(clean) > LINE_LIMIT:
-            clean = (
-                clean[:LINE_LIMIT] + f"… ({len(clean) - LINE_LIMIT} more characters in report.json)"
-            )
-        self.lines.append((self.paint(label, kind) if label else "") + clean)
+        """Add one line, never wrapped: label (coloured) and text, cut after LINE_LIMIT."""
+        self.lines.append(self._painted(escape(label), kind) + cut(escape(text)))
 
     def prose(
         self, text: str, label: str = "", kind: str = "", indent: int = 2, hang: int | None = None
     ) -> None:
-        """Text wrapped at spaces to the width, following lines indented by hang."""
-        hang, label = indent + 2 if hang is None else hang, escape(label)
+        """Add text wrapped at spaces to the width, following lines indented by hang."""
+        if hang is None:
+            hang = indent + 2
+        label = escape(label)
         space = " " * (indent + len(label))
         # A list item is not parted from its dash: the reader copies it.
         wrapped = textwrap.wrap(
@@ -79,11 +48,27 @@ class Page:
             break_long_words=False,
             break_on_hyphens=False,
         )
-        wrapped = [part.replace("\0", " ") for part in wrapped]
-        first = (wrapped[0] if wrapped else space)[len(space) :]
-        self.lines.append(" " * indent + (self.paint(label, kind) if label else "") + first)
-        self.lines.extend(wrapped[1:])
+        lines = [part.replace("\0", " ") for part in wrapped] or [space]
+        self.lines.append(" " * indent + self._painted(label, kind) + lines[0][len(space) :])
+        self.lines.extend(lines[1:])
 
     def gap(self) -> None:
+        """Add an empty line, unless there is one or none yet."""
         if self.lines and self.lines[-1]:
             self.lines.append("")
+
+    def text(self) -> str:
+        """Return all lines, each with its newline."""
+        return "".join(line + "\n" for line in self.lines)
+
+    def _painted(self, label: str, kind: str) -> str:
+        if not label:
+            return ""
+        return self.paint(label, kind)
+
+
+def cut(text: str) -> str:
+    """Return the text, cut after LINE_LIMIT with a note of how much is missing."""
+    if len(text) <= LINE_LIMIT:
+        return text
+    return text[:LINE_LIMIT] + f"… ({len(text) - LINE_LIMIT} more characters in report.json)"

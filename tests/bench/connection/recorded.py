@@ -24,7 +24,9 @@ description:
 author: The kubemend authors (@kubemend)
 options: {}
 """
-ASKED = re.compile(rb"_mark, _entry, _params = '(KUBEMEND-[0-9a-f]{32})', '[\w.]*\.(\w+)\.runner:collect'")
+ASKED = re.compile(
+    rb"_mark, _entry, _params = '(KUBEMEND-[0-9a-f]{32})', '[\w.]*\.(\w+)\.runner:collect'"
+)
 
 
 class Connection(ConnectionBase):

@@ -43,9 +43,7 @@ REPLAY = "ansible-playbook kubemend.remediation.replay"
 
 
 def clone(context: Context) -> counts.Counts:
-    """Make audit in a fresh checkout, whose path has a space, under an environment that means it
-    badly.
-    """
+    """Run make audit in a fresh checkout with a space in its path and a hostile environment."""
     found = counts.Counts()
     with tree.scratch("clone") as base:
         where = tree.copy(base / "a fresh checkout")
@@ -56,7 +54,8 @@ def clone(context: Context) -> counts.Counts:
             ANSIBLE_STRATEGY="free",
             PYTHONPATH="/nonexistent",
             ANSIBLE_LIBRARY="/nonexistent",
-            PIP_CACHE_DIR=os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip"),
+            PIP_CACHE_DIR=os.environ.get("PIP_CACHE_DIR")
+            or str(pathlib.Path("~/.cache/pip").expanduser()),
         )
         returncode, text = context.run(["make", "audit"], cwd=where, env=hostile)
         found.check("make audit ends with 0", returncode == 0)
@@ -98,9 +97,7 @@ def _make_code(returncode: int, text: str) -> int | None:
 
 
 def package(context: Context) -> counts.Counts:
-    """The artefact: what is in it, what the importer says, and that it works where nothing else
-    is.
-    """
+    """Check the artefact: its files, the importer's verdict, and its use without a checkout."""
     found = counts.Counts()
     with tree.scratch("package") as base:
         where = tree.copy(base / "source")
@@ -231,7 +228,7 @@ def automation(
     env: dict[str, str],
     found: counts.Counts,
 ) -> None:
-    """The examples that other programs read, read by these."""
+    """Read the examples for other programs with these programs."""
     home = venvs.ensure("test")
     returncode, _text = context.run(
         [

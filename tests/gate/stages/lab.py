@@ -51,7 +51,7 @@ def build(context: Context) -> counts.Counts:
 
 
 def molecule(context: Context) -> counts.Counts:
-    """The audit, and roles that need no cluster, on plain nodes of each Debian that can be had."""
+    """Test the audit, and roles that need no cluster, on plain nodes of each available Debian."""
     found = counts.Counts()
     images = {}
     for suite in SUITES:
@@ -101,14 +101,12 @@ def molecule(context: Context) -> counts.Counts:
 
 
 def fresh(context: Context) -> counts.Counts:
-    """The quick start, word by word, and an audit as an ordinary user, on plain machines."""
+    """Test the quick start, word by word, and an audit as an ordinary user, on plain machines."""
     return pytest(context, "tests/fresh", timeout=2700)
 
 
 def inventory(images: dict[str, str]) -> pathlib.Path:
-    """The nodes of molecule. Their containers carry the checkout's name, so that two checkouts
-    do not meet.
-    """
+    """Name the nodes of molecule by the checkout, so that two checkouts do not meet."""
     legacy = (
         [] if pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists() else ["-e", LEGACY_CGROUPS]
     )

@@ -31,7 +31,7 @@ def parallel(function, items) -> list:
 
 
 def boot(cluster, node) -> None:
-    """A systemd node with everything that kubeadm needs, not yet part of a cluster."""
+    """Boot a systemd node with everything that kubeadm needs, not yet part of a cluster."""
     podman.run_node(
         node.container, node.name, cluster.state["image"], cluster.network, node.ip, cluster.name
     )
@@ -154,7 +154,7 @@ def join(cluster, node) -> None:
 
 
 def _refresh_certificates(cluster, first) -> None:
-    """The uploaded certificates vanish after two hours.
+    """Upload the certificates again, which vanish after two hours.
 
     A staged master may join later than that.
     """

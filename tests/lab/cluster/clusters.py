@@ -65,7 +65,7 @@ class Cluster(Changes):
 
     @classmethod
     def find(cls, k8s: str | None, name: str | None = None, layout: str = "kubeadm") -> Cluster:
-        """The cluster as it was last brought up; an error if there is none."""
+        """Return the cluster as it was last brought up; fail if there is none."""
         name = name or usual_name(k8s, layout)
         record = paths.STATE / name / "state.json"
         if not record.is_file():
@@ -152,8 +152,8 @@ class Cluster(Changes):
     def of_role(self, role: str) -> list:
         return [node for node in self.nodes if node.role == role]
 
-    # the name that subprocess uses too
-    def exec(self, node, argv, timeout=120, check=True, input=None):
+    # `input` is the name that subprocess uses too.
+    def exec(self, node, argv, timeout=120, check=True, input=None):  # noqa: A002
         return nodes.execute(self._node(node), argv, timeout, check, input)
 
     def read(self, node, path: str) -> bytes:
@@ -164,7 +164,7 @@ class Cluster(Changes):
     ) -> None:
         nodes.write(self._node(node), path, data, mode, mtime)
 
-    def kubectl(self, *args, input=None, check=True, node=None, timeout=120):
+    def kubectl(self, *args, input=None, check=True, node=None, timeout=120):  # noqa: A002
         """With admin.conf, but to that master's own API server.
 
         Admin.conf names the first master's.
@@ -313,7 +313,7 @@ class Cluster(Changes):
         note(f"{self.name} is up after {time.monotonic() - started:.0f} s: {self.inventory}")
 
     def down(self) -> None:
-        """Removes everything of that name, whatever an interrupted run left of it."""
+        """Remove everything of that name, whatever an interrupted run left of it."""
         with self.locked():
             podman.remove_containers(sorted(podman.containers(self.name)))
             podman.remove_network(self.network)

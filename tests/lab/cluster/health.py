@@ -34,9 +34,7 @@ _MASTER_SCRIPT = "; ".join(
 
 
 def problems(cluster) -> list:
-    """Empty when every node is Ready, every component serves, and each runs what its manifest
-    says.
-    """
+    """Return what is unhealthy: Nodes not Ready, components that do not serve, other manifests."""
     stopped = [
         f"container of {name} is {state}"
         for name, state in cluster.container_states().items()

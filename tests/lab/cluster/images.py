@@ -29,7 +29,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes, mode: int = 0o644) -> Non
 
 
 def _scratch_layer(path: Path, files: dict) -> str:
-    """A layer with nothing but `files` (name in the image -> file here); returns its digest."""
+    """Add a layer with nothing but `files` (name in the image -> file here); return its digest."""
     with tarfile.open(path, "w") as layer:
         for folder in sorted({part for name in files for part in _parents(name)}):
             info = tarfile.TarInfo(folder)
@@ -52,7 +52,7 @@ def _parents(name: str) -> list:
 
 
 def write_archive(path: Path, images: dict) -> None:
-    """A `docker save` archive that `ctr images import` reads; images.
+    """Write a `docker save` archive that `ctr images import` reads.
 
     Reference -> (files, entrypoint).
     """
@@ -89,7 +89,7 @@ def write_archive(path: Path, images: dict) -> None:
 
 
 def kubernetes_images(k8s: str) -> list:
-    """The references that this kubeadm asks for; where it asks for them is its own business."""
+    """Return the references that this kubeadm requests; their registry is its own business."""
     said = run(
         [
             gobuild.kubernetes(k8s) / "kubeadm",
@@ -142,7 +142,7 @@ def archives(k8s: str) -> Path:
 
 
 def root_tar(name: str, suite: str, packages: str) -> Path:
-    """The file system of a systemd node of one Debian suite."""
+    """Return the file system of a systemd node of one Debian suite."""
 
     def make(folder: Path) -> None:
         # No apt lists and no documentation: they are a third of such an image.
@@ -181,7 +181,7 @@ def _import(tar: Path, image: str) -> None:
 
 
 def build_plain_image(suite: str) -> str:
-    """A Debian node with systemd, Python and sshd but no Kubernetes; returns the image's name."""
+    """Build a Debian node with systemd, Python and sshd, no Kubernetes; return its image."""
     pins = paths.pins()
     if suite not in pins["PLAIN_SUITES"].split():
         raise SystemExit(f"lab: {suite!r} is none of {pins['PLAIN_SUITES']}")
@@ -204,9 +204,7 @@ def own_containerd(k8s: str) -> bool:
 
 
 def node_image(k8s: str) -> str:
-    """The image of a node: Debian, the kubelet in the layout of its packages, a container
-    runtime.
-    """
+    """Return the image of a node: Debian, the kubelet as its packages lay it out, a runtime."""
     base, binaries, tars = base_image(), gobuild.kubernetes(k8s), archives(k8s)
     runtime = gobuild.containerd() if own_containerd(k8s) else None
     layout = sorted(path for path in (paths.FILES / "node").rglob("*") if path.is_file())

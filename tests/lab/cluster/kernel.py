@@ -45,7 +45,7 @@ def write(name: str, value) -> None:
 
 
 def before(name: str) -> int:
-    """What the machine itself has; 0 where the lab never touched it."""
+    """Return the machine's own value; 0 if the lab never touched it."""
     with _locked():
         return int(json.loads(RECORD.read_text()).get(name, 0)) if RECORD.exists() else 0
 
@@ -103,7 +103,7 @@ def raise_limits() -> None:
 
 
 def restore_if_last() -> None:
-    """Puts the machine's own values back once no checkout has a node here any more."""
+    """Restore the machine's own values once no checkout has a node here any more."""
     with _locked():
         if not RECORD.exists() or podman.containers(root=None):
             return

@@ -27,7 +27,7 @@ rm -rf /usr/lib/systemd/system/kubelet.service /usr/lib/systemd/system/kubelet.s
 mv /usr/bin/kubelet /usr/local/bin/kubelet
 mkdir -p {CERTIFICATES} /etc/kubernetes/manifests
 ln -sfn {CERTIFICATES} /etc/kubernetes/pki
-"""
+"""  # noqa: E501 - an embedded program
 
 
 def files(k8s: str, node, pause: str, timers: str, swap_on: bool) -> dict:

@@ -34,7 +34,7 @@ class Node:
 def execute(
     node: Node, argv, timeout=60, check=True, data: bytes | str | None = None
 ) -> subprocess.CompletedProcess:
-    """A program, or a shell line if argv is a string; bytes on standard output and error."""
+    """Run a program, or a shell line if argv is a string; return bytes of output and error."""
     command = ["sh", "-c", argv] if isinstance(argv, str) else list(argv)
     data = data.encode() if isinstance(data, str) else data
     flags = ["-i"] if data is not None else []
@@ -53,7 +53,7 @@ def read(node: Node, path: str) -> bytes:
 def write(
     node: Node, path: str, data: bytes | str, mode: str | None = None, mtime: str | None = None
 ) -> None:
-    """A dotfile and a rename in the same folder.
+    """Write a dotfile, and rename it in the same directory.
 
     The kubelet reads every other name in its manifest folder.
     """
@@ -79,10 +79,10 @@ def write_many(node: Node, files: dict) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for path, (content, mode) in files.items():
-            content = content.encode() if isinstance(content, str) else content
+            data = content.encode() if isinstance(content, str) else content
             info = tarfile.TarInfo(path.lstrip("/"))
-            info.size, info.mode, info.mtime = len(content), mode, int(time.time())
-            tar.addfile(info, io.BytesIO(content))
+            info.size, info.mode, info.mtime = len(data), mode, int(time.time())
+            tar.addfile(info, io.BytesIO(data))
     execute(
         node,
         ["tar", "-x", "--no-same-owner", "--no-overwrite-dir", "-C", "/"],
@@ -91,7 +91,7 @@ def write_many(node: Node, files: dict) -> None:
 
 
 def wait(predicate, timeout: float, what: str, every: float = 1.0):
-    """Calls predicate until it returns something true.
+    """Call predicate until it returns something true.
 
     Its last exception or message explains a timeout.
     """

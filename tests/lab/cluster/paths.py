@@ -40,7 +40,7 @@ def go_pin(thing: str) -> Path:
 
 
 def pinned() -> list:
-    """The Kubernetes versions that can be built."""
+    """Return the Kubernetes versions that can be built."""
     return sorted(
         (folder.name.partition("-")[2] for folder in (PINS / "go").glob("kubernetes-*")),
         key=version_tuple,
@@ -48,7 +48,7 @@ def pinned() -> list:
 
 
 def version_tuple(version: str) -> tuple:
-    """v1.18.4 -> (1, 18, 4)"""
+    """Return v1.18.4 as (1, 18, 4)."""
     match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", version)
     if not match:
         raise SystemExit(f"lab: {version!r} is no Kubernetes version such as v1.36.3")

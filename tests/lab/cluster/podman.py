@@ -52,9 +52,7 @@ def labels(cluster: str) -> list:
 
 
 def create_network(name: str, cluster: str) -> str:
-    """Makes the network and returns its subnet, as podman chose it among those that are free
-    here.
-    """
+    """Create the network and return its subnet, as podman chose it among the free ones here."""
     podman("network", "create", "--disable-dns", *labels(cluster), name, timeout=60)
     described = json.loads(podman("network", "inspect", name, timeout=60).stdout)[0]
     return described["subnets"][0]["subnet"]

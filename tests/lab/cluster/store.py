@@ -17,9 +17,7 @@ from tests.lab.cluster.host import note
 
 @contextlib.contextmanager
 def locked(path: Path, wait_note: str, timeout: float = 3600):
-    """An exclusive lock that dies with its process, so that a killed run never blocks the next
-    one.
-    """
+    """Hold an exclusive lock that dies with its process: a killed run never blocks the next."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline, told = time.monotonic() + timeout, False
@@ -51,7 +49,7 @@ def digest(*parts) -> str:
 
 
 def artefact(name: str, inputs, make) -> Path:
-    """The folder of `name` made from `inputs`; `make(folder)` fills it when the cache has none."""
+    """Return the directory of `name` made from `inputs`; `make(folder)` fills a missing one."""
     folder = paths.cache() / f"{name}-{digest(*inputs)}"
     if folder.is_dir():
         return folder

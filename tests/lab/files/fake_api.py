@@ -49,7 +49,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body.encode())
 
-    do_POST = do_PUT = do_GET
+    do_POST = do_PUT = do_GET  # noqa: N815 - names of http.server
 
     def log_message(self, *_args):
         pass

@@ -27,9 +27,8 @@ class EditedWhileKubeletStopped(Incident):
         )
         running = processes(cluster, target, SCHEDULER)
         assert state == "inactive", f"kubelet of {target} is {state}"
-        assert len(running) == 1 and "--leader-elect=true" in running[0][1], (
-            f"scheduler of {target}: {running}"
-        )
+        assert len(running) == 1, f"scheduler of {target}: {running}"
+        assert "--leader-elect=true" in running[0][1], f"scheduler of {target}: {running}"
         assert b"--leader-elect=false" in cluster.read(target, manifest(SCHEDULER))
 
     def undo(self, cluster, target):

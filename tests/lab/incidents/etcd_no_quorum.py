@@ -1,6 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""etcd has lost its quorum: of three members one is left, because the manifests of the others
-are gone. It answers, and knows no leader.
+"""etcd has lost its quorum: one of three members remains, as the others' manifests are gone.
+
+It answers, and knows no leader.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""etcd at its quota: one member's is below the size of its database, so that the next write raises
-the alarm NOSPACE for the whole cluster.
+"""etcd at its quota: the next write raises the alarm NOSPACE for the whole cluster.
+
+One member's quota is below the size of its database.
 
 Nothing is written from then on, leases among it: everything stands still, and looks as it was.
 """

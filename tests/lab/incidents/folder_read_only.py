@@ -1,6 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker's folder of the kubelet is read-only, as the kernel makes a file system whose disk
-fails. Only the node's own mounts know of it.
+"""A worker's kubelet directory is read-only, as the kernel makes a file system on a bad disk.
+
+Only the node's own mounts know of it.
 """
 
 from __future__ import annotations

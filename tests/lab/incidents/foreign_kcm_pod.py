@@ -25,7 +25,7 @@ openssl req -newkey rsa:2048 -nodes -subj /CN=nested-api -keyout api.key -out ap
 printf 'subjectAltName=IP:{{ip}}\\n' > api.ext
 openssl x509 -req -in api.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile api.ext \\
   -out api.crt 2>/dev/null
-"""
+"""  # noqa: E501 - an embedded program
 
 
 def kubeconfig(ip: str) -> str:
@@ -136,9 +136,7 @@ class ForeignManagerPod(Incident):
         }
 
     def symptom(self, cluster, target):
-        """It must still be the same process after the ten seconds in which it gives up on an API
-        that is not there.
-        """
+        """Require the same process after ten seconds, in which it gives up on a missing API."""
 
         def alive():
             running = processes(cluster, target, MANAGER)

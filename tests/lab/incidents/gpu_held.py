@@ -35,7 +35,7 @@ class GpuHeld(gpu.Gpu):
 
     @staticmethod
     def bind(cluster, target, namespace):
-        """A scheduler that counts a terminating pod as gone, as some batch schedulers do."""
+        """Bind a pod like a batch scheduler that counts a terminating pod as gone."""
         name = cluster.wait(
             lambda: [
                 one["metadata"]["name"]

@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A plugin whose devices got other names (MIG, time-slicing) while a pod holds one by its old
-name.
-"""
+"""A plugin renames its devices (MIG, time-slicing) while a pod holds one by its old name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A second scheduler, one that is asked for by name, places a pod on devices that the default
-one has given away.
-"""
+"""A second scheduler, requested by name, places a pod on devices that the default one gave away."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ class GpuTwoSchedulers(gpu.Gpu):
     faults = ("KM205", "KM320")
 
     def fill(self, cluster, target, namespace):
-        """The second scheduler is held until the first has given the devices away.
+        """Hold the second scheduler until the first has given the devices away.
 
         It hears of its own pod before it hears of that.
         """

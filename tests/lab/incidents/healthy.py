@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""No incident at all: a tool that finds something in a healthy cluster is not believed in a
-broken one.
-"""
+"""No incident at all: a tool with findings in a healthy cluster is not believed in a broken one."""
 
 from __future__ import annotations
 

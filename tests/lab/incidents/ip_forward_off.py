@@ -6,7 +6,7 @@ The setting belongs to the node's own network, not to the machine.
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 from tests.lab.support.incident import Incident
 
@@ -14,7 +14,7 @@ KEY, PLACE = "net.ipv4.ip_forward", "/proc/sys/net/ipv4/ip_forward"
 
 
 def value(cluster, target: str) -> str:
-    """What the node's network has."""
+    """Return the value in the node's network."""
     return cluster.exec(target, ["cat", PLACE]).stdout.decode().strip()
 
 
@@ -27,7 +27,7 @@ class IpForwardOff(Incident):
     def break_(self, cluster, target):
         own, machine = (
             cluster.exec(target, ["readlink", "/proc/1/ns/net"]).stdout.decode().strip(),
-            os.readlink("/proc/self/ns/net"),
+            str(Path("/proc/self/ns/net").readlink()),
         )
         assert own != machine, (
             f"{target} shares the machine's network: nothing is switched off in it"

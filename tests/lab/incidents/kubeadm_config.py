@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The manifests are right, but kubeadm's record would write election off again at the next
-upgrade.
-"""
+"""The manifests are right, but kubeadm's record would remove election at the next upgrade."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ class KubeadmConfig(Incident):
 
 
 def _without_block(text: str, key: str) -> list:
-    """The lines without one top-level key and what is indented below it."""
+    """Return the lines without one top-level key and what is indented below it."""
     kept, inside = [], False
     for line in text.splitlines():
         inside = line.startswith(key) or (inside and line.startswith((" ", "-")))

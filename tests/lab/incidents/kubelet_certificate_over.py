@@ -1,6 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The client certificate of a worker's kubelet ends while the kubelet runs, which was told not
-to renew it: the API refuses it from then on.
+"""A worker's client certificate ends while its kubelet runs, which must not renew it.
+
+The API refuses it from then on.
 """
 
 from __future__ import annotations

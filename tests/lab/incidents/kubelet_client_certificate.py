@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker was off for longer than its client certificate was good, and has no token to get
-another.
-"""
+"""A worker was off for longer than its client certificate was valid, and has no token."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ openssl ca -batch -notext -config ca.cnf -cert /etc/kubernetes/pki/ca.crt -keyfi
   -enddate 20200201000000Z -in csr.pem -out cert.pem 2>/dev/null
 cat cert.pem key.pem
 rm -rf "$PWD"
-"""
+"""  # noqa: E501 - an embedded program
 
 
 class KubeletClientCertificate(KubeletDown):

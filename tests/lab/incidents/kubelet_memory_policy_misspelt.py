@@ -28,7 +28,7 @@ class KubeletMemoryPolicyMisspelt(KubeletDown):
         )
 
     def applies(self, version):
-        """The memory manager came with 1.21, and is on without being asked for since 1.22."""
+        """Return whether the release has the memory manager: 1.21, by default since 1.22."""
         return version >= (1, 22)
 
 

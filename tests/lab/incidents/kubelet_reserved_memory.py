@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The memory that a worker reserves on its NUMA node is not the sum of what it reserves
-elsewhere.
-"""
+"""A worker reserves other memory on its NUMA node than the sum of its other reservations."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ class KubeletReservedMemory(KubeletDown):
         )
 
     def applies(self, version):
-        """The memory manager came with 1.21, and is on without being asked for since 1.22."""
+        """Return whether the release has the memory manager: 1.21, by default since 1.22."""
         return version >= (1, 22)
 
     def expect(self, cluster, target):

@@ -1,6 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker has a swap file that fstab names, and its kubelet, which refuses swap, does not come up
-again.
+"""A worker has a swap file in fstab, and its kubelet, which refuses swap, does not start again.
 
 Swap is the kernel's: all nodes and the machine itself show it until this is undone, 64 MiB of it.
 On a machine that has swap of its own the lab's kubelets tolerate it; then this worker's alone is
@@ -56,7 +55,7 @@ class KubeletSwap(Incident):
         pinning.start(cluster, target)
 
     def expect(self, cluster, target):
-        """The others' kubelets run, and would not start again."""
+        """Expect that the other kubelets run, and would not start again."""
         return {("KM502", target, "kubelet")} | {
             ("KM504", node.name, "kubelet")
             for node in cluster.nodes
@@ -65,7 +64,7 @@ class KubeletSwap(Incident):
 
 
 def tolerant(cluster, node: str) -> bool:
-    """Does its kubelet start beside swap?"""
+    """Return whether the kubelet starts with swap on."""
     return yaml.safe_load(cluster.read(node, pinning.CONFIG)).get("failSwapOn") is False
 
 

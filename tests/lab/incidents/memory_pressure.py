@@ -23,7 +23,7 @@ THRESHOLD = {
 
 
 def posted(cluster, target: str) -> str:
-    """What the Node says of its memory."""
+    """Return the memory condition of the Node."""
     node = json.loads(cluster.kubectl("get", "node", target, "-o", "json").stdout)
     return next(
         (one["status"] for one in node["status"]["conditions"] if one["type"] == CONDITION), ""

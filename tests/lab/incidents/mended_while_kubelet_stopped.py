@@ -24,7 +24,8 @@ class MendedWhileKubeletStopped(TwoLeaders):
         cluster.exec(target, ["systemctl", "stop", "kubelet"])
         self.restore(cluster, target)
         running = processes(cluster, target, SCHEDULER)
-        assert len(running) == 1 and OFF in running[0][1], f"scheduler of {target}: {running}"
+        assert len(running) == 1, f"scheduler of {target}: {running}"
+        assert OFF in running[0][1], f"scheduler of {target}: {running}"
         assert OFF.encode() not in cluster.read(target, manifest(SCHEDULER))
 
     undo = EditedWhileKubeletStopped.undo

@@ -24,7 +24,8 @@ class RuntimeConfigEmptied(Incident):
 
     def symptom(self, cluster, target):
         has = cluster.exec(target, "containerd config dump").stdout.decode()
-        assert cluster.state["pause"] not in has and "SystemdCgroup = true" not in has, has
+        assert cluster.state["pause"] not in has, has
+        assert "SystemdCgroup = true" not in has, has
         assert (
             cluster.exec(target, ["systemctl", "is-active", "containerd"]).stdout.strip()
             == b"active"

@@ -32,7 +32,7 @@ class RuntimeStopped(Incident):
 
 
 def ready(cluster, target: str) -> bool:
-    """What the API has of the node's Ready."""
+    """Return the Ready condition of the node in the API."""
     node = json.loads(cluster.kubectl("get", "node", target, "-o", "json").stdout)
     return any(
         one["type"] == "Ready" and one["status"] == "True" for one in node["status"]["conditions"]

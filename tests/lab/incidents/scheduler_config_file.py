@@ -38,7 +38,7 @@ def without_flag(text: str) -> str:
 
 
 def use_config(text: str) -> str:
-    """The manifest as an operator would change it: the flag goes, the file comes in by hostPath."""
+    """Return the manifest as an operator would change it: no flag, the file by hostPath."""
     text = without_flag(text)
     text = re.sub(
         r"(?m)^(\s*)- kube-scheduler$", rf"\1- kube-scheduler\n\1- --config={CONFIG}", text, count=1
@@ -58,7 +58,7 @@ def use_config(text: str) -> str:
 
 
 def used_config(text: str) -> str | None:
-    """The configuration file that the scheduler of this manifest has already, as kubespray's."""
+    """Return the configuration file that this scheduler has already, as kubespray's."""
     found = re.search(r"(?m)^\s*- --config=(\S+)$", text)
     return found.group(1) if found else None
 
@@ -124,7 +124,7 @@ class SchedulerConfigFile(Incident):
 
     @staticmethod
     def _schedules(cluster, target):
-        """A pod that nothing can take.
+        """Create a pod that nothing can take.
 
         Each active scheduler reports its own failure to place it.
         """

@@ -1,6 +1,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Incident B: a worker of another zone joins once the list of nodes was made, and the scheduler
-loses a master for good.
+"""Incident B: a worker of another zone joins after the list of nodes; the scheduler loses a node.
+
+It loses a master for good.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class SchedulerOutOfReach(Incident):
 
     @staticmethod
     def _anew(cluster, name):
-        """The kubelet's start forgets its back-off, which would be minutes after some rounds."""
+        """Restart the kubelet: its start forgets a back-off of minutes after some rounds."""
         cluster.exec(name, ["systemctl", "restart", "kubelet"])
         restart(cluster, name, SCHEDULER)
 

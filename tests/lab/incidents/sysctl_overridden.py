@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Somebody wrote 99-kubernetes.conf, and /etc/sysctl.conf, to which 99-sysctl.conf is a link,
-says less: it is read later.
-"""
+"""A file 99-kubernetes.conf, and /etc/sysctl.conf, read later through 99-sysctl.conf, says less."""
 
 from __future__ import annotations
 

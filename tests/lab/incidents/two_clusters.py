@@ -13,7 +13,7 @@ PREFIX = "other-"
 
 
 def other_cluster(mine):
-    """A small cluster of the same release: the lab has only that one built."""
+    """Return a small cluster of the same release: the lab has only that one built."""
     # The cluster module need not know its incidents, nor they it at import.
     from tests.lab.cluster.clusters import Cluster
 

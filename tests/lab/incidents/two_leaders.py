@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Incident A: one of three masters runs its scheduler and controller manager without leader
-election.
-"""
+"""Incident A: one of three masters runs scheduler and controller manager without election."""
 
 from __future__ import annotations
 

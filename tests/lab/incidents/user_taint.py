@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Incident D's own taint: a worker is dedicated, and a Deployment that belongs there lacks the
-toleration.
-"""
+"""Incident D's own taint: a worker is dedicated, and its Deployment lacks the toleration."""
 
 from __future__ import annotations
 

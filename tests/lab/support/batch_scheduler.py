@@ -105,5 +105,5 @@ def signal(cluster, name: str) -> None:
 
 
 def remove(cluster) -> None:
-    """What its pod, which goes with its namespace, leaves on the host."""
+    """Remove what its pod, which goes with its namespace, leaves on the host."""
     cluster.exec(HOST, f"pkill -CONT -f '{PATTERN}'; rm -rf {FOLDER}")

@@ -14,12 +14,10 @@ _DROP = ("-p", "tcp", "--dport", "22", "-j", "DROP")
 
 
 class Changes:
-    """Mixed into Cluster; kept apart because bringing up and changing are read on different
-    days.
-    """
+    """Changes of a cluster, mixed into Cluster and kept apart from bringing it up."""
 
     def new_node(self, role: str, labels: dict) -> Node:
-        """A record only: the next free name, and an address that follows from it."""
+        """Return a record only: the next free name, and an address that follows from it."""
         letter, first = ("m", 10) if role == "master" else ("w", 100)
         taken = {node.index for node in self.nodes}
         number = next(n for n in range(1, 100) if first + n not in taken)
@@ -37,7 +35,7 @@ class Changes:
         return node
 
     def stage_join(self, role: str = "worker", labels: dict | None = None) -> Node:
-        """A node that is booted and prepared; `join` it later."""
+        """Boot and prepare a node; `join` it later."""
         with self.locked():
             node = self.new_node(role, labels or {})
             self.save()
@@ -110,7 +108,7 @@ class Changes:
         return self.stage_join("worker")
 
     def restart_node(self, node, timeout: float = 180) -> None:
-        """A reboot: every process ends, /run is empty, the disk stays."""
+        """Reboot a node: every process ends, /run is empty, the disk stays."""
         with self.locked():
             node = self._node(node)
             podman.podman("stop", "-t", "5", node.container, check=False, timeout=60)

@@ -23,7 +23,7 @@ for name in sorted(glob.glob("/var/lib/kubemend/journal/*/proof-*.json"), revers
 
 
 def play(folder, **given) -> str:
-    """The path of a play with this one task, as somebody else's would have it."""
+    """Write a play with this one task, as an operator's would have it; return its path."""
     task = {
         "kubemend.remediation.node_drain": {"name": "w1", **given},
         "become": True,
@@ -37,7 +37,7 @@ def play(folder, **given) -> str:
 
 
 def drain(cluster, folder, *arguments: str, **given) -> dict:
-    """The task's result."""
+    """Drain, and return the task's result."""
     done = playbook.run(
         play(folder, **given), cluster.inventory, "-v", *arguments, report=str(folder)
     )
@@ -45,7 +45,7 @@ def drain(cluster, folder, *arguments: str, **given) -> dict:
 
 
 def started(cluster, folder, **given) -> interrupt.Controller:
-    """A drain that is left to itself, for `with`."""
+    """Start a drain in the background, for `with`."""
     return interrupt.Controller(cluster, folder / "controller", "-v", name=play(folder, **given))
 
 
@@ -56,7 +56,7 @@ def ended(controller: interrupt.Controller) -> dict:
 
 
 def _result(output: str, code: int) -> dict:
-    """What the task's one line says.
+    """Parse the one line of the task.
 
     `failed`, which that line leaves to its first word, beside it.
     """
@@ -65,12 +65,13 @@ def _result(output: str, code: int) -> dict:
         for line in output.splitlines()
         if line.startswith(("ok: ", "changed: ", "fatal: ")) and "=> {" in line
     ]
-    assert len(said) == 1 and said[0].startswith("fatal: ") == (code != 0), output[-3000:]
+    assert len(said) == 1, output[-3000:]
+    assert said[0].startswith("fatal: ") == (code != 0), output[-3000:]
     return dict(json.loads(said[0].partition("=> ")[2]), failed=code != 0)
 
 
 def node(cluster) -> dict:
-    """What a drain may touch of w1.
+    """Return what a drain may change of w1.
 
     The taint of a cordon is a controller's, which follows the cordon a moment later.
     """
@@ -160,7 +161,7 @@ class Pods:
         }
 
     def controller(self, kind: str, name: str, **spec) -> dict:
-        """A Deployment, ReplicaSet or DaemonSet whose pods run on w1."""
+        """Create a Deployment, ReplicaSet or DaemonSet whose pods run on w1."""
         template = self.template(
             name, nodeSelector={"kubernetes.io/hostname": "w1"}, restartPolicy="Always"
         )
@@ -192,7 +193,7 @@ class Pods:
         return json.loads(self.kubectl("get", "pods", "-o", "json").stdout)["items"]
 
     def on_w1(self) -> dict:
-        """{name: uid}"""
+        """Return {name: uid} of the pods on w1."""
         return {
             pod["metadata"]["name"]: pod["metadata"]["uid"]
             for pod in self.all()

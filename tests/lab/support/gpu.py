@@ -32,7 +32,7 @@ def wait_devices(cluster, target: str, wanted: list) -> None:
 
 
 def plug(cluster, target: str) -> None:
-    """The plugin runs and the node has its devices."""
+    """Start the plugin and wait until the node has its devices."""
     cluster.write(target, PROGRAM, gobuild.device_plugin().read_bytes(), mode="755")
     cluster.write(target, STATE, "gpu-0\ngpu-1\n")
     cluster.exec(
@@ -121,7 +121,7 @@ def pods(cluster, namespace: str) -> list:
 
 
 def rejected(cluster, namespace: str) -> list:
-    """A kubelet that counts no device at all says OutOf..., which is asked first."""
+    """Return the rejected pods; a kubelet that counts no device at all says OutOf... first."""
     return [
         one
         for one in pods(cluster, namespace)

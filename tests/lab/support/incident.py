@@ -42,7 +42,7 @@ class Incident:
         raise NotImplementedError
 
     def symptom(self, cluster, target: str) -> None:
-        """Waits until the symptom really shows.
+        """Wait until the symptom really shows.
 
         TimeoutError or AssertionError with what it saw instead.
         """
@@ -98,7 +98,7 @@ class Incident:
         self.store(cluster, target, {**self.record(cluster, target), **values})
 
     def keep(self, cluster, target: str, node: str, path: str) -> bytes | None:
-        """Saves a file as it is (or that it is absent) before it is touched.
+        """Save a file as it is (or that it is absent) before it is touched.
 
         Returns its content.
         """
@@ -195,7 +195,7 @@ def break_by_name(cluster, name: str, target: str | None) -> None:
 
 
 def made(cluster, one: Incident, target: str) -> None:
-    """The incident with its symptom.
+    """Make the incident with its symptom.
 
     Where the lab does not make it, it is healed and made once more.
     """

@@ -49,7 +49,7 @@ while time.monotonic() < end:
             sys.exit(0)
     time.sleep(0.02)
 sys.exit(1)
-"""
+"""  # noqa: E501 - an embedded program
 
 
 class Controller:
@@ -83,7 +83,7 @@ class Controller:
                 LAB_HOLD_AT=at,
                 LAB_HOLD_FILE=str(self._held),
             )
-        with open(folder / "output", "w", encoding="utf-8") as output:
+        with (folder / "output").open("w", encoding="utf-8") as output:
             self._process = playbook.start(
                 name,
                 cluster.inventory,
@@ -150,8 +150,9 @@ class Controller:
 
 
 def wait_written(cluster, node: str, path: str, text: str) -> dict:
-    """{pid, run_id} of the program on the node that has just written `text` into that file and
-    not yet proven it.
+    """Wait for the program on the node that has written `text` to a file and not verified it yet.
+
+    Return {pid, run_id}.
     """
     return json.loads(
         cluster.exec(node, ["python3", "-I", "-S", "-c", _WRITTEN, path, text], timeout=150).stdout
@@ -159,8 +160,9 @@ def wait_written(cluster, node: str, path: str, text: str) -> dict:
 
 
 def wait_stopped(cluster, node: str, component: str) -> dict:
-    """{pid, run_id, step} of the program on the node that has just ended the component's process
-    and not yet seen another.
+    """Wait for the program that has ended the component's process and not seen another yet.
+
+    Return {pid, run_id, step}.
     """
     return json.loads(
         cluster.exec(node, ["python3", "-I", "-S", "-c", _STOPPED, component], timeout=180).stdout
@@ -168,7 +170,7 @@ def wait_stopped(cluster, node: str, component: str) -> dict:
 
 
 def proof(cluster, node: str, found: dict) -> dict:
-    """The record of a step of wait_stopped as it is now."""
+    """Return the record of a step of wait_stopped as it is now."""
     return json.loads(
         cluster.read(
             node, f"/var/lib/kubemend/journal/{found['run_id']}/proof-{found['step']}.json"
@@ -177,9 +179,10 @@ def proof(cluster, node: str, found: dict) -> dict:
 
 
 def left_over(cluster) -> list[str]:
-    """What no run may leave on masters.
+    """Return what no run may leave on masters.
 
-    Dotfiles, changes without an end, steps without a proof, services of a capture, somebody's lock.
+    Dotfiles, changes without an end, steps without a proof, services of a capture, somebody's
+    lock.
     """
     found = []
     for node in cluster.of_role("master"):
@@ -197,7 +200,7 @@ def left_over(cluster) -> list[str]:
 
 
 def rewrite(cluster, node: str, path: str, program: str) -> None:
-    """A JSON file on a node as a program makes it: `d` is what it holds."""
+    """Rewrite a JSON file on a node with a program: `d` is its content."""
     code = (
         f"import json; p = {path!r}; d = json.load(open(p)); {program}; json.dump(d, open(p, 'w'))"
     )

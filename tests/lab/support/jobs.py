@@ -16,7 +16,7 @@ MASTERS_TOLERATED = [
 
 
 def new_namespace() -> str:
-    """A name of its own each time: the events of the last round must not count in this one."""
+    """Return a new name each time: events of the last round must not count in this one."""
     return f"{NAMESPACE_PREFIX}{secrets.token_hex(3)}"
 
 
@@ -94,10 +94,10 @@ def pods_created(cluster, namespace: str) -> dict:
 
 
 def wait_for_surplus(cluster, namespace: str, per_round: int = 4, rounds: int = 15) -> dict:
-    """New Jobs until several got two pods.
+    """Create Jobs until several got two pods.
 
-    Both controllers see each Job, but one may be quick enough alone, and one that has just started
-    first has to list what there is.
+    Both controllers see each Job, but one may be quick enough alone, and one that has just
+    started first has to list what there is.
     """
     create_namespace(cluster, namespace)
     seen = {}
@@ -105,7 +105,7 @@ def wait_for_surplus(cluster, namespace: str, per_round: int = 4, rounds: int = 
         create(cluster, namespace, per_round, round_)
         expected = per_round * (round_ + 1)
         cluster.wait(
-            lambda: len(pods_created(cluster, namespace)) >= expected,
+            lambda expected=expected: len(pods_created(cluster, namespace)) >= expected,
             60,
             f"pods of {expected} Jobs in {namespace}",
         )

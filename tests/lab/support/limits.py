@@ -58,7 +58,7 @@ while len(held) < (count if kind == "inotify" else count - 5):
         time.sleep(0.2)
 print("holds", len(held), flush=True)
 time.sleep(86400)
-"""
+"""  # noqa: E501 - an embedded program
 TRIED = (
     "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print({} >= 0 or"
     " os.strerror(ctypes.get_errno()))'"
@@ -76,7 +76,7 @@ def instances() -> int:
         try:
             if process.name.isdigit() and process.stat().st_uid == 0:
                 found += sum(
-                    os.readlink(one).startswith(("anon_inode:inotify", "anon_inode:[inotify"))
+                    str(one.readlink()).startswith(("anon_inode:inotify", "anon_inode:[inotify"))
                     for one in (process / "fd").iterdir()
                 )
         except OSError:
@@ -96,7 +96,7 @@ def watches() -> int:
                 found += sum(
                     (process / "fdinfo" / one.name).read_text().count("inotify wd:")
                     for one in (process / "fd").iterdir()
-                    if os.readlink(one) == "anon_inode:inotify"
+                    if str(one.readlink()) == "anon_inode:inotify"
                 )
         except OSError:
             continue
@@ -104,7 +104,7 @@ def watches() -> int:
 
 
 def may(limit: int) -> None:
-    """What the kernel gives a user from now on; what is open stays open."""
+    """Set the kernel's limit for a user from now on; what is open stays open."""
     kernel.lower(kernel.INOTIFY, limit)
 
 
@@ -123,7 +123,7 @@ def restored_watches() -> None:
 
 
 def hold(cluster, target: str, kind: str, count: int) -> None:
-    """A service of the node that holds them, with a file of its own.
+    """Run a service of the node that holds them, with a unit file of its own.
 
     A transient one is given no limit for its next start.
     """
@@ -148,7 +148,7 @@ def hold(cluster, target: str, kind: str, count: int) -> None:
 
 
 def fill() -> int:
-    """A process of the machine's, which no node sees.
+    """Start a process of the machine that no node sees.
 
     It takes the inotify instances that others on the machine give back, up to MOST.
     """
@@ -163,7 +163,7 @@ def fill() -> int:
 
 
 def emptied(pid: int | None) -> None:
-    """That process ended, where it is still the one."""
+    """End that process, if it is still the same."""
     with contextlib.suppress(OSError):
         if pid and FILLER.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(pid, signal.SIGKILL)
@@ -180,12 +180,12 @@ def let_go(cluster, target: str) -> None:
 
 
 def tried(cluster, target: str, what: str = TRY) -> str:
-    """What a program that wants an instance, or a watch, is told."""
+    """Return what a program gets that requests an instance, or a watch."""
     return cluster.exec(target, what).stdout.decode().strip()
 
 
 def unlimited(cluster) -> set:
-    """What a deep audit finds of nodes whose runtime came with LimitNOFILE=infinity."""
+    """Return the findings of a deep audit about runtimes that came with LimitNOFILE=infinity."""
     return {
         ("KM410", node.name, None)
         for node in cluster.nodes
@@ -196,9 +196,7 @@ def unlimited(cluster) -> set:
 
 
 class Limits(Incident):
-    """faults: {code: component} that the audit must find on the target, and `elsewhere` on every
-    other host.
-    """
+    """Incidents of limits: {code: component} on the target, and `elsewhere` on every other host."""
 
     occupies = "worker"
     target = "w1"

@@ -45,14 +45,14 @@ class Login:
         )
 
     def __call__(self, words: str) -> str:
-        """What it answers in one line; nothing where the session has ended."""
+        """Return the answer in one line; nothing if the session has ended."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(f"echo $({words})\n")
             self.process.stdin.flush()
         return self.process.stdout.readline().strip()
 
     def begin(self, words: str) -> None:
-        """A program of it that runs on."""
+        """Start a program in the session that runs on."""
         self.process.stdin.write(f"{words} </dev/null >/dev/null 2>&1 &\n")
         self.process.stdin.flush()
 
@@ -72,7 +72,7 @@ def login(cluster, target="w1"):
 
 @contextlib.contextmanager
 def person(cluster, target="w1"):
-    """The user, with the key that the lab's inventory has too."""
+    """Yield the user, with the key that the lab's inventory has too."""
     cluster.exec(
         target,
         f"useradd -m -s /bin/bash {USER} && install -d -m 700 -o {USER} /home/{USER}/.ssh && "
@@ -89,7 +89,7 @@ def person(cluster, target="w1"):
 
 
 def session(cluster, opened: Login, target="w1") -> int:
-    """The login in a scope of its own, as logind has it: the process of its shell."""
+    """Return the login in a scope of its own, as logind has it: the process of its shell."""
     pid, uid = int(opened("echo $$")), int(opened("id -u"))
     cluster.exec(target, SCOPE.format(pid=pid, uid=uid))
     return pid

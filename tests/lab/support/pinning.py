@@ -26,7 +26,7 @@ def stop(cluster, target: str) -> None:
 
 
 def start(cluster, target: str) -> None:
-    """It comes up and posts its status."""
+    """Start the kubelet, and wait until it posts its status."""
     cluster.exec(target, "systemctl reset-failed kubelet; systemctl start kubelet")
     cluster.wait(
         lambda: (
@@ -40,7 +40,7 @@ def start(cluster, target: str) -> None:
 
 
 def configure(cluster, target: str, changes: dict) -> None:
-    """Settings of its configuration file; None takes one out."""
+    """Change settings of the configuration file; None removes one."""
     settings = {**yaml.safe_load(cluster.read(target, CONFIG)), **changes}
     cluster.write(
         target,
@@ -54,7 +54,7 @@ def state(cluster, target: str) -> dict:
 
 
 def static(cluster, target: str, changes: dict | None = None) -> None:
-    """A worker that pins, as one is made that has never done it.
+    """Make a worker pin CPUs that has never done it.
 
     Stopped, its state out of the way, told so, started.
     """
@@ -75,7 +75,7 @@ def edit(cluster, target: str, **changes) -> None:
 
 
 def fail(cluster, target: str, words: str) -> None:
-    """Started, it exits with these words."""
+    """Start the kubelet, which exits with these words."""
     since = int(cluster.exec(target, ["date", "+%s"]).stdout)
     cluster.exec(target, "systemctl reset-failed kubelet; systemctl start kubelet")
     cluster.wait(
@@ -91,7 +91,7 @@ def fail(cluster, target: str, words: str) -> None:
 
 
 def wait_pinned(cluster, target: str) -> None:
-    """A container has CPUs alone, by the state and in its cgroup."""
+    """Wait until a container has exclusive CPUs, by the state and in its cgroup."""
     cluster.wait(
         lambda: (
             state(cluster, target).get("entries")
@@ -106,7 +106,7 @@ def wait_pinned(cluster, target: str) -> None:
 
 
 def _folder(cluster, target: str) -> str:
-    """The cpuset cgroup of the container `work` of the first pod with CPUs of its own."""
+    """Return the cpuset cgroup of the container `work` of the first pod with CPUs of its own."""
     uid = next(iter(state(cluster, target)["entries"]))
     said = (
         cluster.exec(
@@ -155,9 +155,7 @@ def age(cluster, target: str) -> int:
 
 
 def pod(cluster, name: str, target: str, cpus: str = "1", init: dict | None = None) -> dict:
-    """A Guaranteed pod; init: the resources of a container that runs before, none at all where
-    it is {}.
-    """
+    """Return a Guaranteed pod; init: resources of its init container, {} for none at all."""
     spec = jobs.pod_spec(cluster, nodeSelector={"kubernetes.io/hostname": target})
     spec["containers"][0]["resources"] = {"limits": {"cpu": cpus, "memory": "32Mi"}}
     if init is not None:
@@ -217,7 +215,7 @@ class Pinning(Incident):
         raise NotImplementedError
 
     def symptom(self, cluster, target):
-        """What fill made is all there is to wait for, but that one end of a kubelet is no loop.
+        """Wait for nothing more than fill does, except that one end of a kubelet is no loop.
 
         While systemd's next one is up, nothing would show.
         """
@@ -267,7 +265,7 @@ class Memory(Pinning):
     says_static = False
 
     def applies(self, version):
-        """The memory manager came with 1.21, and is on without being asked for since 1.22."""
+        """Return whether the release has the memory manager: 1.21, by default since 1.22."""
         return version >= (1, 22)
 
 

@@ -59,9 +59,7 @@ def _how(
 def run(
     name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess:
-    """A playbook of the collection by its name, or anybody's by its path, with nothing inherited
-    from the caller's Ansible settings.
-    """
+    """Run a playbook by its name or path, with no Ansible settings of the caller."""
     return subprocess.run(
         **_how(name, hosts, arguments, report, env),
         stdout=subprocess.PIPE,
@@ -73,7 +71,7 @@ def run(
 def start(
     name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None, output
 ) -> subprocess.Popen:
-    """The same, left to itself: its output goes to a file."""
+    """Start a playbook in the background; its output goes to a file."""
     return subprocess.Popen(
         **_how(name, hosts, arguments, report, env), stdout=output, start_new_session=True
     )

@@ -21,7 +21,7 @@ FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
 
 
 def releases() -> list[str]:
-    """The releases that this run tests.
+    """Return the releases that this run tests.
 
     Both in the whole matrix, else what KUBEMEND_K8S names or the commit draws.
     """
@@ -51,9 +51,7 @@ def possible(version):
 
 
 def impossible(reason):
-    """What the machine lacks: a skipped test for a person, a failed one in a continuous
-    integration, which is to have it.
-    """
+    """Skip a test that the machine cannot run; fail it in a continuous integration."""
     if machine.in_ci():
         pytest.fail(reason)
     pytest.skip(reason)
@@ -61,7 +59,7 @@ def impossible(reason):
 
 @contextlib.contextmanager
 def own(found):
-    """A cluster of a test's own, up and taken away at the end.
+    """Bring up a cluster of a test's own, and remove it at the end.
 
     It is one more beside those that the others share.
     """
@@ -74,7 +72,7 @@ def own(found):
 
 @contextlib.contextmanager
 def broken(cluster, *names, target="m2", symptom=True):
-    """These incidents on that host, healed at the end whatever happened to it."""
+    """Make these incidents on that host, and heal them at the end in any case."""
     chosen = [incident.by_name(name) for name in names]
     begun = []
     try:
@@ -91,7 +89,7 @@ def broken(cluster, *names, target="m2", symptom=True):
 
 
 def state(cluster, names=None):
-    """What a run that only looks must not change: files, processes, our own folder.
+    """Return what check mode must not change: files, processes, our own directory.
 
     Of all masters or these.
     """
@@ -122,7 +120,9 @@ def untouched(cluster, before, *names, journal=True):
             for seen in (before[name], now)
         )
         assert was == is_now, name
-        for component, former, running in zip((SCHEDULER, MANAGER), before[name][1], now[1]):
+        for component, former, running in zip(
+            (SCHEDULER, MANAGER), before[name][1], now[1], strict=True
+        ):
             if former != running:
                 assert [argv for _pid, argv in former] == [argv for _pid, argv in running], (
                     name,

@@ -18,7 +18,7 @@ def _git(*argv) -> bytes:
 
 
 def tree() -> dict:
-    """The commit, and what of it is changed: a result counts for exactly these bytes."""
+    """Return the commit, and its changed files: a result counts for exactly these bytes."""
     changed = _git("diff", "HEAD") + _git("status", "--porcelain")
     return {
         "commit": _git("rev-parse", "HEAD").decode().strip() or "none",

@@ -44,17 +44,17 @@ class Round:
 
 
 def case(name: str, k8s: str, target: str | None = None, alone: bool = False) -> Case:
-    """The case of an incident as it declares itself."""
+    """Return the case of an incident as it declares itself."""
     return Case(name, k8s, target, incidents.by_name(name).occupies, alone)
 
 
 def plan_rounds(cases, workers) -> list:
-    """Rounds in which no two cases are in each other's way; a version's rounds follow each other.
+    """Return rounds of cases that do not disturb each other; rounds of a version are adjacent.
 
     Pure.
 
-    workers: names of the workers that every cluster has. A worker case without a target gets one of
-    them.
+    workers: names of the workers that every cluster has. A worker case without a target gets
+    one of them.
     """
     rounds = []
     for k8s in dict.fromkeys(one.k8s for one in cases):
@@ -74,9 +74,7 @@ def _with_target(one: Case, workers) -> Case:
 
 
 def _pack(cases, workers) -> list:
-    """First fit: each worker once per round, each incident once per round (its objects have
-    fixed names).
-    """
+    """Pack first fit: each worker, and each incident with its fixed names, once per round."""
     rounds = []
     # Those with a worker of their own choice first: the others take what is left.
     for one in sorted(cases, key=lambda each: each.target is None):
@@ -108,10 +106,11 @@ def differences(
     nothing_unknown: bool = False,
     consequences: frozenset = frozenset(),
 ) -> list:
-    """What a report says too much or too little, as [(host or None, sentence)].
+    """Return what a report has too much or too little, as [(host or None, sentence)].
 
-    consequences: findings that may be there already, or not yet. Components that restarted several
-    times within the hour are no difference: earlier incidents and a busy machine do that.
+    consequences: findings that may be there already, or not yet. Components that restarted
+    several times within the hour are no difference: earlier incidents and a busy machine do
+    that.
     """
     restarted = {
         id(f) for f in report["findings"] if f["code"] == "KM114" and f.get("severity") == "warning"

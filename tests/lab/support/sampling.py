@@ -73,7 +73,7 @@ SCENARIOS = ("kubelet_service", "open_files", "swap_off")
 
 
 def left_out(ids: Iterable[str], seed: str) -> set[str]:
-    """The ids of tests that this seed leaves to others."""
+    """Return the ids of tests that this seed leaves to others."""
     ids = sorted(ids)
     families: dict[str, list[str]] = {name: [] for name in TESTS}
     for one in ids:
@@ -91,19 +91,19 @@ def left_out(ids: Iterable[str], seed: str) -> set[str]:
 
 
 def release(versions: Sequence[str], seed: str) -> str:
-    """The release of Kubernetes that this seed draws."""
+    """Return the release of Kubernetes that this seed draws."""
     (drawn,) = pick(versions, 1, f"{seed} release")
     return drawn
 
 
 def scenarios_left_out(seed: str) -> list[str]:
-    """The scenarios that this seed leaves to others."""
+    """Return the scenarios that this seed leaves to others."""
     drawn = pick(SCENARIOS, 1, f"{seed} scenarios")
     return [name for name in SCENARIOS if name not in drawn]
 
 
 def pick(names: Iterable[str], count: int, seed: str) -> list[str]:
-    """That many of them, in their order."""
+    """Pick that many of them, in their order."""
     names = list(names)
     chosen = set(random.Random(seed).sample(names, min(count, len(names))))
     return [name for name in names if name in chosen]

@@ -40,7 +40,7 @@ def processes(cluster, node: str, component: str) -> list:
 
 
 def ended_long_ago() -> str:
-    """A time of change for a manifest that its kubelet has had for a while.
+    """Return a time of change for a manifest that its kubelet has had for a while.
 
     What follows from a younger one is still to come.
     """
@@ -48,9 +48,7 @@ def ended_long_ago() -> str:
 
 
 def wait_settled(cluster, node: str) -> None:
-    """Until that kubelet has run for so long that what it has not started yet, it does not
-    start.
-    """
+    """Wait until the kubelet has run so long that it starts nothing more."""
     cluster.wait(
         lambda: (
             int(cluster.exec(node, ["ps", "-o", "etimes=", "-C", "kubelet"]).stdout.split()[0])
@@ -63,7 +61,7 @@ def wait_settled(cluster, node: str) -> None:
 
 
 def set_flag(text: str, flag: str, value: str) -> str:
-    """The flag with its new value, in place or as the command's last argument."""
+    """Return the manifest with the flag's new value, in place or as the last argument."""
     changed, count = re.subn(rf"(?m)^(\s*)- --{flag}=.*$", rf"\1- --{flag}={value}", text)
     if count:
         return changed
@@ -129,7 +127,7 @@ def away(cluster, names, component: str):
 
 
 def election_off(cluster, node: str, component: str) -> bool:
-    """The process itself says so: its health lists leaderElection only where election is on."""
+    """Return whether the process runs without election: its health lists no leaderElection."""
     said = cluster.exec(
         node,
         ["curl", "-sk", "-m", "3", f"https://127.0.0.1:{PORTS[component]}/healthz?verbose"],

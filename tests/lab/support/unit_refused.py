@@ -1,7 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker whose kubelet or runtime systemd itself does not start, because of one drop-in of its
-unit.
-"""
+"""A worker whose kubelet or runtime systemd does not start, because of one drop-in of its unit."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ class UnitRefused(Incident):
         return f"/etc/systemd/system/{self.unit}.service.d"
 
     def more(self, cluster, target):
-        """What it needs besides the drop-in."""
+        """Prepare what it needs in addition to the drop-in."""
 
     def break_(self, cluster, target):
         self.remember(cluster, target, since=int(cluster.exec(target, ["date", "+%s"]).stdout))

@@ -22,7 +22,7 @@ def labels(k8s: str, zone: str) -> dict:
 
 
 def another_leads(cluster) -> None:
-    """The leading scheduler ends, and one that has never made a list of nodes leads.
+    """End the leading scheduler, so that one without a list of nodes leads.
 
     The one that the kubelet starts in its place is new too.
     """
@@ -44,9 +44,7 @@ def another_leads(cluster) -> None:
 
 
 def one_round(cluster, namespace: str, name: str = "first") -> None:
-    """A pod is scheduled, so that the leading scheduler has made its list of the nodes that
-    there are.
-    """
+    """Schedule a pod, so that the leading scheduler has made its list of the nodes."""
     item = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -66,7 +64,7 @@ def one_round(cluster, namespace: str, name: str = "first") -> None:
 
 
 def daemon_set(cluster, namespace: str) -> None:
-    """A pod for each node, whatever its taints."""
+    """Create a pod for each node, whatever its taints."""
     spec = {
         **jobs.pod_spec(cluster, tolerations=[{"operator": "Exists"}]),
         "restartPolicy": "Always",
@@ -108,7 +106,7 @@ def running(cluster, namespace: str) -> list:
 
 
 def wait_lost(cluster, namespace: str, seconds: float = 0) -> str:
-    """The one node whose pod the scheduler refuses while those of all others run.
+    """Wait for the one node whose pod the scheduler refuses while those of all others run.
 
     It has been so for that long.
     """
@@ -149,7 +147,7 @@ def remove_node(cluster, name: str) -> None:
 
 
 def make_node(cluster, former: dict, more: dict | None = None) -> None:
-    """A Node as it was, with more labels, as when a machine of that name joins."""
+    """Create a Node as it was, with more labels, as when a machine of that name joins."""
     meta = {key: value for key, value in former["metadata"].items() if key not in OWN}
     meta["labels"] = {**meta["labels"], **(more or {})}
     spec = {key: value for key, value in former["spec"].items() if key != "taints"}

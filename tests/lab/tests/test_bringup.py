@@ -100,7 +100,7 @@ def test_what_a_killed_bringup_left_is_made_anew(capfd):
 
 
 def _until_begun(process) -> list:
-    """What it notes, up to that line or its end."""
+    """Return the output up to that line or its end."""
     said = []
     for line in process.stderr:
         said.append(line)

@@ -87,7 +87,8 @@ def quiet(cluster):
     return now
 
 
-def test_levels_are_raised_without_a_restart_and_lines_of_one_pod_come_from_all_hosts(
+# One scenario: each step needs the state that the step before it left.
+def test_levels_are_raised_without_a_restart_and_lines_of_one_pod_come_from_all_hosts(  # noqa: PLR0915
     cluster, play, quiet, tmp_path
 ):
     namespace, before = jobs.new_namespace(), pids(cluster)
@@ -118,7 +119,8 @@ def test_levels_are_raised_without_a_restart_and_lines_of_one_pod_come_from_all_
             "ok",
             "capture",
         ), controller.output[-4000:]
-        assert loud[0] > quiet[0] * 3 and loud[1] > quiet[1] * 3, (quiet, loud)
+        assert loud[0] > quiet[0] * 3, (quiet, loud)
+        assert loud[1] > quiet[1] * 3, (quiet, loud)
         wanted = {
             (f"m{number}", component)
             for number in (1, 2, 3)
@@ -146,9 +148,8 @@ def test_levels_are_raised_without_a_restart_and_lines_of_one_pod_come_from_all_
             for line in lines
         )
         told = [entry["what"] for timeline in report["timelines"] for entry in timeline["entries"]]
-        assert any("DELETE" in what for what in told) and any(
-            "created by" in what for what in told
-        ), told
+        assert any("DELETE" in what for what in told), told
+        assert any("created by" in what for what in told), told
     finally:
         jobs.remove(cluster, namespace)
     assert pids(cluster) == before
@@ -157,7 +158,7 @@ def test_levels_are_raised_without_a_restart_and_lines_of_one_pod_come_from_all_
 
 
 def held(cluster, folder, *arguments):
-    """A controller that has raised the levels and waits."""
+    """Return a controller that has raised the levels and waits."""
     controller = interrupt.Controller(
         cluster,
         folder,
@@ -210,9 +211,7 @@ def test_the_host_that_raised_them_is_started_again(cluster, quiet, tmp_path):
 
 
 def test_after_ctrl_c_one_command_takes_back_levels_and_locks(cluster, quiet, tmp_path):
-    """Kubelets alone: the masters that raised nothing have the cluster's lock too, and no
-    service that would give it back.
-    """
+    """Masters that raised nothing hold the cluster's lock, and no service frees it."""
     with held(
         cluster,
         tmp_path / "interrupted",
@@ -231,7 +230,7 @@ def test_after_ctrl_c_one_command_takes_back_levels_and_locks(cluster, quiet, tm
 
 
 def revert(cluster, folder, *still):
-    """What other hosts raised goes back by revert.yml, and their services with it."""
+    """Revert by revert.yml what other hosts raised, and their services with it."""
     from tests.lab.support import playbook
 
     run_id = (
@@ -246,7 +245,8 @@ def revert(cluster, folder, *still):
         f"kubemend_run_id={run_id}",
         report=str(folder / "revert"),
     )
-    assert done.returncode == 0 and "restored" in done.stdout, done.stdout[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "restored" in done.stdout, done.stdout[-3000:]
     cluster.wait(
         lambda: not any(raised(cluster, node) for node in still),
         120,
@@ -323,17 +323,15 @@ def test_wrong_wishes_change_nothing(cluster, tmp_path):
         return done
 
     done = refused("pod", "-e", "kubemend_pod=default/not-there")
-    assert done.returncode == 2 and "no API of these hosts knows such a pod" in done.stdout, (
-        done.stdout[-3000:]
-    )
+    assert done.returncode == 2, done.stdout[-3000:]
+    assert "no API of these hosts knows such a pod" in done.stdout, done.stdout[-3000:]
     cluster.exec(
         "m2", "mkdir -p /var/lib/kubemend && mount -t tmpfs -o size=64k tmpfs /var/lib/kubemend"
     )
     try:
         done = refused("full", "-e", "kubemend_capture_components=kube-scheduler", "--limit", "m2")
-        assert done.returncode == 2 and "/var/lib/kubemend has 0 MiB free" in done.stdout, (
-            done.stdout[-3000:]
-        )
+        assert done.returncode == 2, done.stdout[-3000:]
+        assert "/var/lib/kubemend has 0 MiB free" in done.stdout, done.stdout[-3000:]
     finally:
         cluster.exec("m2", "umount /var/lib/kubemend")
 
@@ -360,7 +358,8 @@ def test_a_scheduler_without_profiling_says_so(cluster, tmp_path):
             "m2",
             report=str(tmp_path / "report"),
         )
-        assert done.returncode == 2 and "without profiling" in done.stdout, done.stdout[-3000:]
+        assert done.returncode == 2, done.stdout[-3000:]
+        assert "without profiling" in done.stdout, done.stdout[-3000:]
     finally:
         cluster.write("m2", manifest(SCHEDULER), text)
         wait_flag(cluster, "m2", SCHEDULER, "--profiling=false", gone=True)

@@ -24,7 +24,7 @@ CONSENT = ("-e", "kubemend_allow=capture_restart")
 
 @pytest.fixture
 def without_endpoint(cluster):
-    """A controller manager whose level only a restart raises.
+    """Yield a controller manager whose level only a restart raises.
 
     Before 1.23 every one, later one without profiling.
     """
@@ -68,11 +68,9 @@ def test_a_manifest_is_edited_and_its_bytes_come_back(cluster, without_endpoint,
     done = playbook.run(
         "capture_logs", cluster.inventory, *MANAGERS, report=str(tmp_path / "refused")
     )
-    assert (
-        done.returncode == 2
-        and "offers no /debug/flags/v" in done.stdout
-        and "-e kubemend_allow=capture_restart" in done.stdout
-    ), done.stdout[-3000:]
+    assert done.returncode == 2, done.stdout[-3000:]
+    assert "offers no /debug/flags/v" in done.stdout, done.stdout[-3000:]
+    assert "-e kubemend_allow=capture_restart" in done.stdout, done.stdout[-3000:]
     done = playbook.run(
         "capture_logs",
         cluster.inventory,
@@ -81,9 +79,9 @@ def test_a_manifest_is_edited_and_its_bytes_come_back(cluster, without_endpoint,
         "--check",
         report=str(tmp_path / "check"),
     )
-    assert (
-        done.returncode == 0 and "+    - --v=4" in done.stdout and level_of_manager(cluster) == []
-    ), done.stdout[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "+    - --v=4" in done.stdout, done.stdout[-3000:]
+    assert level_of_manager(cluster) == [], done.stdout[-3000:]
     with interrupt.Controller(
         cluster,
         tmp_path / "capture",
@@ -143,7 +141,8 @@ def test_a_manifest_that_is_edited_meanwhile_is_not_said_to_be_back(
     assert (code, levels(report)) == (
         2,
         {("m2", MANAGER): (True, False)},
-    ) and "take --v=4 out by hand" in controller.output, controller.output[-4000:]
+    ), controller.output[-4000:]
+    assert "take --v=4 out by hand" in controller.output, controller.output[-4000:]
     wait_flag(cluster, "m2", MANAGER, "--concurrent-gc-syncs=19")
     assert level_of_manager(cluster) == ["--v=4"]
     assert "goes on trying" not in controller.output
@@ -190,7 +189,7 @@ def deaf_worker(cluster):
 
 @pytest.fixture
 def pod(cluster):
-    """A pod on w1: its first process there, which a kubelet's restart must leave alone."""
+    """Yield a pod on w1 with its first process, which a kubelet's restart must leave alone."""
     namespace = jobs.new_namespace()
     jobs.create_namespace(cluster, namespace)
     jobs.create(cluster, namespace, 1, 0)
@@ -217,11 +216,9 @@ def test_a_kubelet_gets_a_drop_in_that_goes_again(cluster, deaf_worker, pod, tmp
         report=str(tmp_path / "without"),
     )
     said = " ".join(done.stdout.split())  # the report is broken into lines
-    assert (
-        done.returncode == 0
-        and "kubelet of w1 stays at level 0" in said
-        and "-e kubemend_allow=capture_restart" in said
-    ), done.stdout[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "kubelet of w1 stays at level 0" in said, done.stdout[-3000:]
+    assert "-e kubemend_allow=capture_restart" in said, done.stdout[-3000:]
     assert argv(cluster, "w1") == deaf_worker
     pods = running(cluster, "w1")
     with interrupt.Controller(
@@ -357,16 +354,14 @@ def test_an_api_server_is_raised_beside_two_that_are_well(
         ),
     )
     done = playbook.run("capture_logs", cluster.inventory, *only, report=str(tmp_path / "refused"))
-    assert done.returncode == 2 and "-e kubemend_allow=capture_restart" in done.stdout, done.stdout[
-        -3000:
-    ]
+    assert done.returncode == 2, done.stdout[-3000:]
+    assert "-e kubemend_allow=capture_restart" in done.stdout, done.stdout[-3000:]
     # --limit leaves the other masters out, and with them the evidence that they are whole.
     done = playbook.run(
         "capture_logs", cluster.inventory, *only, *CONSENT, report=str(tmp_path / "limited")
     )
-    assert (
-        done.returncode == 2 and "m1, m3 was not looked at: run without --limit" in done.stdout
-    ), done.stdout[-3000:]
+    assert done.returncode == 2, done.stdout[-3000:]
+    assert "m1, m3 was not looked at: run without --limit" in done.stdout, done.stdout[-3000:]
     everywhere = ("-e", f"kubemend_capture_components={API_SERVER}")
     with interrupt.Controller(
         cluster,

@@ -56,7 +56,7 @@ def cluster(request):
 
 @contextlib.contextmanager
 def incident_b(cluster):
-    """What its operators did, in their order."""
+    """Do what its operators did, in their order."""
     namespace = jobs.new_namespace()
     jobs.create_namespace(cluster, namespace)
     # the masters joined one by one: what leads now knows them all at once, as at the incident
@@ -104,17 +104,17 @@ ADDED = re.compile(r'Added node "([^"]+)" in group "([^"]+)" to NodeTree')
 
 
 def replayed(cluster, finding, leads, lost, worker):
-    """What KM202 says of the order is what stands in the log of that very scheduler.
+    """Require that KM202 reports the order in the log of that very scheduler.
 
     Read once more here, and the list reckoned by hand.
     """
     (proof,) = [one for one in finding["evidence"] if one["kind"] == "log"]
-    assert proof["host"] == leads and proof["path"].startswith(
-        "/var/log/pods/kube-system_kube-scheduler-"
-    ), proof
+    assert proof["host"] == leads, proof
+    assert proof["path"].startswith("/var/log/pods/kube-system_kube-scheduler-"), proof
     joined = ADDED.findall(cluster.read(leads, proof["path"]).decode("utf-8", "replace"))
     # the masters in the order in which it learned of them, and at last the worker
-    assert len(joined) == 4 and joined[-1][0] == worker, joined
+    assert len(joined) == 4, joined
+    assert joined[-1][0] == worker, joined
     assert [group.rpartition(":")[2] for _name, group in joined] == ["200002"] * 3 + ["200004"], (
         joined
     )
@@ -128,7 +128,8 @@ def replayed(cluster, finding, leads, lost, worker):
     assert "replay" not in finding["summary"], finding["summary"]  # nobody else is lost
 
 
-def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
+# One scenario: each step needs the state that the step before it left.
+def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):  # noqa: PLR0915
     with incident_b(cluster) as (namespace, worker):
         everybody = sorted(["m1", "m2", "m3", worker])
         if cluster.k8s == NEW:
@@ -142,9 +143,10 @@ def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
                 [],
                 [],
             ), done.stdout[-3000:]
-            assert "scheduler_captures" not in report and any(
-                "because no pod waits there" in note for note in report["notices"]
-            ), report["notices"]
+            assert "scheduler_captures" not in report, report["notices"]
+            assert any("because no pod waits there" in note for note in report["notices"]), report[
+                "notices"
+            ]
             assert {one["verdict"] for one in report["verdicts"] if one["code"] in CODES} == {
                 "clear"
             }
@@ -210,9 +212,9 @@ def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
             f"kubemend_run_id={first}",
             report=str(tmp_path / "revert"),
         )
-        assert (
-            done.returncode == 0
-            and f"{leads} log level of kube-scheduler: was as before already" in done.stdout
-        ), done.stdout[-3000:]
+        assert done.returncode == 0, done.stdout[-3000:]
+        assert f"{leads} log level of kube-scheduler: was as before already" in done.stdout, (
+            done.stdout[-3000:]
+        )
         # a restart leaves nothing
         assert f"kubemend: run {first}: 1 already" in done.stdout, done.stdout[-3000:]

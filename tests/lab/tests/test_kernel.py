@@ -8,8 +8,8 @@ Who lowers a limit for a test is not disturbed by one that comes up. Without a c
 
 from __future__ import annotations
 
-import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -30,9 +30,8 @@ def settings(monkeypatch, tmp_path):
 def test_a_limit_is_lowered_for_as_long_as_its_process_lives(settings):
     assert not kernel.lowered_by_another()
     kernel.lower(kernel.INOTIFY, 128)
-    assert settings == {kernel.INOTIFY: 128} and not kernel.lowered_by_another(), (
-        "it is this one's own"
-    )
+    assert settings == {kernel.INOTIFY: 128}, "it is this one's own"
+    assert not kernel.lowered_by_another(), "it is this one's own"
     with subprocess.Popen(["sleep", "60"]) as other:
         kernel.LOWERED.write_text(f"{other.pid}\n")
         assert kernel.lowered_by_another()
@@ -48,8 +47,7 @@ def held(process: int) -> int:
     """How many inotify instances it has; one that begins opens and closes other files meanwhile."""
     try:
         return sum(
-            "inotify" in os.readlink(f"/proc/{process}/fd/{one}")
-            for one in os.listdir(f"/proc/{process}/fd")
+            "inotify" in str(one.readlink()) for one in Path(f"/proc/{process}/fd").iterdir()
         )
     except OSError:
         return -1
@@ -62,6 +60,6 @@ def test_what_others_give_back_is_held_until_it_is_let_go(monkeypatch):
         nodes.wait(lambda: held(process) == 3, 60, "it to hold as many as it may", every=0.1)
     finally:
         limits.emptied(process)
-    assert not os.path.exists(f"/proc/{process}")
+    assert not Path(f"/proc/{process}").exists()
     limits.emptied(process)  # nothing is there any more
     limits.emptied(None)

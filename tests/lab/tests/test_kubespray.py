@@ -51,7 +51,7 @@ def cluster(request):
 
 
 def doubts(report):
-    """What is not clear, but for the Jobs whose surplus pods the incident made.
+    """Return what is not clear, except the Jobs whose surplus pods the incident made.
 
     They are history.
     """
@@ -174,11 +174,9 @@ def test_a_disabled_kubelet_whose_node_was_restarted_comes_back(cluster, play, t
         cluster.wait(lambda: not ready(cluster, "m2"), 240, "m2 to be not ready")
         cluster.wait(taints, 120, "the controller's taints")
         done, report = play(name="node_unreachable")
-        assert (
-            done.returncode == 0
-            and ("KM501", "m2") in codes(report)
-            and unit() == ("disabled", "inactive")
-        ), done.stdout[-4000:]
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert ("KM501", "m2") in codes(report), done.stdout[-4000:]
+        assert unit() == ("disabled", "inactive"), done.stdout[-4000:]
         assert [(step["host"], step["remedy"], step["allowed"]) for step in report["plan"]] == [
             ("m2", ENABLE, False),
             ("m2", START, False),
@@ -211,12 +209,13 @@ def test_a_disabled_kubelet_whose_node_was_restarted_comes_back(cluster, play, t
             f"kubemend_run_id={run_id}",
             report=str(tmp_path / "revert"),
         )
-        assert done.returncode == 0 and unit() == ("disabled", "active"), done.stdout[-4000:]
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert unit() == ("disabled", "active"), done.stdout[-4000:]
 
 
 @pytest.fixture
 def without_endpoint(cluster):
-    """The static pod of m2 whose level only a restart raises.
+    """Yield the static pod of m2 whose level only a restart raises.
 
     Before 1.23 every controller manager's, later a scheduler's whose file says so.
 
@@ -251,11 +250,9 @@ def test_a_static_pods_level_by_its_argument(cluster, without_endpoint, tmp_path
     done = playbook.run(
         "capture_logs", cluster.inventory, *arguments, report=str(tmp_path / "refused")
     )
-    assert (
-        done.returncode == 2
-        and "-e kubemend_allow=capture_restart" in done.stdout
-        and flags() == []
-    ), done.stdout[-3000:]
+    assert done.returncode == 2, done.stdout[-3000:]
+    assert "-e kubemend_allow=capture_restart" in done.stdout, done.stdout[-3000:]
+    assert flags() == [], done.stdout[-3000:]
     with interrupt.Controller(
         cluster,
         tmp_path / "capture",

@@ -15,7 +15,7 @@ from tests.lab.support.repairing import CONSENT, broken, state
 
 
 def manifests(cluster, name):
-    """The files that a repair would edit; processes end by themselves while nothing is written."""
+    """Return the files that a repair would edit; processes end by themselves without writes."""
     return [line for line in state(cluster, [name])[name][0] if "manifests" in line]
 
 
@@ -32,9 +32,8 @@ def test_a_cluster_that_accepts_no_writes(cluster, play, name, cause):
         done, report = play(*CONSENT)
         assert manifests(cluster, masters[1]) == before
         first = report["findings"][0]
-        assert (first["code"], first["severity"]) == ("KM115", "critical") and cause in first[
-            "summary"
-        ], report["findings"]
+        assert (first["code"], first["severity"]) == ("KM115", "critical"), report["findings"]
+        assert cause in first["summary"], report["findings"]
         verdicts = {
             item["code"]: item["verdict"] for item in report["verdicts"] if item["host"] is None
         }
@@ -44,8 +43,6 @@ def test_a_cluster_that_accepts_no_writes(cluster, play, name, cause):
         ), verdicts
         assert "healthy:" not in done.stdout, done.stdout[-4000:]
         steps = [step for step in report["plan"] if step["code"] in ("KM101", "KM103")]
-        assert (
-            steps
-            and not any(step["allowed"] for step in steps)
-            and all("KM115" in step["blocked_by"] for step in steps)
-        ), report["plan"]
+        assert steps, report["plan"]
+        assert not any(step["allowed"] for step in steps), report["plan"]
+        assert all("KM115" in step["blocked_by"] for step in steps), report["plan"]

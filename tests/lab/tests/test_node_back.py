@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A worker whose kubelet, or its runtime, is disabled and stopped comes back, and comes back
-again by itself after a power cut.
-"""
+"""A worker whose kubelet or runtime is disabled and stopped comes back, also after a power cut."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ def taints(cluster) -> set[str]:
 
 @contextlib.contextmanager
 def dedicated(cluster):
-    """A taint of somebody's own, which nothing takes away but its owner."""
+    """Set an operator's own taint, which only its owner removes."""
     cluster.kubectl("taint", "node", "w1", "caf=log:NoExecute")
     try:
         yield
@@ -63,10 +61,10 @@ def test_a_disabled_kubelet_that_is_stopped_comes_back(cluster, play, tmp_path):
         cluster.exec("w1", ["systemctl", "stop", "kubelet"])
         cluster.wait(lambda: not ready(cluster), 240, "w1 to be not ready")
         done, report = play("--check", "--diff", *CONSENT)
-        assert (
-            done.returncode == 0
-            and "systemctl is-enabled kubelet.service: disabled -> enabled" in done.stdout
-        ), done.stdout[-4000:]
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert "systemctl is-enabled kubelet.service: disabled -> enabled" in done.stdout, (
+            done.stdout[-4000:]
+        )
         assert [step["remedy"] for step in report["plan"]] == [ENABLE, START]
         assert unit(cluster) == (
             "disabled",
@@ -81,12 +79,13 @@ def test_a_disabled_kubelet_that_is_stopped_comes_back(cluster, play, tmp_path):
         assert unit(cluster) == ("enabled", "active")
         # The run ends once the API has it so: the controller took its own taints away, and nobody
         # the other.
-        assert ready(cluster) and taints(cluster) == {"caf"}, done.stdout[-4000:]
+        assert ready(cluster), done.stdout[-4000:]
+        assert taints(cluster) == {"caf"}, done.stdout[-4000:]
         run_id = report["run_id"]
         done, report = play(*CONSENT)
-        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[
-            -4000:
-        ]
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert not report["plan"], done.stdout[-4000:]
+        assert not report["steps"], done.stdout[-4000:]
         assert interrupt.left_over(cluster) == []
         bringup.start_again(cluster.node("w1"))
         cluster.wait(
@@ -110,11 +109,9 @@ def test_a_node_that_somebody_cordoned_is_left_alone(cluster, play):
         cluster.kubectl("cordon", "w1")
         try:
             done, report = play(*CONSENT)
-            assert (
-                done.returncode == 2
-                and "kubemend_allow=fenced" in report["plan"][0]["blocked_by"]
-                and unit(cluster)[0] == "disabled"
-            ), done.stdout[-4000:]
+            assert done.returncode == 2, done.stdout[-4000:]
+            assert "kubemend_allow=fenced" in report["plan"][0]["blocked_by"], done.stdout[-4000:]
+            assert unit(cluster)[0] == "disabled", done.stdout[-4000:]
         finally:
             cluster.kubectl("uncordon", "w1")
 
@@ -124,15 +121,14 @@ def test_a_masked_kubelet_is_untouched_until_that_is_allowed(cluster, play, tmp_
         cluster.exec("w1", ["systemctl", "stop", "kubelet"])
         cluster.wait(lambda: not ready(cluster), 240, "w1 to be not ready")
         done, report = play(*RISK)
-        assert done.returncode == 2 and {
+        assert done.returncode == 2, done.stdout[-4000:]
+        assert {
             step["blocked_by"].endswith("kubemend_allow=fenced") for step in report["plan"]
         } == {True}, done.stdout[-4000:]
         done, report = play("--check", "--diff", *ALLOWED)
-        assert (
-            done.returncode == 0
-            and f"--- {MASK} -> /dev/null" in done.stdout
-            and unit(cluster) == ("masked", "inactive")
-        ), done.stdout[-4000:]
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert f"--- {MASK} -> /dev/null" in done.stdout, done.stdout[-4000:]
+        assert unit(cluster) == ("masked", "inactive"), done.stdout[-4000:]
         assert [(step["remedy"], step["risk"]) for step in report["plan"]] == [
             (UNMASK, 3),
             (START, 3),
@@ -147,9 +143,9 @@ def test_a_masked_kubelet_is_untouched_until_that_is_allowed(cluster, play, tmp_
         cluster.wait(lambda: ready(cluster), 180, "w1 to be ready")
         run_id = report["run_id"]
         done, report = play(*ALLOWED)
-        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[
-            -4000:
-        ]
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert not report["plan"], done.stdout[-4000:]
+        assert not report["steps"], done.stdout[-4000:]
         # And back: masked by the same link, and its kubelet runs on.
         done = playbook.run(
             "revert",
@@ -158,9 +154,8 @@ def test_a_masked_kubelet_is_untouched_until_that_is_allowed(cluster, play, tmp_
             f"kubemend_run_id={run_id}",
             report=str(tmp_path / "revert"),
         )
-        assert (
-            done.returncode == 0 and cluster.exec("w1", ["readlink", MASK]).stdout == b"/dev/null\n"
-        ), done.stdout[-4000:]
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert cluster.exec("w1", ["readlink", MASK]).stdout == b"/dev/null\n", done.stdout[-4000:]
         assert unit(cluster) == ("masked", "active")
 
 
@@ -168,9 +163,8 @@ def test_a_runtime_that_is_disabled_and_stopped_comes_back(cluster, play, tmp_pa
     with broken(cluster, "runtime-stopped", target="w1"):
         kubelet = unit(cluster)
         done, report = play("--check", "--diff", *CONSENT)
-        assert done.returncode == 0 and [step["remedy"] for step in report["plan"]] == RUNTIME, (
-            done.stdout[-4000:]
-        )
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert [step["remedy"] for step in report["plan"]] == RUNTIME, done.stdout[-4000:]
         assert "systemctl is-active containerd.service: inactive -> active" in done.stdout
         assert unit(cluster, "containerd") == ("disabled", "inactive")
         done, report = play(*CONSENT)
@@ -184,9 +178,9 @@ def test_a_runtime_that_is_disabled_and_stopped_comes_back(cluster, play, tmp_pa
         cluster.wait(lambda: ready(cluster), 180, "w1 to be ready again")
         run_id = report["run_id"]
         done, report = play(*CONSENT)
-        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[
-            -4000:
-        ]
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert not report["plan"], done.stdout[-4000:]
+        assert not report["steps"], done.stdout[-4000:]
         done = playbook.run(
             "revert",
             cluster.inventory,

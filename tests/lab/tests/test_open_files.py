@@ -31,7 +31,7 @@ def ours(cluster) -> dict[str, str]:
 
 
 def found(report) -> set[str]:
-    """The codes of what is present."""
+    """Return the codes of the present faults."""
     return {item["code"] for item in report["findings"]}
 
 
@@ -80,7 +80,8 @@ def test_too_few_instances_are_raised_where_it_lasts_and_the_node_comes_back(
             f"kubemend_run_id={report['run_id']}",
             report=str(tmp_path / "revert"),
         )
-        assert done.returncode == 0 and set(ours(cluster).values()) == {""}, done.stdout[-3000:]
+        assert done.returncode == 0, done.stdout[-3000:]
+        assert set(ours(cluster).values()) == {""}, done.stdout[-3000:]
         assert int(kernel.read(kernel.INOTIFY)) == 8192
         assert kubelet(cluster, "w1") == before
 
@@ -89,16 +90,18 @@ def test_watches_that_are_used_up_are_raised_where_it_lasts(cluster, play):
     with broken(cluster, "inotify-watches", target="w1"):
         few = int(kernel.read(limits.MAX_WATCHES))
         done, report = play("--check", "--diff", *CONSENT, name="too_many_open_files")
-        assert (done.returncode, int(kernel.read(limits.MAX_WATCHES))) == (0, few) and {
-            "KM403"
-        } <= found(report), done.stdout[-3000:]
+        assert (done.returncode, int(kernel.read(limits.MAX_WATCHES))) == (0, few), done.stdout[
+            -3000:
+        ]
+        assert {"KM403"} <= found(report), done.stdout[-3000:]
         assert {step["remedy"] for step in report["plan"]} == {"kernel_setting"}
         assert f"+{limits.WATCHES} = 524288" in done.stdout
         done, report = play(*CONSENT, name="too_many_open_files")
         assert (done.returncode, {step["state"] for step in report["steps"]}) == (
             0,
             {"done"},
-        ) and "KM403" not in found(report), done.stdout[-4000:]
+        ), done.stdout[-4000:]
+        assert "KM403" not in found(report), done.stdout[-4000:]
         assert int(kernel.read(limits.MAX_WATCHES)) == 524288
         assert [f"{limits.WATCHES} = 524288" in text for text in ours(cluster).values()].count(
             True
@@ -169,9 +172,8 @@ def test_a_line_that_is_read_after_ours_is_raised_where_it_stands(cluster, play,
                 f"kubemend_run_id={report['run_id']}",
                 report=str(tmp_path / "revert"),
             )
-            assert done.returncode == 0 and cluster.exec("w1", lies).stdout == before, done.stdout[
-                -3000:
-            ]
+            assert done.returncode == 0, done.stdout[-3000:]
+            assert cluster.exec("w1", lies).stdout == before, done.stdout[-3000:]
         finally:
             cluster.exec("w1", ["rm", "-f", theirs])
 
@@ -183,7 +185,8 @@ def test_one_process_that_holds_most_is_named_and_raising_buys_time(cluster, pla
         assert (leak["host"], "python3 (holder.service)" in leak["summary"]) == (
             "w1",
             True,
-        ) and "only buys time" in leak["remedy"], leak
+        ), leak
+        assert "only buys time" in leak["remedy"], leak
         pid = int(
             cluster.exec("w1", ["systemctl", "show", "-p", "MainPID", "--value", "holder"]).stdout
         )
@@ -191,12 +194,13 @@ def test_one_process_that_holds_most_is_named_and_raising_buys_time(cluster, pla
 
 
 def nofile(cluster, pid: int, node: str = "w1") -> list[str]:
-    """What the kernel lets a process of a node have open: soft, hard."""
+    """Return how many files the kernel lets a process of a node have open: soft, hard."""
     line = cluster.exec(node, f"grep '^Max open files' /proc/{pid}/limits").stdout.decode()
     return line.split()[3:5]
 
 
-def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluster, play, tmp_path):
+# One scenario: each step needs the state that the step before it left.
+def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluster, play, tmp_path):  # noqa: PLR0915
     dropin = "/etc/systemd/system/holder.service.d/99-zz-kubemend.conf"
     written = f"cat {dropin} 2>/dev/null; true"
     # the lab's nodes may have 20000
@@ -232,10 +236,10 @@ def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluste
             assert nofile(cluster, pid) == ["2000", "15000"]
             assert cluster.exec("w1", written).stdout == b""
             done, report = play("-e", "kubemend_nofile=30000", *more[:2], *more[4:])
-            assert (
-                "is above 20000 (the hard limit of PID 1" in report["plan"][0]["blocked_by"]
-                and done.returncode == 2
-            ), done.stdout[-3000:]
+            assert "is above 20000 (the hard limit of PID 1" in report["plan"][0]["blocked_by"], (
+                done.stdout[-3000:]
+            )
+            assert done.returncode == 2, done.stdout[-3000:]
             done, report = play(*more)
             assert (done.returncode, [one["state"] for one in report["steps"]], found(report)) == (
                 0,
@@ -262,9 +266,8 @@ def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluste
             done = playbook.run(
                 "revert", cluster.inventory, *revert, report=str(tmp_path / "revert")
             )
-            assert done.returncode == 0 and cluster.exec("w1", written).stdout == b"", done.stdout[
-                -3000:
-            ]
+            assert done.returncode == 0, done.stdout[-3000:]
+            assert cluster.exec("w1", written).stdout == b"", done.stdout[-3000:]
             assert nofile(cluster, pid) == ["15000", "15000"]
             assert "revert_runtime" in done.stdout
             done = playbook.run(
@@ -275,18 +278,18 @@ def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluste
                 "kubemend_allow=revert_runtime",
                 report=str(tmp_path / "again"),
             )
-            assert done.returncode == 0 and nofile(cluster, pid) == ["2000", "15000"], done.stdout[
-                -3000:
-            ]
+            assert done.returncode == 0, done.stdout[-3000:]
+            assert nofile(cluster, pid) == ["2000", "15000"], done.stdout[-3000:]
         finally:
             cluster.exec("w1", f"rm -rf {dropin.rpartition('/')[0]}; systemctl daemon-reload")
 
 
+INOTIFY = "/proc/sys/fs/inotify"
 EVENTS = "fs.inotify.max_queued_events"
 
 
 def queued(cluster) -> tuple[int, set]:
-    """What the kernel has, which all nodes share, and what our files of the nodes say."""
+    """Return what the kernel has, which all nodes share, and what our files of the nodes say."""
     said = {
         cluster.exec(node, f"grep '^{EVENTS} ' {limits.FILE} 2>/dev/null; true")
         .stdout.decode()
@@ -317,7 +320,7 @@ def test_a_setting_is_lowered_where_that_is_allowed_and_raised_again_by_a_revert
         "-e",
         "kubemend_nproc=4096",
         *(
-            f"-ekubemend_inotify_{what}={int(cluster.read('w1', f'/proc/sys/fs/inotify/max_user_{what}'))}"
+            f"-ekubemend_inotify_{what}={int(cluster.read('w1', f'{INOTIFY}/max_user_{what}'))}"
             for what in ("instances", "watches")
         ),
     )
@@ -325,9 +328,10 @@ def test_a_setting_is_lowered_where_that_is_allowed_and_raised_again_by_a_revert
     cluster.exec("w1", f"echo {before} > /proc/sys/fs/inotify/max_queued_events")
     try:
         done, report = play("--check", "--diff", *asked, name=str(name))
-        assert done.returncode == 0 and not [
-            step for step in report["plan"] if f"-> {wanted}" in step["diff"]
-        ], done.stdout[-3000:]
+        assert done.returncode == 0, done.stdout[-3000:]
+        assert not [step for step in report["plan"] if f"-> {wanted}" in step["diff"]], done.stdout[
+            -3000:
+        ]
         done, report = play(
             "--check", "--diff", *asked, "-e", "kubemend_allow=lower_limits", name=str(name)
         )
@@ -386,7 +390,8 @@ def main_pid(cluster, unit: str, node: str = "w1") -> int:
     return int(cluster.exec(node, ["systemctl", "show", "-p", "MainPID", "--value", unit]).stdout)
 
 
-def test_a_service_is_restarted_where_that_is_allowed_and_left_as_it_was_where_it_does_not_come_up(
+# One scenario: each step needs the state that the step before it left.
+def test_a_service_is_restarted_where_that_is_allowed_and_left_as_it_was_where_it_does_not_come_up(  # noqa: PLR0915
     cluster, play
 ):
     dropin, program = (
@@ -413,7 +418,8 @@ def test_a_service_is_restarted_where_that_is_allowed_and_left_as_it_was_where_i
         assert (done.returncode, step["risk"]) == (
             0,
             1,
-        ) and "-e kubemend_allow=service_restart -e kubemend_max_risk=2" in step["note"], (
+        ), done.stdout[-3000:]
+        assert "-e kubemend_allow=service_restart -e kubemend_max_risk=2" in step["note"], (
             done.stdout[-3000:]
         )
         # A program that refuses to run with more: the service as it was, and said so.
@@ -423,9 +429,8 @@ def test_a_service_is_restarted_where_that_is_allowed_and_left_as_it_was_where_i
         )
         done, report = play("-e", "kubemend_max_risk=2", *RESTART)
         (one,) = report["steps"]
-        assert (
-            one["state"] == "rolled_back" and "is as it was, and it runs with that" in one["reason"]
-        ), done.stdout[-3000:]
+        assert one["state"] == "rolled_back", done.stdout[-3000:]
+        assert "is as it was, and it runs with that" in one["reason"], done.stdout[-3000:]
         again = main_pid(cluster, "holder")
         assert done.returncode == 2
         assert again not in (0, pid)
@@ -440,9 +445,8 @@ def test_a_service_is_restarted_where_that_is_allowed_and_left_as_it_was_where_i
         # Somebody's change of the unit waits for its next start: refused, in check mode already.
         cluster.exec("w1", f"touch -d '+1 hour' {limits.UNIT}")
         done, report = play("--check", "-e", "kubemend_max_risk=2", *RESTART)
-        assert done.returncode == 2 and "would also load changes of others" in done.stdout, (
-            done.stdout[-3000:]
-        )
+        assert done.returncode == 2, done.stdout[-3000:]
+        assert "would also load changes of others" in done.stdout, done.stdout[-3000:]
         cluster.exec("w1", f"touch -d '2020-01-01' {limits.UNIT}; systemctl daemon-reload")
         done, report = play("-e", "kubemend_max_risk=2", *RESTART)
         assert (done.returncode, [one["state"] for one in report["steps"]], found(report)) == (
@@ -523,7 +527,8 @@ def taken_back(cluster, report, folder) -> None:
     done = playbook.run(
         "revert", cluster.inventory, "-e", f"kubemend_run_id={report['run_id']}", report=str(folder)
     )
-    assert done.returncode == 0 and lines(cluster) == [], done.stdout[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert lines(cluster) == [], done.stdout[-3000:]
 
 
 def test_a_limit_that_no_process_can_have_is_mended_while_the_open_session_stays(

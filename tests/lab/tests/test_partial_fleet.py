@@ -70,7 +70,7 @@ def test_slices_say_together_what_one_run_says(cluster, play, tmp_path):
         slices = [
             sliced(cluster, tmp_path / f"slice{number}", mine) for number, mine in enumerate(SLICES)
         ]
-        for report, mine in zip(slices, SLICES):
+        for report, mine in zip(slices, SLICES, strict=True):
             assert {row["host"] for row in report["hosts"]} == set(mine)
             assert (OF_CLUSTER, "slice") in {
                 (one["code"], one["reason"]) for one in report["not_judged"]

@@ -64,7 +64,7 @@ NODES = {
 
 
 def pod(cluster, name, node, ports=(), resources=None, **spec):
-    """A pod of its own that asks for one node, and tolerates that this is a master.
+    """Return a pod of its own that requests one node, and tolerates that this is a master.
 
     What its name has after -of- is not in its label.
     """
@@ -239,9 +239,7 @@ BEAT, NAMED = "lab-beat", "lab-named"
 
 @contextlib.contextmanager
 def looping(cluster, unit, item, seconds, command):
-    """A unit on m1 that gives this object, with NOW as the time, to kubectl again and again,
-    however slow a run is.
-    """
+    """Run a unit on m1 that applies this object again and again, with NOW as the time."""
     kubectl = (
         "kubectl --kubeconfig=/etc/kubernetes/admin.conf"
         f" --server=https://{cluster.node('m1').ip}:6443"
@@ -268,9 +266,7 @@ def looping(cluster, unit, item, seconds, command):
 
 @contextlib.contextmanager
 def full_node(cluster):
-    """A Node without a machine that may have no pod, and a unit on m1 that says in its place
-    that it is Ready.
-    """
+    """Create a Node without a machine that may have no pod, and a unit that says it is Ready."""
     has, now = (
         {"cpu": "4", "memory": "4Gi", "pods": "0"},
         time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -430,7 +426,7 @@ def said(found):
 
 
 def of(report, code, name):
-    """The findings of this code that speak of this pod or workload."""
+    """Return the findings of this code that name this pod or workload."""
     return [
         said(one)
         for one in report["findings"]
@@ -455,15 +451,13 @@ def test_each_reason_is_told_apart(cluster, play):
         # Whoever names a pod need not wait.
         for name, node in (("cordoned", "m2"), ("hungry", "w1")):
             done, report = play("-e", f"kubemend_pod={namespace}/{name}", name="pods_stay_pending")
-            assert (
-                done.returncode == 0
-                and f"pod {namespace}/{name} is Pending, without a node"
-                in " ".join(done.stdout.split())
+            assert done.returncode == 0, done.stdout[-4000:]
+            assert f"pod {namespace}/{name} is Pending, without a node" in " ".join(
+                done.stdout.split()
             ), done.stdout[-4000:]
             (found,) = of(report, CODES[name], name)
-            assert node in found.replace(",", " ").split() and not of(report, "KM211", "nowhere"), (
-                found
-            )
+            assert node in found.replace(",", " ").split(), found
+            assert not of(report, "KM211", "nowhere"), found
         time.sleep(max(0.0, begun + WAITED + 25 - time.monotonic()))
         cluster.wait(lambda: ready(cluster, FULL), 120, f"{FULL} to be ready still")
         # Within a minute it is collected as garbage.
@@ -518,7 +512,7 @@ def test_each_reason_is_told_apart(cluster, play):
 
 @pytest.fixture
 def narrow(cluster):
-    """A kubeconfig on each master of somebody who may do nothing."""
+    """Yield a kubeconfig on each master of a user without rights."""
     path = "/root/lab-narrow.conf"
     for node in cluster.of_role("master"):
         text = cluster.read(node, "/etc/kubernetes/admin.conf").decode()
@@ -542,32 +536,29 @@ def test_one_sentence_where_there_is_nothing_to_tell(cluster, play, narrow):
         return done.returncode, report["exit_reason"], " ".join(done.stdout.split())
 
     code, reason, text = line()
-    assert (code, reason) == (0, "ok") and text.count("note: no pod is Pending") == 1, text
+    assert (code, reason) == (0, "ok"), text
+    assert text.count("note: no pod is Pending") == 1, text
     code, reason, text = line("-e", "kubemend_pod=default/lab-not-there")
+    assert (code, reason) == (
+        2,
+        "input",
+    ), text
     assert (
-        (code, reason)
-        == (
-            2,
-            "input",
-        )
-        and "kubemend_pod names a pod that does not exist: the API knows no pod default/lab-not-there"
+        "kubemend_pod names a pod that does not exist: the API knows no pod default/lab-not-there"
         in text
     ), text
     code, reason, text = line("-e", "kubemend_pod=kube-system/kube-apiserver-m1")
+    assert code == 0, text
     assert (
-        code == 0
-        and "pod kube-system/kube-apiserver-m1 is not Pending: its phase is Running, on node m1"
-        in text
+        "pod kube-system/kube-apiserver-m1 is not Pending: its phase is Running, on node m1" in text
     ), text
     code, reason, text = line("-e", f"kubemend_kubeconfig={narrow}")
-    assert (
-        code == 0
-        and "RBAC is too narrow: lab-narrow" in text
-        and "lacks the right to list pods at the cluster scope" in text
-    ), text
+    assert code == 0, text
+    assert "RBAC is too narrow: lab-narrow" in text, text
+    assert "lacks the right to list pods at the cluster scope" in text, text
 
 
-def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
+def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):  # noqa: PLR0915 - one scenario
     """One manifest gone, one broken, one without its image.
 
     Told of each, by the symptom and by the whole audit; nothing is planned.
@@ -585,10 +576,8 @@ def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
                 "kube-scheduler",
                 ["KM114"],
             ), report["findings"]
-            assert (
-                "but it does not start: " in ends["summary"]
-                and "kube-scheduler" in ends["evidence"][-1]["text"]
-            ), ends
+            assert "but it does not start: " in ends["summary"], ends
+            assert "kube-scheduler" in ends["evidence"][-1]["text"], ends
             assert (done.returncode, found["code"], found["component"], found["severity"]) == (
                 0,
                 "KM203",
@@ -625,9 +614,8 @@ def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
             told = {(one["code"], one["host"], one["component"]) for one in report["findings"]}
             assert told == by_name("no-scheduler").expect(cluster, "m1"), done.stdout[-4000:]
             (forsaken,) = gpu.pods(cluster, namespace)
-            assert not forsaken["spec"].get("nodeName") and not forsaken["status"].get(
-                "conditions"
-            ), forsaken["status"]
+            assert not forsaken["spec"].get("nodeName"), forsaken["status"]
+            assert not forsaken["status"].get("conditions"), forsaken["status"]
         gpu.wait_running(cluster, namespace, "forsaken")
     finally:
         jobs.remove(cluster, namespace)
@@ -654,9 +642,8 @@ def test_schedulers_that_run_and_do_not_renew_their_lock(cluster, play):
             assert found["summary"].endswith(
                 ": it runs on m1, m2, m3 and does not renew its lock"
             ), found
-            assert (
-                "an API server that it cannot reach" in found["remedy"] and report["plan"] == []
-            ), found
+            assert "an API server that it cannot reach" in found["remedy"], found
+            assert report["plan"] == [], found
             assert "1 heard of no scheduler" in " ".join(done.stdout.split()), done.stdout[-4000:]
             done, report = play(name="audit")
             told = {(one["code"], one["host"], one["component"]) for one in report["findings"]}
@@ -680,17 +667,16 @@ def test_one_sentence_where_no_api_server_runs(cluster, play):
                 [],
                 [],
             ), text
-            assert (
-                text.count("note: the API does not answer (") == 1
-                and "which pods stay Pending is not known before it does" in text
-            ), text
+            assert text.count("note: the API does not answer (") == 1, text
+            assert "which pods stay Pending is not known before it does" in text, text
             done, report = play(
                 "-e", "kubemend_pod=default/lab-not-there", name="pods_stay_pending"
             )
             assert (done.returncode, report["exit_reason"]) == (
                 0,
                 "ok",
-            ) and "note: the API does not answer (" in " ".join(done.stdout.split()), done.stdout
+            ), done.stdout
+            assert "note: the API does not answer (" in " ".join(done.stdout.split()), done.stdout
     finally:
         # the kubelet's start forgets the back-off of what crashed while no API answered
         for name in masters:

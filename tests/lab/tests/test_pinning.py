@@ -69,7 +69,8 @@ def test_a_selected_workload_is_patched_where_that_is_asked_for_and_a_revert_tak
             "kubemend_expect_pinning=app=meant",
         )
         done, report = play(*wish, name="cpu_pinning")
-        assert done.returncode == 0 and resources() == before, done.stdout[-3000:]
+        assert done.returncode == 0, done.stdout[-3000:]
+        assert resources() == before, done.stdout[-3000:]
         done, report = play(*wish, "-e", "kubemend_max_risk=3", name="cpu_pinning")
         assert (done.returncode, [step["state"] for step in report["steps"]], codes(report)) == (
             0,
@@ -85,4 +86,5 @@ def test_a_selected_workload_is_patched_where_that_is_asked_for_and_a_revert_tak
             f"kubemend_run_id={report['run_id']}",
             report=str(tmp_path / "revert"),
         )
-        assert done.returncode == 0 and resources() == before, done.stdout[-3000:]
+        assert done.returncode == 0, done.stdout[-3000:]
+        assert resources() == before, done.stdout[-3000:]

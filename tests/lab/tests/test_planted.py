@@ -52,7 +52,7 @@ FILES = {
 
 @contextlib.contextmanager
 def files(cluster, node):
-    """These files on a node, and what was there before afterwards."""
+    """Put these files on a node, and restore the former ones afterwards."""
     before = {
         path: (
             cluster.read(node, path)
@@ -77,7 +77,7 @@ def files(cluster, node):
 
 
 def unlucky(cluster, namespace):
-    """A Job whose pod has secrets in all that the API tells of it."""
+    """Create a Job whose pod has secrets in all that the API tells of it."""
     spec = jobs.pod_spec(cluster)
     spec["containers"][0].update(
         args=[f"--password={secret('flag-token')}"],
@@ -116,9 +116,7 @@ def unlucky(cluster, namespace):
 
 
 def test_nothing_that_a_run_writes_or_prints_holds_a_secret(cluster, tmp_path):
-    """Two leaders, in a manifest with secrets beside the line that is mended, so that they would
-    stand in the diff.
-    """
+    """Two leaders, in a manifest with secrets next to the changed line of the diff."""
     path, namespace, told = manifest(MANAGER), jobs.new_namespace(), ""
     with broken(cluster, "two-leaders-kcm-only"), files(cluster, "w1"):
         text = (

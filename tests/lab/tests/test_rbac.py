@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The roles of examples/rbac are enough for an audit, and what one of them gave reads unknown
-once it is gone.
-"""
+"""The roles of examples/rbac are enough for an audit; without one of them its part is unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ ROLES, NAME, PATH = (
 
 @contextlib.contextmanager
 def limited(cluster):
-    """A kubeconfig of the ServiceAccount on m1, the first that is asked."""
+    """Yield a kubeconfig of the ServiceAccount on m1, the first host that is read."""
     cluster.kubectl("apply", "-f", "-", input=ROLES.read_bytes())
     try:
         data = {

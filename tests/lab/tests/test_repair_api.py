@@ -61,9 +61,7 @@ def kept(item):
 
 
 def on_node(cluster, step, **more):
-    """The step's program on m1, as the action sends it, without the controller's own checks
-    before it.
-    """
+    """Run the step's program on m1, as the action sends it, without the controller's own checks."""
     mark = node_program.mark()
     params = {
         "run_id": RUN,
@@ -99,7 +97,8 @@ def test_kubeadm_config(cluster, play, tmp_path):
         try:
             before, files = config_map(cluster), state(cluster)
             done, planned = play("--check", "--diff", *RISK_1)
-            assert done.returncode == 0 and [
+            assert done.returncode == 0, done.stdout[-3000:]
+            assert [
                 (step["remedy"], step["risk"], step["allowed"]) for step in planned["plan"]
             ] == [("kubeadm_config", 1, True)], done.stdout[-3000:]
             assert '"true"' in planned["plan"][0]["diff"]
@@ -221,9 +220,8 @@ def test_probe(cluster, play):
             assert left_by_probes(cluster) == []
             if said[-1]["state"] != "done":
                 break
-        assert said[-1]["state"] == "failed" and re.search(
-            r"got ([2-9]|\d\d+) pods instead of one", said[-1]["reason"]
-        ), said
+        assert said[-1]["state"] == "failed", said
+        assert re.search(r"got ([2-9]|\d\d+) pods instead of one", said[-1]["reason"]), said
         cluster.exec("m1", f"rm -rf /var/lib/kubemend/journal/{RUN}")
 
         done, planned = play(

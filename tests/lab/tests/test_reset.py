@@ -32,7 +32,7 @@ while time.monotonic() < end:
             os.kill(record["by"]["pid"], signal.SIGKILL)
             raise SystemExit(print("killed"))
     time.sleep(0.02)
-"""
+"""  # noqa: E501 - an embedded program
 
 
 @pytest.fixture
@@ -60,9 +60,8 @@ def ready(cluster, namespace: str) -> list[str]:
 def serving(cluster) -> None:
     """w1 takes pods, and nothing of a reset is left on it but the journal."""
     node = json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)
-    assert not node["spec"].get("unschedulable") and "kubemend.io/cordon" not in (
-        node["metadata"].get("annotations") or {}
-    ), node
+    assert not node["spec"].get("unschedulable"), node
+    assert "kubemend.io/cordon" not in (node["metadata"].get("annotations") or {}), node
     assert momentary(cluster, "w1") == []
     assert "--cpu-manager-policy=" not in " ".join(argv(cluster, "w1"))
 
@@ -77,17 +76,17 @@ def test_from_none_to_static_and_back(cluster, play, namespace):
     with broken(cluster, "pinning-policy-changed", target="w1"):
         before = ready(cluster, namespace)
         done, report = play("-e", "kubemend_faults=KM301")
-        assert (
-            done.returncode == 0
-            and [one["blocked_by"] for one in report["plan"]]
-            == ["risk 3 needs -e kubemend_max_risk=3"] * 4
-        ), done.stdout[-3000:]
+        assert done.returncode == 0, done.stdout[-3000:]
+        assert [one["blocked_by"] for one in report["plan"]] == [
+            "risk 3 needs -e kubemend_max_risk=3"
+        ] * 4, done.stdout[-3000:]
         done, report = play("-e", "kubemend_faults=KM301", *CONSENT, name="remediate")
         assert (done.returncode, [step["state"] for step in report["steps"]]) == (
             0,
             ["done"] * 4,
         ), done.stdout[-4000:]
-        assert "1 pod evicted" in report["steps"][1]["reason"] and not report["findings"], report
+        assert "1 pod evicted" in report["steps"][1]["reason"], report
+        assert not report["findings"], report
         serving(cluster)
         assert pinning.state(cluster, "w1")["policyName"] == "static"
         cluster.wait(lambda: ready(cluster, namespace), 60, "the pod again")
@@ -112,11 +111,9 @@ def test_what_cannot_be_drained_is_reset_only_if_that_is_allowed(cluster, play):
     with broken(cluster, "pinning-corrupt-state", target="w1"):
         done, report = play("-e", "kubemend_faults=KM302", *CONSENT, name="remediate")
         (step,) = report["plan"]
-        assert (
-            done.returncode == 2
-            and not report["steps"]
-            and "kubemend_allow=reset_without_drain" in step["blocked_by"]
-        ), done.stdout[-3000:]
+        assert done.returncode == 2, done.stdout[-3000:]
+        assert not report["steps"], done.stdout[-3000:]
+        assert "kubemend_allow=reset_without_drain" in step["blocked_by"], done.stdout[-3000:]
         assert (
             json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)["spec"].get(
                 "unschedulable"
@@ -148,9 +145,8 @@ def test_somebodys_cordon_keeps_a_kubelet_that_is_down_from_being_started(cluste
             done, report = play("-e", "kubemend_faults=KM301", *CONSENT, name="remediate")
         finally:
             cluster.kubectl("uncordon", "w1")
-        assert (done.returncode, report["steps"]) == (2, []) and len(report["plan"]) == 4, (
-            done.stdout[-3000:]
-        )
+        assert (done.returncode, report["steps"]) == (2, []), done.stdout[-3000:]
+        assert len(report["plan"]) == 4, done.stdout[-3000:]
         assert all(
             "somebody cordoned w1" in step["blocked_by"]
             and "kubemend_allow=fenced" in step["blocked_by"]
@@ -218,7 +214,8 @@ def test_killed_while_its_kubelet_is_stopped(cluster, play, tmp_path):
         # What was interrupted is ended, by which the kubelet runs again, and then the reset is done
         # as planned.
         done, report = play("-e", "kubemend_faults=KM301,KM902,KM903", *CONSENT)
-        assert done.returncode == 0 and codes(report) == set(), done.stdout[-3000:]
+        assert done.returncode == 0, done.stdout[-3000:]
+        assert codes(report) == set(), done.stdout[-3000:]
         serving(cluster)
         assert argv(cluster, "w1")
         assert pinning.state(cluster, "w1")["policyName"] == "static"
@@ -238,7 +235,7 @@ def as_before(cluster):
 
 @pytest.fixture
 def role(cluster, tmp_path):
-    """The role for w1, with these settings of its own: what ran, and its report."""
+    """Run the role for w1 with these settings; return what ran, and its report."""
 
     def run(*arguments, **settings):
         path, folder = tmp_path / "play.yml", tmp_path / "report"
@@ -257,7 +254,8 @@ def role(cluster, tmp_path):
     return run
 
 
-def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, role):
+# One scenario: each step needs the state that the step before it left.
+def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, role):  # noqa: PLR0915
     cluster.write("w1", pinning.CONFIG, as_before + "# the last line is ours\n")
     pinning.stop(cluster, "w1")
     pinning.start(cluster, "w1")
@@ -265,11 +263,9 @@ def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, rol
     cluster.wait(lambda: ready(cluster, namespace), 60, "the pod on w1")
     folder_before = cluster.exec("w1", "ls /etc/kubernetes/manifests 2>&1", check=False).stdout
     done, report = role("--check", "--diff", cpu_manager_policy="static", reserved_cpus="0")
-    assert (
-        done.returncode == 0
-        and "+cpuManagerPolicy: static" in done.stdout
-        and len(report["plan"]) == 3
-    ), done.stdout[-4000:]
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "+cpuManagerPolicy: static" in done.stdout, done.stdout[-4000:]
+    assert len(report["plan"]) == 3, done.stdout[-4000:]
     assert "01-m1-drain-w1: 1 pod would be evicted from w1" in " ".join(done.stdout.split()), (
         done.stdout[-4000:]
     )
@@ -308,11 +304,9 @@ def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, rol
     assert "# the last line is ours\n" in text
     assert "cpuManagerPolicy: static" in text
     done, report = role(cpu_manager_policy="static", reserved_cpus="0")
-    assert (
-        done.returncode == 0
-        and not report["plan"]
-        and cluster.read("w1", pinning.CONFIG).decode() == text
-    ), done.stdout[-4000:]
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert not report["plan"], done.stdout[-4000:]
+    assert cluster.read("w1", pinning.CONFIG).decode() == text, done.stdout[-4000:]
     done, report = role(reserved_cpus="0-63")
     assert done.returncode == 2
     assert "does not have them online" in done.stdout
@@ -360,10 +354,8 @@ def test_devices_of_pods_that_stay_refuse_it_before_anybody_leaves(cluster, name
                     *(str(step["reason"]) for step in report["steps"]),
                 ]
             )
-            assert (
-                f"may lose their devices then: {namespace}/exporter-" in said
-                and "kubelet_restart" in said
-            ), said
+            assert f"may lose their devices then: {namespace}/exporter-" in said, said
+            assert "kubelet_restart" in said, said
             assert ready(cluster, namespace) == before
             assert pinning.state(cluster, "w1")["policyName"] == "none"
             assert (
@@ -380,7 +372,7 @@ def test_devices_of_pods_that_stay_refuse_it_before_anybody_leaves(cluster, name
 
 @pytest.fixture
 def unfit(cluster):
-    """A kubelet of w1 that is told the policy static ends, whatever its files say.
+    """Yield a kubelet of w1 that ends with the policy static, whatever its files say.
 
     What no evidence shows before.
     """
@@ -415,10 +407,10 @@ def test_a_policy_under_which_no_kubelet_comes_up_is_taken_back(
     assert [step["state"] for step in report["steps"]] == ["done", "rolled_back", "done"], report[
         "steps"
     ]
-    assert (
-        "1 pod evicted" in drained["reason"]
-        and "it runs with its former configuration and a new state" in reset["reason"]
-    ), report["steps"]
+    assert "1 pod evicted" in drained["reason"], report["steps"]
+    assert "it runs with its former configuration and a new state" in reset["reason"], report[
+        "steps"
+    ]
     assert cluster.read("w1", pinning.CONFIG).decode() == as_before
     assert pinning.state(cluster, "w1")["policyName"] == "none"
     serving(cluster)
@@ -446,9 +438,8 @@ def test_a_reset_that_nothing_calls_for_is_done_only_if_that_is_allowed(cluster,
         0,
         ["done"] * 3,
     ), done.stdout[-4000:]
-    assert (
-        "1 pod evicted" in report["steps"][0]["reason"] and pinning.age(cluster, "w1") < written
-    ), report["steps"]
+    assert "1 pod evicted" in report["steps"][0]["reason"], report["steps"]
+    assert pinning.age(cluster, "w1") < written, report["steps"]
     serving(cluster)
     assert cluster.exec("w1", "pgrep -x kubelet").stdout != kubelet
     cluster.wait(lambda: ready(cluster, namespace), 60, "the pod again")

@@ -33,7 +33,7 @@ SECONDS = 120
 
 
 def post(port: int, *alerts: str, status: str = "firing", token: str = TOKEN) -> int:
-    """What Alertmanager's webhook sends, as far as it is looked at; the answer's code."""
+    """Post what Alertmanager's webhook sends; return the code of the answer."""
     body = {
         "version": "4",
         "status": status,
@@ -59,7 +59,7 @@ def free_port() -> int:
 
 
 def waited(condition, what: str, log: Path):
-    """What the condition gives once it is true; who listens or finished says so within SECONDS."""
+    """Return the condition's value once it is true; else fail with the output after SECONDS."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         found = condition()
@@ -84,7 +84,7 @@ class Runs:
         self.home = home
 
     def __call__(self, count: int) -> list[dict]:
-        """The reports once there are that many whole ones, else nothing."""
+        """Return the reports once there are that many whole ones, else nothing."""
         found = [
             json.loads(path.read_text(encoding="utf-8"))
             for path in sorted(self.home.glob(".kubemend/runs/*/report.json"))
@@ -114,7 +114,7 @@ def rulebook(cluster, tmp_path):
     )
     settings = tmp_path / "vars.yml"
     settings.write_text(json.dumps({"kubemend_port": port}), encoding="utf-8")
-    with open(log, "wb") as output:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [
                 str(home / "bin" / "ansible-rulebook"),

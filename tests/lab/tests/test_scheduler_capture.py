@@ -88,9 +88,7 @@ def anew(cluster):
 
 @pytest.fixture
 def lost(cluster):
-    """A new leader makes its list of nodes for a first pod, a Node of another zone joins, and a
-    DaemonSet wants a pod on each.
-    """
+    """Let a new leader list its nodes; then add a Node of another zone and a DaemonSet."""
     namespace, everywhere = jobs.new_namespace(), {"tolerations": [{"operator": "Exists"}]}
     jobs.create_namespace(cluster, namespace)
     try:
@@ -237,9 +235,7 @@ def test_the_leading_scheduler_dumps_its_cache(cluster, lost, play):
 
 
 def settled(cluster):
-    """Whether the pods have waited for so long that their message is taken for the scheduler's
-    last word, and not for one of a moment.
-    """
+    """Return whether the pods have waited so long that their message is the scheduler's last."""
     found = json.loads(
         cluster.kubectl(
             "get", "pods", "-A", "--field-selector=status.phase=Pending", "-o", "json"
@@ -259,7 +255,7 @@ def settled(cluster):
 
 
 def nobody_to_take_over(cluster, play, leader):
-    """The only scheduler that is left is not restarted: no pod would be placed meanwhile."""
+    """Require that the only remaining scheduler is not restarted: no pod would be placed."""
     cluster.wait(lambda: settled(cluster), 180, "the pods to have waited for a minute")
     with away(
         cluster, [node.name for node in cluster.of_role("master") if node.name != leader], SCHEDULER
@@ -273,10 +269,8 @@ def nobody_to_take_over(cluster, play, leader):
             [],
         ), done.stdout[-3000:]
         assert (step["code"], step["host"], step["allowed"]) == ("KM202", leader, False), step
-        assert (
-            step["blocked_by"].startswith("no other healthy kube-scheduler")
-            and "scheduler_pause" in step["blocked_by"]
-        ), step
+        assert step["blocked_by"].startswith("no other healthy kube-scheduler"), step
+        assert "scheduler_pause" in step["blocked_by"], step
         assert processes(cluster, leader, SCHEDULER) == before
 
 
@@ -351,9 +345,7 @@ def cached(cluster, node):
 
 
 def test_no_signal_where_the_dump_would_end_it(cluster, lost, play):
-    """The dump of v1.18.4 would end the scheduler by a nil pointer over a node that is only
-    named.
-    """
+    """The dump of v1.18.4 would crash the scheduler over a node that is only named."""
     namespace = jobs.new_namespace()
     jobs.create_namespace(cluster, namespace)
     try:
@@ -367,7 +359,8 @@ def test_no_signal_where_the_dump_would_end_it(cluster, lost, play):
             assert done.returncode == 0, done.stdout[-3000:]
             assert len(report.get("scheduler_captures", ())) == 1, report["notices"]
             (found,) = report["scheduler_captures"]
-            assert found["host"] == leader and found["dump"]["taken"] is False, found
+            assert found["host"] == leader, found
+            assert found["dump"]["taken"] is False, found
             assert (
                 "nothing was sent: its cache has 6 nodes and the API has 5"
                 in found["dump"]["reason"]

@@ -45,7 +45,8 @@ def test_swap_goes_at_its_source_and_then_itself(cluster, play, tmp_path):
         ]
         assert f"+# kubemend: {LINE}" in done.stdout
         done, report = play("-e", "kubemend_max_risk=1", "-e", "kubemend_faults=KM504")
-        assert [step["state"] for step in report["steps"]] == ["done"] and seen(cluster) == (
+        assert [step["state"] for step in report["steps"]] == ["done"], done.stdout[-3000:]
+        assert seen(cluster) == (
             True,
             [f"# kubemend: {LINE}"],
         ), done.stdout[-3000:]

@@ -1,15 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An API server that is written to, behind a unix socket as kubectl proxy has it, and what it is
-to do wrong.
-"""
+"""A writable API server, behind a unix socket as kubectl proxy has it, and its faults."""
 
 import contextlib
 import copy
 import http.server
 import json
-import os
 import shutil
 import socketserver
 import tempfile
@@ -60,17 +57,17 @@ class Api:
         return self.objects[path]
 
     def create(self, path: str, sent: "dict[str, Any]") -> "dict[str, Any]":
-        """A Job, and as many pods as the controller managers that are at work."""
-        job = self.put("{}/{}".format(path, sent["metadata"]["name"]), sent)
-        job["metadata"]["uid"] = "job-%d" % self.version
+        """Create a Job, and as many pods as controller managers are active."""
+        job = self.put(f"{path}/{sent['metadata']['name']}", sent)
+        job["metadata"]["uid"] = f"job-{self.version}"
         for number in range(self.pods):
             meta = {
-                "name": "pod-%d" % number,
-                "uid": "pod-%d" % number,
+                "name": f"pod-{number}",
+                "uid": f"pod-{number}",
                 "ownerReferences": [{"uid": job["metadata"]["uid"]}],
                 "labels": sent["spec"]["template"]["metadata"]["labels"],
             }
-            self.put("%s/pods/pod-%d" % (SYSTEM, number), {"metadata": meta})
+            self.put(f"{SYSTEM}/pods/pod-{number}", {"metadata": meta})
             self.events += [
                 {"type": kind, "object": {"metadata": meta}} for kind in ("ADDED", "MODIFIED")
             ]
@@ -79,7 +76,7 @@ class Api:
     def answer(
         self, method: str, path: str, query: "dict[str, str]", sent: Any
     ) -> "tuple[int, Any]":
-        """The code and the object."""
+        """Return the code and the object."""
         if method == "PUT":
             if path not in self.objects:
                 return 404, {}
@@ -169,12 +166,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_PUT = do_POST = do_PATCH = do_DELETE = do_GET
+    do_PUT = do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - names of http.server
 
 
 @contextlib.contextmanager
 def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
-    """A fake API that this test's code finds behind every kubeconfig of the node."""
+    """Yield a fake API that the node code finds behind every kubeconfig of the node."""
     fake = fake or Api()
     path = Path(tempfile.mkdtemp(prefix="kmapi"))
     server = _Server(str(path / "sock"), _Handler)
@@ -218,4 +215,4 @@ def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
         server.shutdown()
         server.server_close()
         shutil.rmtree(str(path), ignore_errors=True)
-        assert not os.path.exists(str(path))
+        assert not path.exists()

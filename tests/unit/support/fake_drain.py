@@ -213,9 +213,7 @@ class Cluster(Api):
         return [name for name, dummy, code, dry in self.asked if code == 201 and not dry]
 
     def over_when(self, met: Any) -> None:
-        """The time limit of the drain is reached once this is so, and the drain has looked at
-        its pods since.
-        """
+        """Let the time limit of the drain pass once this is so, and its pods were read since."""
         looks = []
 
         def before(method: str, path: str) -> None:
@@ -235,7 +233,7 @@ class Cluster(Api):
                     one["over"] = 0.0
 
     def _pass(self) -> None:
-        """What the kubelets did meanwhile."""
+        """Do what the kubelets did meanwhile."""
         now = time.monotonic()
         for uid, one in list(self.pods_by_uid.items()):
             if one.get("over", now + 1) > now:
@@ -277,12 +275,9 @@ class Cluster(Api):
                     TOO_MANY,
                     (
                         "DisruptionBudget",
-                        "The disruption budget %s needs %d healthy pods and has %d currently"
-                        % (
-                            mine[0]["metadata"]["name"],
-                            numbers["desiredHealthy"],
-                            numbers["currentHealthy"],
-                        ),
+                        f"The disruption budget {mine[0]['metadata']['name']} needs"
+                        f" {numbers['desiredHealthy']} healthy pods and has"
+                        f" {numbers['currentHealthy']} currently",
                     ),
                 )
             if mine and not dry:
@@ -298,7 +293,7 @@ class Cluster(Api):
         return 201, {"kind": "Status", "status": "Success"}
 
     def _patch(self, path: str, sent: "dict[str, Any]") -> "tuple[int, Any]":
-        """A merge patch of a Node."""
+        """Apply a merge patch to a Node."""
         item = copy.deepcopy(self.objects[path])
         if sent["metadata"].pop("resourceVersion") != item["metadata"]["resourceVersion"]:
             return status(409, "the object has been modified")
@@ -362,7 +357,7 @@ class Cluster(Api):
 def served(
     monkeypatch: pytest.MonkeyPatch, cluster: "Cluster | None" = None
 ) -> "Iterator[Cluster]":
-    """That cluster, and a drain that is not patient."""
+    """Yield that cluster, and a drain that is not patient."""
     for module, name, value in (
         (drain, "POLL", 0.02),
         (drain, "TELL", 0.1),

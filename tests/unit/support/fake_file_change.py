@@ -99,8 +99,8 @@ class Node:
         return self.file.read_bytes() if self.file.is_file() else None
 
     def dotfiles(self) -> list[str]:
-        """What would be a temp file left beside what we change."""
-        return [name for name in os.listdir(self.folder) if name.startswith(".")]
+        """Return what would be a temporary file left next to a changed file."""
+        return [path.name for path in self.folder.iterdir() if path.name.startswith(".")]
 
     def pending(self) -> list[dict[str, Any]]:
         return pending_changes.pending(str(self.root))
@@ -155,7 +155,8 @@ STRACE = shutil.which("strace")
 READY = "chdir"
 CALLS = (
     READY
-    + ",write,fsync,rename,renameat,renameat2,unlink,unlinkat,link,linkat,openat,mkdir,mkdirat,rmdir,fchown,fchmod,fsetxattr"
+    + ",write,fsync,rename,renameat,renameat2,unlink,unlinkat,link,linkat,openat,mkdir,mkdirat"
+    + ",rmdir,fchown,fchmod,fsetxattr"
 )
 
 
@@ -209,7 +210,8 @@ def traced(folder: Path, action: Callable[[], Any], inject: "str | None" = None)
     try:
         end = time.monotonic() + 120
         while not log.exists() or READY + "(" not in log.read_text(errors="replace"):
-            assert time.monotonic() < end and strace.poll() is None, "strace did not attach"
+            assert time.monotonic() < end, "strace did not attach"
+            assert strace.poll() is None, "strace did not attach"
             time.sleep(0.002)
     finally:
         os.close(mine)  # the child goes on
@@ -244,7 +246,7 @@ def _child(gate: int, mine: int, action: Callable[[], Any], answer: Path) -> Non
 
 @contextlib.contextmanager
 def tmpfs(folder: Path, options: str) -> Iterator[None]:
-    """A filesystem of its own."""
+    """Mount a filesystem of its own."""
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", options, "kubemend-test", str(folder)],
         capture_output=True,
@@ -261,7 +263,7 @@ def tmpfs(folder: Path, options: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def mounted(*arguments: str) -> Iterator[None]:
-    """A mount whose target is the last argument."""
+    """Mount with these arguments, the last of which is the target."""
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip("mount is not permitted here: " + durable.one_line(done.stderr))

@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for kubectl: `config view` and `proxy` over recorded answers. Its kubeconfig is JSON:
+"""Stand in for kubectl: `config view` and `proxy` over recorded answers.
+
+Its kubeconfig is JSON:
 
 {"server": URL, "ca": PEM, "answers": path of recorded answers, "broken": {URL: text of the proxy's
 500}, "codes": {path: [HTTP status, ...]}, "differ": {URL: holder}, "slow": seconds, "fail": text}
@@ -15,6 +17,7 @@ import socketserver
 import sys
 import time
 import urllib.parse
+from pathlib import Path
 
 
 def option(name):
@@ -24,7 +27,7 @@ def option(name):
     return None
 
 
-with open(option("kubeconfig")) as handle:
+with Path(option("kubeconfig")).open() as handle:
     FACTS = json.load(handle)
 SERVER = option("server") or FACTS["server"]
 
@@ -82,11 +85,11 @@ def main():
             cluster["certificate-authority-data"] = base64.b64encode(FACTS["ca"].encode()).decode()
         print(json.dumps({"clusters": [{"name": "c", "cluster": cluster}]}))
         return
-    with open(FACTS["answers"]) as recorded:
+    with Path(FACTS["answers"]).open() as recorded:
         FACTS["recorded"] = json.load(recorded)
     if FACTS.get("pids"):
-        with open(FACTS["pids"], "a") as pids:
-            pids.write("%d\n" % os.getpid())
+        with Path(FACTS["pids"]).open("a") as pids:
+            pids.write(f"{os.getpid()}\n")
     Server(option("unix-socket"), Handler).serve_forever()
 
 

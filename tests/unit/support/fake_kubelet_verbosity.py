@@ -49,9 +49,7 @@ FIRST = 5_000_000  # no process of this machine has such a number
 
 
 class Node:
-    """A kubelet that starts with what its environment file says, and the systemctl that starts
-    it.
-    """
+    """A kubelet that starts with its environment file's level, and the systemctl that starts it."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.root, self.env = path, str(path / "kubemend"), path / "kubelet.env"
@@ -143,7 +141,7 @@ class Node:
         }
 
     def beside(self) -> dict[str, Any]:
-        """The other way: files of our own, which systemd has to read."""
+        """Use the other way: our own files, which systemd has to read."""
         step = self.step()
         made = [
             {

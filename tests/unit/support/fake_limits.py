@@ -84,7 +84,7 @@ def holder(pid, comm="app", instances=0, watches=0, **more):
 
 
 def well():
-    """A node of Debian 12 on which nothing is wrong."""
+    """Return a node of Debian 12 on which nothing is wrong."""
     return {
         "kernel": {
             FILE_MAX: "9223372036854775807",

@@ -39,7 +39,7 @@ case "$*" in
   *) cat {folder}/oldest 2>/dev/null ;;
 esac
 exit $(cat {folder}/code)
-"""
+"""  # noqa: E501 - an embedded program
 SYSTEMCTL = "#!/bin/sh\ncat {folder}/units\n"
 
 

@@ -49,7 +49,7 @@ CHUNK = b"A" * 1048576
 
 
 def spread(value: Any, word: str) -> Any:
-    """The same shape with this word wherever a string stood."""
+    """Return the same shape with this word in place of every string."""
     if isinstance(value, dict):
         return {key: spread(item, word) for key, item in value.items()}
     if isinstance(value, list):
@@ -58,7 +58,7 @@ def spread(value: Any, word: str) -> Any:
 
 
 def keys(mark: str) -> Any:
-    """What Ansible would take for its own, were it ever given to it.
+    """Return keys that Ansible would take for its own, if it ever got them.
 
     And what only the controller may say.
     """

@@ -89,7 +89,7 @@ while True:
         starts += 1
         refused = flag("refuse") and "--leader-elect=true" in words
         child = subprocess.Popen(["/bin/false"] if refused else [{scheduler!r}] + words[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-"""
+"""  # noqa: E501 - an embedded program
 SCHEDULER = """#!{python}
 import json, os, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -110,10 +110,10 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200); self.send_header("Content-Length", str(len(data))); self.end_headers(); self.wfile.write(data)
     def log_message(self, *args): pass
 HTTPServer(("127.0.0.1", int(flags["port"])), Handler).serve_forever()
-"""
+"""  # noqa: E501 - an embedded program
 CTR = """#!/bin/sh
 case "$*" in *version*) [ -e {state}/mute ] || echo "Server:" ;; *) [ -e {state}/image ] && echo image || : ;; esac
-"""
+"""  # noqa: E501 - an embedded program
 
 
 def sha(data: bytes) -> str:
@@ -185,9 +185,9 @@ class Node:
 
     def write_manifest(self, flags: list[str]) -> None:
         words = ["kube-scheduler", f"--port={self.port}", "--secure-port=0", *flags]
-        text = "kind: Pod\nmetadata:\n  name: kube-scheduler\nspec:\n  containers:\n  - command:\n".replace(
-            "  - command", "    command"
-        )
+        text = (
+            "kind: Pod\nmetadata:\n  name: kube-scheduler\nspec:\n  containers:\n  - command:\n"
+        ).replace("  - command", "    command")
         self.manifest.write_text(text + "".join(f"    - {word}\n" for word in words))
 
     def running(self) -> list[Any]:
@@ -210,7 +210,7 @@ class Node:
         ), "it was not restarted"
 
     def configure(self) -> None:
-        """The scheduler gets its configuration from a file, which is older than its process."""
+        """Give the scheduler its configuration from a file, which is older than its process."""
         (before,) = self.running()
         os.utime(self.config, (time.time() - 60, time.time() - 60))
         self.write_manifest([f"--config={self.config}"])
@@ -301,7 +301,7 @@ class Node:
 
 
 def _api() -> tuple[http.server.HTTPServer, str]:
-    """An API server that refuses everybody: that is an answer."""
+    """Start an API server that refuses every user: that is an answer."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -347,7 +347,7 @@ def _certificate() -> bytes:
 
 @contextlib.contextmanager
 def made(monkeypatch: pytest.MonkeyPatch):
-    """A node that this test's code sees instead of the machine's own processes.
+    """Yield a node that the code sees instead of the machine's own processes.
 
     All waits are short.
     """

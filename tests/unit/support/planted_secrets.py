@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node full of secrets, each another, and the scanner that looks for them in whatever a test run
-wrote.
+"""A node full of distinct secrets, and the scanner that looks for them in a test run's files.
 
 python3 -m tests.unit.support.planted_secrets FOLDER... ends with 1 and says where, if one of them
 lies in a file there.
@@ -141,7 +140,7 @@ FILES = {
 
 
 def write(root: Path) -> None:
-    for path, text in zip(paths(root), FILES.values()):
+    for path, text in zip(paths(root), FILES.values(), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="ascii")
         path.chmod(0o600)
@@ -152,7 +151,7 @@ def paths(root: Path) -> list[Path]:
 
 
 def forms(one: str) -> set[bytes]:
-    """The secret, backwards too, and at each of the three places of base64."""
+    """Return the secret, backwards too, and at each of the three positions of base64."""
     data = one.encode("ascii")
     return {
         data,
@@ -163,7 +162,7 @@ def forms(one: str) -> set[bytes]:
 
 
 def unpacked(path: Path) -> Iterator[tuple[str, bytes]]:
-    """What a file holds, and what an archive in it holds."""
+    """Yield what a file holds, and what an archive in it holds."""
     data = path.read_bytes()
     yield str(path), data
     try:

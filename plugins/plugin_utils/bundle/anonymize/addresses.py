@@ -4,9 +4,9 @@
 """Addresses replaced by others, the same by the same, without a table that could be guessed.
 
 IPv4: octet by octet, each below the octets before it, so that neighbours stay neighbours and a /8,
-/16 or /24 holds what it held; among the octets of one place the order of their text stays, by which
-hosts that are named by addresses are sorted. What says of what kind an address is (loopback,
-private, link-local, multicast) stays. IPv6 likewise by its groups, MAC addresses by all of them.
+/16 or /24 holds what it held; the octets of one position keep the order of their text, by which
+hosts that are named by addresses are sorted. The kind of an address (loopback, private, link-local,
+multicast) stays. IPv6 likewise by its groups, MAC addresses as a whole.
 """
 
 from __future__ import annotations
@@ -15,15 +15,21 @@ import ipaddress
 import random
 from collections.abc import Iterable
 
-ORDINARY = [one for one in range(1, 224) if one not in (10, 100, 127, 169, 172, 192, 198, 203)]
-SPECIAL = {"100": range(64, 128), "172": range(16, 32)}  # within these a second octet is the kind
+SHARED_OCTETS = (10, 100, 127, 169, 172, 192, 198, 203)  # begin networks with a meaning
+ORDINARY = [octet for octet in range(1, 224) if octet not in SHARED_OCTETS]
+# The second octets that belong to the same kind; of others those without a meaning of their own.
+SECOND_OCTETS = {
+    ("100",): list(range(64, 128)),
+    ("172",): list(range(16, 32)),
+    ("192",): [octet for octet in range(1, 256) if octet not in (2, 88, 168)],
+    ("198",): [octet for octet in range(256) if octet not in (18, 19, 51)],
+}
+ATTEMPTS = 50
+MAX_GROUPS, MAX_FIRST_GROUPS = 60000, 200  # after which a replacement may occur twice
 
 
 class Addresses:
-    """One replacement for one bundle. seen: every IPv4 address that there is.
-
-    Others get what is left.
-    """
+    """The replacements of one bundle. Addresses outside of `seen` get what remains free."""
 
     def __init__(self, seen: Iterable[str], chance: random.Random) -> None:
         self._chance = chance
@@ -37,112 +43,129 @@ class Addresses:
                 self._below.setdefault(octets[:place], set()).add(octets[place])
 
     def ipv4(self, address: str) -> str:
-        """Another address of the same kind; the same where the kind is all that it says."""
+        """Return another address of the same kind; the same if it says only its kind."""
         octets = tuple(address.split("."))
-        if (
-            octets[0] in ("0", "127", "255")
-            or octets[:2] == ("169", "254")
-            or int(octets[0]) >= 224
-        ):
+        if octets[0] in ("0", "127", "255") or int(octets[0]) >= 224:
+            return address
+        if octets[:2] == ("169", "254"):
             return address
         return ".".join(self._octet(octets[:place], octets[place]) for place in range(4))
 
     def network(self, address: str, prefix: int) -> str:
-        """The same for the address of a network, which has no bits behind its prefix."""
-        whole = int(ipaddress.IPv4Address(address))
+        """Replace an address with a prefix: a network has no bits after the prefix."""
         mask = (0xFFFFFFFF << (32 - prefix)) & 0xFFFFFFFF
         new = int(ipaddress.IPv4Address(self.ipv4(address)))
-        return str(ipaddress.IPv4Address(new if whole & ~mask & 0xFFFFFFFF else new & mask))
+        if not int(ipaddress.IPv4Address(address)) & ~mask & 0xFFFFFFFF:
+            new &= mask
+        return str(ipaddress.IPv4Address(new))
 
     def ipv6(self, text: str) -> str:
-        """Another address, written as short as this one or as long; text that is none stays."""
+        """Return another address, written in the same form; other text stays."""
         try:
             address = ipaddress.IPv6Address(text)
         except ValueError:
             return text
         if address.ipv4_mapped is not None:
-            return "::ffff:" + self.ipv4(str(address.ipv4_mapped)) if "." in text else text
+            if "." not in text:
+                return text
+            return "::ffff:" + self.ipv4(str(address.ipv4_mapped))
         if int(address) < 2**32 or address.is_multicast:
             return text
+        return _written_like(text, address, self._ipv6(address))
+
+    def _ipv6(self, address: ipaddress.IPv6Address) -> ipaddress.IPv6Address:
         groups = [int(group, 16) for group in address.exploded.split(":")]
-        if groups[0] & 0xFFC0 == 0xFE80:
-            new = groups[:4] + [
-                self._group(tuple(groups[:place]), groups[place]) for place in range(4, 8)
-            ]
-        else:
-            new = [self._group(tuple(groups[:place]), groups[place]) for place in range(8)]
-        made = ipaddress.IPv6Address(":".join(f"{group:x}" for group in new))
-        shown = (
-            made.exploded
-            if text.lower() == address.exploded and text.lower() != address.compressed
-            else made.compressed
-        )
-        return shown.upper() if text != text.lower() else shown
+        kept = 0
+        if groups[0] & 0xFFC0 == 0xFE80:  # link-local
+            kept = 4
+        new = groups[:kept] + [
+            self._group(tuple(groups[:place]), groups[place]) for place in range(kept, 8)
+        ]
+        return ipaddress.IPv6Address(":".join(f"{group:x}" for group in new))
 
     def mac(self, text: str) -> str:
-        """Another address of a network card, locally administered."""
+        """Return another address of a network card, locally administered."""
         plain = text.lower().replace("-", ":")
         if plain in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"):
             return text
         if plain not in self._macs:
-            self._macs[plain] = ":".join(
-                ["02"] + [f"{self._chance.randrange(256):02x}" for _pair in range(5)]
-            )
-        return self._macs[plain].replace(":", "-") if "-" in text else self._macs[plain]
+            pairs = [f"{self._chance.randrange(256):02x}" for _pair in range(5)]
+            self._macs[plain] = ":".join(["02", *pairs])
+        if "-" in text:
+            return self._macs[plain].replace(":", "-")
+        return self._macs[plain]
 
     def _octet(self, before: tuple[str, ...], octet: str) -> str:
-        known = self._octets.get(before)
-        if known is None:
-            known = self._octets[before] = self._assigned(before)
-        if octet not in known:  # of a text that was not there when all were gathered
-            left = [str(one) for one in self._free(before) if str(one) not in known.values()] or [
-                octet
-            ]
-            known[octet] = self._chance.choice(left)
+        if before not in self._octets:
+            self._octets[before] = self._assigned(before)
+        known = self._octets[before]
+        if octet not in known:  # of a text that was not gathered
+            unused = [str(free) for free in _free(before) if str(free) not in known.values()]
+            known[octet] = self._chance.choice(unused or [octet])
         return known[octet]
 
     def _assigned(self, before: tuple[str, ...]) -> dict[str, str]:
-        """Replacements of all the octets that stand at this place, in the order of their text.
+        """Return replacements of all octets at this position, in the order of their text.
 
-        What is no host's stays.
+        An octet that no host may have stays.
         """
-        free, there = self._free(before), self._below.get(before, set())
-        moved = sorted(octet for octet in there if int(octet) in free)
+        free, octets = _free(before), self._below.get(before, set())
+        moved = sorted(octet for octet in octets if int(octet) in free)
         chosen = moved
-        for _try in range(50):  # rather none that stays; where nearly all are there that cannot be
-            if any(old == new for old, new in zip(moved, chosen)):
-                chosen = sorted(str(one) for one in self._chance.sample(free, len(moved)))
-        return {**{octet: octet for octet in there}, **dict(zip(moved, chosen))}
-
-    @staticmethod
-    def _free(before: tuple[str, ...]) -> list[int]:
-        """What may stand at this place instead of what stands there."""
-        if not before:
-            return ORDINARY
-        if len(before) == 1 and before[0] in SPECIAL:
-            return list(SPECIAL[before[0]])
-        if before == ("192",):
-            return [one for one in range(1, 256) if one not in (2, 88, 168)]
-        if before == ("198",):
-            return [one for one in range(256) if one not in (18, 19, 51)]
-        return list(range(256)) if len(before) < 3 else list(range(1, 255))
+        for _attempt in range(ATTEMPTS):  # preferably no octet stays; not always possible
+            if any(old == new for old, new in zip(moved, chosen, strict=True)):
+                chosen = sorted(str(octet) for octet in self._chance.sample(free, len(moved)))
+        return {**{octet: octet for octet in octets}, **dict(zip(moved, chosen, strict=True))}
 
     def _group(self, before: tuple[int, ...], group: int) -> int:
         known = self._groups.setdefault(before, {0: 0})
         if group not in known:
-            low, high = (group & 0xE000, (group & 0xE000) + 0x1FFF) if not before else (1, 0xFFFF)
-            if not before and group & 0xFE00 == 0xFC00:
-                low, high = group & 0xFF00, (group & 0xFF00) + 0xFF
-            taken = set(known.values())
-            new = self._chance.randint(low, high)
-            while (
-                new in taken
-                or new == group
-                or (not before and group & 0xFE00 != 0xFC00 and new >= 0xFC00)
-                or new == 0
-            ):
-                new = self._chance.randint(low, high)
-                if len(taken) > 60000 or (not before and len(taken) > 200):
-                    break
-            known[group] = new
+            known[group] = self._new_group(before, group, set(known.values()))
         return known[group]
+
+    def _new_group(self, before: tuple[int, ...], group: int, used: set[int]) -> int:
+        if before:
+            low, high, limit = 1, 0xFFFF, MAX_GROUPS
+        else:
+            low, high = _first_group_range(group)
+            limit = MAX_FIRST_GROUPS
+        # The first groups from 0xFC00 on are local or link-local, which others must not become.
+        local_begins = 0x10000
+        if not before and group & 0xFE00 != 0xFC00:
+            local_begins = 0xFC00
+        new = self._chance.randint(low, high)
+        while new in used or new in (0, group) or new >= local_begins:
+            new = self._chance.randint(low, high)
+            if len(used) > limit:
+                break
+        return new
+
+
+def _first_group_range(group: int) -> tuple[int, int]:
+    """Return the range of first groups that are of the same kind."""
+    if group & 0xFE00 == 0xFC00:
+        low = group & 0xFF00
+        return low, low + 0xFF
+    low = group & 0xE000
+    return low, low + 0x1FFF
+
+
+def _free(before: tuple[str, ...]) -> list[int]:
+    """Return the octets that may replace an octet at this position."""
+    if not before:
+        return ORDINARY
+    if before in SECOND_OCTETS:
+        return SECOND_OCTETS[before]
+    if len(before) < 3:
+        return list(range(256))
+    return list(range(1, 255))
+
+
+def _written_like(text: str, address: ipaddress.IPv6Address, new: ipaddress.IPv6Address) -> str:
+    """Return the new address as the text writes the old one: exploded or not, in its case."""
+    shown = new.compressed
+    if text.lower() == address.exploded and text.lower() != address.compressed:
+        shown = new.exploded
+    if text != text.lower():
+        return shown.upper()
+    return shown

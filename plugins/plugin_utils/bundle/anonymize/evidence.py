@@ -1,11 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence without the names of hosts and people and without addresses, that still judges the same.
+"""Evidence without names of hosts and people and without addresses, with the same verdicts.
 
-Two passes: what is to be replaced is gathered over all documents, then each is made again. The same
-name is replaced by the same name wherever it stands, in keys, in paths, in log lines, in the name
-of a pod, in a certificate.
+Two passes: names are gathered over all documents, then each document is rebuilt. The same name is
+replaced by the same name in keys, in paths, in log lines, in the name of a pod, in a certificate.
 """
 
 from __future__ import annotations
@@ -16,20 +15,22 @@ import ipaddress
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from .addresses import Addresses
 from .certificates import BASE64, BLOCK, Certificates, names
 from .names import Gathered, Names
 
+OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 IPV4 = re.compile(
-    r"(?<![A-Za-z0-9.])((?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\.){3}(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9]))(?![0-9]|\.[0-9])"
+    rf"(?<![A-Za-z0-9.])((?:{OCTET}\.){{3}}{OCTET})(?![0-9]|\.[0-9])"
     r"(?:/([0-9]{1,2})(?![0-9]))?"
 )
 DASHED = re.compile(
     r"(?<![A-Za-z0-9])ip-([0-9]{1,3})-([0-9]{1,3})-([0-9]{1,3})-([0-9]{1,3})(?![0-9])"
 )
-# The first that fits is taken: what may hold the others inside stands before them.
+# The first that matches is taken: a token that may contain others stands before them.
 TOKENS = (
     ("pem", BLOCK.pattern),
     ("base64", BASE64.pattern),
@@ -37,68 +38,57 @@ TOKENS = (
     ("key", r"(?:[a-z0-9-]+\.)*(?:kubernetes|k8s)\.io/[A-Za-z0-9_.-]+"),
     (
         "mac",
-        r"(?<![0-9A-Fa-f:-])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])|(?<![0-9A-Fa-f-])(?:[0-9A-Fa-f]{2}-){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f-])",
+        r"(?<![0-9A-Fa-f:-])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])"
+        r"|(?<![0-9A-Fa-f-])(?:[0-9A-Fa-f]{2}-){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f-])",
     ),
     ("ipv4", IPV4.pattern),
     (
         "ipv6",
         r"(?<![A-Za-z0-9_.])(?=[0-9A-Fa-f]*:[0-9A-Fa-f]*:)"
-        r"(?:[0-9A-Fa-f:]*:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_.])|[0-9A-Fa-f:]+(?![A-Za-z0-9_]|\.[0-9]))",
+        r"(?:[0-9A-Fa-f:]*:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_.])"
+        r"|[0-9A-Fa-f:]+(?![A-Za-z0-9_]|\.[0-9]))",
     ),
     ("word", r"[A-Za-z0-9]+_?(?:[._-]+[A-Za-z0-9]+_?)*"),
 )
-SHORT, HELD = 200, 100000  # most strings of a fleet are the same short ones
+SHORT, MAX_CACHED = 200, 100000  # most strings of a fleet are the same short ones
 IDENTIFIER = re.compile(r"[A-Za-z_]+\Z")
-# whose keys are what a cluster calls its things
+# whose keys are names that a cluster gives
 MAPS = ("nodes", "labels", "annotations", "folders")
 
 
-class Anonymous:
-    """One replacement for one bundle. secret.
+class Anonymizer:
+    """The replacements of one bundle.
 
-    Of this bundle alone, never kept, so that nobody can try names out.
+    The secret is of this bundle alone and never kept, so that names cannot be tried out.
     """
 
     def __init__(self, documents: Iterable[Mapping[str, Any]], secret: bytes) -> None:
-        gathered, seen = Gathered(), set()
-        for document in documents:
-            gathered.structured(document)
-            whole = "\n".join(_strings(document))
-            gathered.spoken(whole)
-            seen.update(found.group(1) for found in IPV4.finditer(whole))
-            for name, is_host, authority in names(whole):
-                if IPV4.fullmatch(name):
-                    seen.add(name)
-                elif not authority:
-                    (gathered.hosts if is_host else gathered.people).add(name.lstrip("*."))
+        gathered, addresses = _gather(documents)
         self._secret = secret
         self._names = Names(gathered)
         self._ids = {name: self._id(name) for name in gathered.ids}
-        odd = sorted([*self._names.odd, *self._ids], key=len, reverse=True)
-        tokens = ([("odd", "|".join(re.escape(name) for name in odd))] if odd else []) + list(
-            TOKENS
-        )
-        self._tokens = re.compile("|".join(f"(?P<{name}>{form})" for name, form in tokens), re.A)
-        self._addresses = Addresses(sorted(seen), random.Random(secret))
-        self._told: dict[str, str] = {}
+        self._tokens = _token_pattern([*self._names.odd, *self._ids])
+        self._addresses = Addresses(sorted(addresses), random.Random(secret))
+        self._cache: dict[str, str] = {}
         self._certificates = Certificates(self.text, secret)
 
     def document(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A document of evidence, or any other mapping, with other names."""
+        """Return a document of evidence, or any other mapping, with other names."""
         return self._walk(given, "")
 
     def text(self, given: str) -> str:
-        """A string with other names."""
-        if len(given) > SHORT:
-            return self._tokens.sub(self._token, given)
-        if given not in self._told and len(self._told) < HELD:
-            self._told[given] = self._tokens.sub(self._token, given)
-        return self._told[given] if given in self._told else self._tokens.sub(self._token, given)
+        """Return a string with other names."""
+        if given in self._cache:
+            return self._cache[given]
+        text = self._tokens.sub(self._token, given)
+        if len(given) <= SHORT and len(self._cache) < MAX_CACHED:
+            self._cache[given] = text
+        return text
 
-    def _token(self, found: re.Match[str]) -> str:
-        kind, text = str(found.lastgroup), found.group()
+    def _token(self, match: re.Match[str]) -> str:
+        kind, text = str(match.lastgroup), match.group()
         if kind == "word":
-            before = found.string[max(0, found.start() - 2) : found.start()]
+            before = match.string[max(0, match.start() - 2) : match.start()]
             return self._word(text, before.endswith("/") and before != "//")
         if kind == "key":
             return text
@@ -110,42 +100,45 @@ class Anonymous:
             return self._certificates.encoded(text)
         if kind == "mac":
             return self._addresses.mac(text)
-        return (
-            self._ipv4(IPV4.match(found.string, found.start()))
-            if kind == "ipv4"
-            else self._ipv6(text)
-        )
+        if kind == "ipv4":
+            return self._ipv4(IPV4.match(match.string, match.start()))
+        return self._ipv6(text)
 
     def _word(self, text: str, in_path: bool) -> str:
-        inside = IPV4.search(text)
-        if inside:
-            before, after = text[: inside.start()], text[inside.end() :]
-            return (
-                (self._word(before, in_path) if before else "")
-                + self._ipv4(inside)
-                + (self._word(after, in_path) if after else "")
-            )
-        made = self._names.word(text, in_path)
-        return DASHED.sub(self._dashed, made) if made == text else made
-
-    def _dashed(self, found: re.Match[str]) -> str:
-        if any(int(octet) > 255 for octet in found.groups()):
-            return found.group()
-        return "ip-" + self._addresses.ipv4(
-            ".".join(str(int(octet)) for octet in found.groups())
-        ).replace(".", "-")
-
-    def _ipv4(self, found: re.Match[str] | None) -> str:
-        if found is None:
+        if not text:
             return ""
-        address, prefix = found.group(1), found.group(2)
-        if prefix is None or int(prefix) > 32:
-            return self._addresses.ipv4(address) + (f"/{prefix}" if prefix else "")
+        address = IPV4.search(text)
+        if address:
+            before, after = text[: address.start()], text[address.end() :]
+            return self._word(before, in_path) + self._ipv4(address) + self._word(after, in_path)
+        replaced = self._names.word(text, in_path)
+        if replaced != text:
+            return replaced
+        return DASHED.sub(self._dashed, text)
+
+    def _dashed(self, match: re.Match[str]) -> str:
+        octets = [int(octet) for octet in match.groups()]
+        if max(octets) > 255:
+            return match.group()
+        address = self._addresses.ipv4(".".join(map(str, octets)))
+        return "ip-" + address.replace(".", "-")
+
+    def _ipv4(self, match: re.Match[str] | None) -> str:
+        if match is None:
+            return ""
+        address, prefix = match.groups()
+        if prefix is None:
+            return self._addresses.ipv4(address)
+        if int(prefix) > 32:
+            return f"{self._addresses.ipv4(address)}/{prefix}"
         return f"{self._addresses.network(address, int(prefix))}/{prefix}"
 
     def _ipv6(self, text: str) -> str:
-        before = ":" if text.startswith(":") and not text.startswith("::") else ""
-        after = ":" if text.endswith(":") and not text.endswith("::") else ""
+        before = after = ""
+        if text.startswith(":") and not text.startswith("::"):
+            before = ":"
+        if text.endswith(":") and not text.endswith("::"):
+            after = ":"
         core = text[len(before) : len(text) - len(after)]
         if "::" not in core and core.count(":") != 7:
             return text
@@ -157,7 +150,7 @@ class Anonymous:
 
     def _walk(self, value: Any, key: str) -> Any:
         if isinstance(value, str):
-            return self._digest(value) if key.startswith("sha256") and value else self.text(value)
+            return self._string(value, key)
         if isinstance(value, Mapping):
             if isinstance(value.get("text"), str) and "masked" in value:
                 return self._file(value)
@@ -166,52 +159,83 @@ class Anonymous:
             return [self._walk(item, key) for item in value]
         return value
 
+    def _string(self, value: str, key: str) -> str:
+        if value and key.startswith("sha256"):
+            return self._digest(value)
+        return self.text(value)
+
     def _key(self, name: str, parent: str) -> str:
-        return name if IDENTIFIER.match(name) and parent not in MAPS else self.text(name)
+        if IDENTIFIER.match(name) and parent not in MAPS:
+            return name
+        return self.text(name)
 
     def _file(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """A file's record: its size and the places of what is masked in it follow the text."""
-        data, spans = record["text"].encode("utf-8", "surrogatepass"), record["masked"]
-        found = {
+        """Replace names in a file's record: its size and redacted spans follow the text."""
+        data = record["text"].encode("utf-8", "surrogatepass")
+        new = {
             name: self._walk(item, name)
             for name, item in record.items()
             if name not in ("text", "masked")
         }
         try:
-            made, moved, done = b"", [], 0
-            for start, end in sorted(spans or ()):
-                made += self._bytes(data[done:start])
-                moved.append([len(made), len(made) + end - start])
-                made, done = made + data[start:end], end
-            made += self._bytes(data[done:])
+            new_data, spans = self._moved(data, record["masked"])
         except (TypeError, ValueError):
-            made, moved = self._bytes(data), spans
-        found["text"], found["masked"] = made.decode("utf-8", "surrogatepass"), moved
-        if found.get("size") == len(data):
-            found["size"] = len(made)
-        return {name: found[name] for name in record}
+            new_data, spans = self._bytes(data), record["masked"]
+        new["text"], new["masked"] = new_data.decode("utf-8", "surrogatepass"), spans
+        if new.get("size") == len(data):
+            new["size"] = len(new_data)
+        return {name: new[name] for name in record}
+
+    def _moved(self, data: bytes, spans: Any) -> tuple[bytes, list[list[int]]]:
+        """Replace names between the redacted spans, and return the new positions of the spans."""
+        new_data, moved, done = b"", [], 0
+        for start, end in sorted(spans or ()):
+            new_data += self._bytes(data[done:start])
+            moved.append([len(new_data), len(new_data) + end - start])
+            new_data += data[start:end]
+            done = end
+        return new_data + self._bytes(data[done:]), moved
 
     def _bytes(self, data: bytes) -> bytes:
         return self.text(data.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
 
-    def _digest(self, digest: str) -> str:
-        """Another for what is the digest of true bytes.
-
-        With it a missing name could be tried out.
-        """
-        return hmac.new(self._secret, digest.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+    def _digest(self, text: str) -> str:
+        """Replace the digest of original bytes, with which a missing name could be tried out."""
+        return hmac.new(self._secret, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
     def _id(self, name: str) -> str:
-        """Another id of the same form; with dashes or without it is the same machine."""
-        digits = iter(
-            hmac.new(
-                self._secret,
-                name.lower().replace("-", "").encode("utf-8", "replace"),
-                hashlib.sha256,
-            ).hexdigest()
-        )
-        made = "".join(next(digits, "0") if char.isalnum() else char for char in name[:64])
-        return made.upper() if name != name.lower() else made
+        """Return another id of the same form; with dashes or without it is the same machine."""
+        digits = iter(self._digest(name.lower().replace("-", "")))
+        new = "".join(next(digits, "0") if char.isalnum() else char for char in name[:64])
+        if name != name.lower():
+            return new.upper()
+        return new
+
+
+def _gather(documents: Iterable[Mapping[str, Any]]) -> tuple[Gathered, set[str]]:
+    """Return the names and the IPv4 addresses of all documents."""
+    gathered = Gathered()
+    addresses: set[str] = set()
+    for document in documents:
+        gathered.add_document(document)
+        text = "\n".join(_strings(document))
+        gathered.add_text(text)
+        addresses.update(match.group(1) for match in IPV4.finditer(text))
+        for name, is_host, authority in names(text):
+            if IPV4.fullmatch(name):
+                addresses.add(name)
+            elif not authority:
+                gathered.add_certificate_name(name, is_host)
+    return gathered, addresses
+
+
+def _token_pattern(odd_names: Iterable[str]) -> re.Pattern[str]:
+    """Return the pattern of all tokens; odd names match no other token, the longest is first."""
+    tokens = chain(TOKENS)
+    odd = "|".join(re.escape(name) for name in sorted(odd_names, key=len, reverse=True))
+    if odd:
+        tokens = chain([("odd", odd)], TOKENS)
+    return re.compile("|".join(f"(?P<{name}>{form})" for name, form in tokens), re.A)
 
 
 def _strings(value: Any) -> Iterator[str]:

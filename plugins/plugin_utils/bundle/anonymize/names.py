@@ -1,16 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The names of hosts and people that evidence holds: gathered, and replaced by numbered ones.
+"""The names of hosts and people in evidence: gathered, and replaced by numbered names.
 
-A name of a host is replaced label by label, so that `m1` and `m1.corp.example.com` still are the
-same machine in the same domain; numbers follow the order of the names, by which hosts are sorted.
+A host's name is replaced label by label, so that `m1` and `m1.corp.example.com` still are the same
+host in the same domain; numbers follow the order of the names, by which hosts are sorted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .words import FILES, INSIDE, PUBLIC_DOMAINS, TOP, USERS, WORDS
@@ -27,7 +27,7 @@ SITES = tuple(
         r"\blookup ([A-Za-z0-9][A-Za-z0-9._-]*)(?: on |:)",
     )
 )
-SPOKEN = tuple(
+IN_TEXT = tuple(
     re.compile(form, re.M)
     for form in (
         r"hostname-override[= ]\"?([A-Za-z0-9][A-Za-z0-9._-]*)",
@@ -59,13 +59,20 @@ PEOPLE = tuple(
     )
 )
 # a line of limits.conf
-LIMITED = re.compile(r"^[ \t]*@?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]+(?:soft|hard|-)[ \t]", re.M)
+LIMITS_LINE = re.compile(r"^[ \t]*@?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]+(?:soft|hard|-)[ \t]", re.M)
+
+
+MAX_PARTS = 16  # of a word, that one name may have
 
 
 class Gathered:
-    """What there is to replace. hosts: names of hosts. sites: those of which only a text speaks.
+    """The names to replace.
 
-    People: of users and groups. ids: of machines, boots.
+    Attributes:
+        hosts: names of hosts.
+        sites: names of hosts that occur only in texts.
+        people: names of users and groups.
+        ids: of machines and boots.
     """
 
     def __init__(self) -> None:
@@ -74,54 +81,51 @@ class Gathered:
         self.people: set[str] = set()
         self.ids: set[str] = set()
 
-    def structured(self, document: Mapping[str, Any]) -> None:
-        """By where a name stands in a document."""
+    def add_document(self, document: Mapping[str, Any]) -> None:
+        """Gather names by their place in a document."""
         waiting: list[tuple[str, Any]] = [("", document)]
         while waiting:
             key, value = waiting.pop()
             if isinstance(value, Mapping):
-                if (
-                    key == "nodes"
-                    and value
-                    and all(isinstance(item, Mapping) for item in value.values())
-                ):
-                    self._hosts(value)  # by node
-                for name, item in value.items():
-                    below = (
-                        f"{key}[]" if key in ("members", "nodes") and name == "name" else str(name)
-                    )
-                    waiting.append((below, item) if name not in {"items", "data"} else (key, item))
+                if key == "nodes" and value and _are_mappings(value.values()):
+                    self._add_hosts(value)  # by node
+                waiting += _children(key, value)
             elif isinstance(value, list):
                 waiting += [(key, item) for item in value]
             elif isinstance(value, str) and value:
-                self._place(key, value)
+                self._add(key, value)
 
-    def spoken(self, text: str) -> None:
-        """By how a text speaks of it."""
+    def add_text(self, text: str) -> None:
+        """Gather names by the words around them."""
         for form in SITES:
-            found = {name.rstrip(".") for name in form.findall(text)}
-            self.sites.update(
-                name
-                for name in found
-                if "." in name and not public(name) and not DIGITS_AND_DOTS.fullmatch(name)
-            )
-            self._hosts(name for name in found if "." not in name)
-        for form in SPOKEN:
-            self._hosts(name.rstrip(".") for name in form.findall(text))
-        for form in (*PEOPLE, LIMITED):
+            names = {name.rstrip(".") for name in form.findall(text)}
+            self._add_hosts(name for name in names if "." not in name)
+            self.sites.update(name for name in names if "." in name and _is_site(name))
+        for form in IN_TEXT:
+            self._add_hosts(name.rstrip(".") for name in form.findall(text))
+        for form in (*PEOPLE, LIMITS_LINE):
             self.people.update(name.rstrip(".") for name in form.findall(text))
 
-    def _place(self, key: str, value: str) -> None:
-        if key in HOST_KEYS or key.endswith("[]"):
-            self._hosts([value if key == "host" else re.sub(r":[0-9]+\Z", "", value)])
+    def add_certificate_name(self, name: str, is_host: bool) -> None:
+        """Gather a name of a certificate."""
+        names = self.people
+        if is_host:
+            names = self.hosts
+        names.add(name.lstrip("*."))
+
+    def _add(self, key: str, value: str) -> None:
+        if key == "host":
+            self._add_hosts([value])
+        elif key in HOST_KEYS or key.endswith("[]"):
+            self._add_hosts([re.sub(r":[0-9]+\Z", "", value)])
         elif key == "holder":
-            self._hosts([value.rpartition("_")[0]])
+            self._add_hosts([value.rpartition("_")[0]])
         elif key in ("machine_id", "system_uuid", "boot_id") and len(value) >= 32:
             self.ids.add(value)
         elif key in ("user", "username", "login"):
             self.people.add(value)
 
-    def _hosts(self, names: Iterable[str]) -> None:
+    def _add_hosts(self, names: Iterable[str]) -> None:
         self.hosts.update(
             name
             for name in names
@@ -129,147 +133,185 @@ class Gathered:
         )
 
 
+def _are_mappings(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, Mapping) for value in values)
+
+
+def _children(key: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the items of a mapping with their keys; a name in a list of members has key `[]`."""
+    for name, item in value.items():
+        if name in {"items", "data"}:
+            yield key, item
+        elif name == "name" and key in ("members", "nodes"):
+            yield f"{key}[]", item
+        else:
+            yield str(name), item
+
+
+def _is_site(name: str) -> bool:
+    return not public(name) and not DIGITS_AND_DOTS.fullmatch(name)
+
+
 class Names:
-    """One replacement for one bundle."""
+    """The replacements of one bundle.
+
+    Attributes:
+        odd: replacements of host names that are no host name by their form.
+    """
 
     def __init__(self, gathered: Gathered) -> None:
         self._domains: dict[str, str] = {}
         self._known: dict[str, str] = {}
         self.odd: dict[str, str] = {}
         proper = sorted(name for name in gathered.hosts if NAME.fullmatch(name))
-        labels = list(dict.fromkeys(name.lower().partition(".")[0] for name in proper))
-        width = len(str(len(labels) + len(gathered.hosts)))
-        for number, label in enumerate(labels, 1):
-            if not generic(label):
-                self._known[label] = f"host-{number:0{width}d}" + ("_" if "_" in label else "")
-        self._below = {name.lower().partition(".")[2] for name in proper if "." in name}
-        self._below = {
-            domain
-            for domain in self._below
-            if domain and domain not in FILES and not DIGITS_AND_DOTS.fullmatch(domain)
-        }
-        self._below |= {name.lower().partition(".")[2] for name in gathered.sites} - TOP
+        self._below = _known_domains(proper, gathered.sites)
+        self._add_hosts(proper, sorted(gathered.hosts - set(proper)))
         for name in [*proper, *sorted(gathered.sites)]:
             if "." in name and not public(name, self._below):
                 self._known.setdefault(name.lower(), self._dotted(name.lower()))
-        for number, name in enumerate(sorted(gathered.hosts - set(proper)), len(labels) + 1):
+        self._add_people(sorted(gathered.people))
+        matches = filter(None, map(PARTS.match, self._known))
+        self._firsts = {match.group() for match in matches}
+
+    def _add_hosts(self, proper: Iterable[str], odd: list[str]) -> None:
+        proper = list(proper)
+        labels = list(dict.fromkeys(name.lower().partition(".")[0] for name in proper))
+        width = len(str(len(labels) + len(proper) + len(odd)))
+        for number, label in enumerate(labels, 1):
+            if generic(label):
+                continue
+            self._known[label] = f"host-{number:0{width}d}"
+            if "_" in label:
+                self._known[label] += "_"
+        for number, name in enumerate(odd, len(labels) + 1):
             self.odd[name] = f"host-{number:0{width}d}"
-        people = [
-            name
-            for name in sorted(gathered.people)
-            if not generic(name) and name.lower() not in USERS and name.lower() not in self._known
-        ]
+
+    def _add_people(self, names: Iterable[str]) -> None:
+        people = [name.lower() for name in names if self._is_person(name)]
+        width = len(str(len(people)))
         for number, name in enumerate(people, 1):
-            self._known.setdefault(name.lower(), f"user-{number:0{len(str(len(people)))}d}")
-        self._firsts = {PARTS.match(name).group() for name in self._known if PARTS.match(name)}
+            self._known.setdefault(name, f"user-{number:0{width}d}")
+
+    def _is_person(self, name: str) -> bool:
+        return not generic(name) and name.lower() not in USERS and name.lower() not in self._known
 
     def word(self, text: str, in_path: bool = False) -> str:
-        """A word of letters, digits and - . _ with the names in it replaced, the longest first.
+        """Replace the names in a word of letters, digits and - . _, the longest first.
 
-        In_path: it is a name of a folder or file.
+        In a path it is the name of a directory or file.
         """
         parts = list(PARTS.finditer(text))
-        made, done, place = [], 0, 0
-        while place < len(parts):
-            found = self._longest(text, parts, place)
-            if found is None:
-                place += 1
+        replaced, done = "", 0
+        for place, part in enumerate(parts):
+            if part.start() < done:
                 continue
-            end, name = found
-            made += [self._rest(text[done : parts[place].start()], in_path), name]
-            done, place = (
-                end,
-                next((n for n in range(place, len(parts)) if parts[n].start() >= end), len(parts)),
-            )
-        return (
-            "".join(made) + self._rest(text[done:], in_path) if made else self._rest(text, in_path)
-        )
+            match = self._longest(text, parts, place)
+            if match is not None:
+                end, name = match
+                replaced += self._rest(text[done : part.start()], in_path) + name
+                done = end
+        return replaced + self._rest(text[done:], in_path)
 
     def _longest(self, text: str, parts: list[re.Match[str]], place: int) -> tuple[int, str] | None:
+        """Return the end and the replacement of the longest name that begins with a part."""
         if parts[place].group().lower() not in self._firsts:
             return None
         start = parts[place].start()
-        for last in range(min(len(parts), place + 16) - 1, place - 1, -1):
-            end = parts[last].end()
-            for stop in (end + 1, end) if text[end : end + 1] == "_" else (end,):
-                known = self._known.get(text[start:stop].lower())
+        for part in reversed(parts[place : place + MAX_PARTS]):
+            for end in _ends(text, part.end()):
+                name = text[start:end]
+                known = self._known.get(name.lower())
                 if known is not None:
-                    return stop, (
-                        known.upper() if text[start:stop] != text[start:stop].lower() else known
-                    )
+                    return end, _in_case_of(name, known)
         return None
 
     def _rest(self, text: str, in_path: bool) -> str:
-        """Names of hosts that nobody gathered, known by the domain in which they are."""
-        return (
-            DOTTED.sub(lambda found: self._ungathered(found.group(), in_path), text)
-            if "." in text
-            else text
-        )
+        """Replace names of hosts that were not gathered, known by their domain."""
+        if "." not in text:
+            return text
+        return DOTTED.sub(lambda match: self._ungathered(match.group(), in_path), text)
 
     def _ungathered(self, name: str, in_path: bool) -> str:
         low = name.lower()
-        last = low.rpartition(".")[2]
-        likely = last in TOP and (low.count(".") > 1 or (not in_path and last not in INSIDE))
-        if (
-            public(low, self._below)
-            or not (likely or low in self._below or self._suffixes(low))
-            or DIGITS_AND_DOTS.fullmatch(low)
-        ):
+        if public(low, self._below) or DIGITS_AND_DOTS.fullmatch(low):
             return name
-        return self._dotted(low)
+        if _is_likely_host(low, in_path) or low in self._below or self._has_known_suffix(low):
+            return self._dotted(low)
+        return name
 
-    def _suffixes(self, name: str) -> list[str]:
+    def _has_known_suffix(self, name: str) -> bool:
         labels = name.split(".")
-        return [
-            domain
-            for domain in (".".join(labels[place:]) for place in range(1, len(labels)))
-            if domain in self._below
-        ]
+        suffixes = (".".join(labels[place:]) for place in range(1, len(labels)))
+        return not self._below.isdisjoint(suffixes)
 
     def _dotted(self, name: str) -> str:
-        """A name with a domain: every label another, but what says of what kind the domain is."""
+        """Replace every label of a name with a domain, except labels that state its kind."""
         if name in self._below:
-            first, rest = "", name
-        else:
-            first, _dot, rest = name.partition(".")
-        labels = rest.split(".")
-        kept = [
-            label if label in TOP or label.isdigit() else self._domain(label) for label in labels
-        ]
-        return ".".join(
-            (
-                [
-                    self._known.get(first)
-                    or (first if generic(first) else self._domain(first, "other"))
-                ]
-                if first
-                else []
-            )
-            + kept
-        )
+            return ".".join(map(self._domain_label, name.split(".")))
+        first, _dot, domain = name.partition(".")
+        # The domain is numbered before its host.
+        labels = list(map(self._domain_label, domain.split(".")))
+        return ".".join([self._host_label(first), *labels])
+
+    def _domain_label(self, label: str) -> str:
+        if label in TOP or label.isdigit():
+            return label
+        return self._domain(label)
+
+    def _host_label(self, label: str) -> str:
+        if label in self._known:
+            return self._known[label]
+        if generic(label):
+            return label
+        return self._domain(label, "other")
 
     def _domain(self, label: str, kind: str = "domain") -> str:
         return self._domains.setdefault(label, f"{kind}-{len(self._domains) + 1}")
 
 
+def _known_domains(hosts: Iterable[str], sites: Iterable[str]) -> set[str]:
+    """Return the domains of hosts and sites."""
+    domains = {name.lower().partition(".")[2] for name in hosts}
+    known = {domain for domain in domains if domain and domain not in FILES}
+    known = {domain for domain in known if not DIGITS_AND_DOTS.fullmatch(domain)}
+    return known | ({name.lower().partition(".")[2] for name in sites} - TOP)
+
+
+def _ends(text: str, end: int) -> tuple[int, ...]:
+    """Return the ends of a name: an underscore after it may belong to it."""
+    if text[end : end + 1] == "_":
+        return end + 1, end
+    return (end,)
+
+
+def _in_case_of(name: str, replacement: str) -> str:
+    if name != name.lower():
+        return replacement.upper()
+    return replacement
+
+
+def _is_likely_host(name: str, in_path: bool) -> bool:
+    """Return whether a name with a domain is rather a host's than a file's."""
+    last = name.rpartition(".")[2]
+    if last not in TOP:
+        return False
+    return name.count(".") > 1 or (not in_path and last not in INSIDE)
+
+
 def generic(name: str) -> bool:
-    """Is this a word, or several, that would be one in running text.
-
-    Not replaced, and telling nothing?
-    """
+    """Return whether a name is a word of running text: it is not replaced and reveals nothing."""
     low = name.lower()
-    return (
-        len(low) < 2
-        or low.isdigit()
-        or low in FILES
-        or all(part in WORDS for part in PARTS.findall(low))
-    )
+    if len(low) < 2 or low.isdigit() or low in FILES:
+        return True
+    return all(part in WORDS for part in PARTS.findall(low))
 
 
-def public(name: str, ours: Iterable[str] = ()) -> bool:
-    """Is this a name of a project's or vendor's site, or of something inside every cluster?"""
+def public(name: str, known: Iterable[str] = ()) -> bool:
+    """Return whether a name is a project's or vendor's site, or exists inside every cluster.
+
+    Names below the known domains of this bundle are not public.
+    """
     low = name.lower().rstrip(".")
-    if any(low == domain or low.endswith(f".{domain}") for domain in ours):
+    if any(low == domain or low.endswith(f".{domain}") for domain in known):
         return False
     return any(low == domain or low.endswith(f".{domain}") for domain in PUBLIC_DOMAINS)

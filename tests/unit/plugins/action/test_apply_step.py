@@ -49,7 +49,7 @@ cat >> %(folder)s/sent.$host
 mark=$(printf '%%s' "$(head -c 4000 %(folder)s/sent.$host)" | grep -o 'KUBEMEND-[0-9a-f]*' | head -1)
 mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' %(folder)s/sent.$host | tail -1)
 printf '\n%%s %%s\n' "$mark" "$(cat %(folder)s/answer.$host)"
-"""
+"""  # noqa: E501 - an embedded program
 PLAY = f"""
 - hosts: localhost
   gather_facts: false
@@ -74,7 +74,7 @@ PLAY = f"""
     - ansible.builtin.copy:
         content: "{{{{ {{'locks': locks, 'released': released.results, 'decided': decided, 'applied': applied.results}} | to_json }}}}"
         dest: "{{{{ folder }}}}/results.json"
-"""
+"""  # noqa: E501 - an embedded program
 PLAYBOOK_FIXTURES = {"ran"}
 CASES = [
     {"case": "good", "host": "done"},
@@ -238,7 +238,8 @@ def test_what_becomes_of_a_step(ran: dict[str, Any], index: int) -> None:
     assert (found["state"], bool(found.get("failed"))) == (
         state,
         state != "done",
-    ) and reason in found["reason"], found
+    ), found
+    assert reason in found["reason"], found
     assert found["id"] == CASES[index].get("id", "01-x")
     assert set(found) <= {
         "changed",
@@ -337,9 +338,7 @@ def test_locks(ran: dict[str, Any]) -> None:
 
 
 def test_check_mode_only_asks_and_leaves_no_line_of_a_step(ran: dict[str, Any]) -> None:
-    """What would find the work of a step before it, what is not allowed, another host's and
-    unknown ones are passed over.
-    """
+    """Finished, forbidden, foreign and unknown steps are passed over."""
     assert "skipping: [localhost" in ran["check"]
     heads = [
         line.decode("ascii")
@@ -376,9 +375,7 @@ def test_check_mode_only_asks_and_leaves_no_line_of_a_step(ran: dict[str, Any]) 
 def test_a_node_that_may_take_its_time_is_given_it_in_check_mode_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Any, seconds: int
 ) -> None:
-    """A drain behind a start of the kubelet waits for the node to be ready before it says
-    anything.
-    """
+    """A drain after a start of the kubelet waits for the node to be ready before it answers."""
     asked: list[Any] = []
     action = apply_step.ActionModule.__new__(apply_step.ActionModule)
     monkeypatch.setattr(

@@ -166,7 +166,6 @@ def test_node_and_controller_work_out_the_same_key(pem):
 
 
 # -- waiting for what a repair brought back
-# -------------------------------------------------------------------------------------------------------
 
 TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 GONE, BACK, CLEAN = (

@@ -57,9 +57,7 @@ def test_a_drain_counts_with_the_time_that_it_was_given(tmp_path: Path) -> None:
     "remedy", ["kernel_setting", "kernel_module", "file_limit", "swap_persistence"]
 )
 def test_what_waits_for_nothing_is_short(tmp_path: Path, remedy: str) -> None:
-    """Six of them for each host of a fleet must not add up to days in which a killed run keeps
-    everybody out.
-    """
+    """Six of them for each host of a fleet must not add up to days of a killed run's lock."""
     assert (
         cluster_lock._seconds(
             _planned(tmp_path, [_step(number, remedy) for number in range(600)]), None

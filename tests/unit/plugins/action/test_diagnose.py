@@ -240,7 +240,7 @@ def test_a_repair_that_may_do_nothing_is_refused_and_says_what_became_of_its_bun
 
 
 def judge_into(folder, mode="replay", formats=("json",), **more):
-    """What diagnose answers, and report.json, of two leaders."""
+    """Run diagnose over two leaders; return its answer and report.json."""
     args = {name: option.get("default") for name, option in diagnose.SPEC.items()}
     args.update(
         {"evidence": [str(RECORDED / "v1.18.4-two-leaders" / "evidence")], **more},
@@ -509,11 +509,9 @@ def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator)
         "kubemend_compare_to=report.json",
         evidence=str(operator.folder / "evidence"),
     )
-    assert (
-        third.rc == 0
-        and third.report()["compared"]["new"] == []
-        and third.report()["exit_reason"] == "ok"
-    ), third.output
+    assert third.rc == 0, third.output
+    assert third.report()["compared"]["new"] == [], third.output
+    assert third.report()["exit_reason"] == "ok", third.output
     fourth = replay(
         "-e",
         "kubemend_fail_on=warning",
@@ -521,7 +519,8 @@ def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator)
         f"kubemend_compare_to={operator.write('report/report.json', json.dumps(_without(third)))}",
         evidence=str(operator.folder / "evidence"),
     )
-    assert fourth.rc == 2 and "is reached by what is new since run" in fourth.words, fourth.output
+    assert fourth.rc == 2, fourth.output
+    assert "is reached by what is new since run" in fourth.words, fourth.output
     plain = replay(evidence=str(operator.folder / "evidence"))
     assert plain.report()["compared"] is None
     assert not kept.exists()

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When the hosts' own services put levels back, what ends a capture that restarts one host after
-the other, and when its window is waited for.
-"""
+"""When hosts restore levels themselves, how a serial capture ends, when it waits."""
 
 from __future__ import annotations
 
@@ -101,7 +99,7 @@ for word in "$@"; do case $word in h-*) host=$word ;; esac; done
 mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' | tail -1)
 [ "$host" = h-lost ] && exit 255
 printf '\n%s {"targets": [{"real": "level:kubelet/%s", "state": "%s", "reason": ""}]}\n' "$mark" "${host#h-}" "${host#h-}"
-"""
+"""  # noqa: E501 - an embedded program
 WINDOWS = {
     ("raised",): True,
     ("refused",): False,
@@ -167,4 +165,5 @@ def test_the_window_is_waited_for_unless_every_level_was_refused(operator):
         "Pausing for 1 seconds" in part
         for part in done.stdout.split("TASK [Wait while they log]")[1:]
     ]
-    assert done.rc == 0 and dict(zip(WINDOWS, waited)) == WINDOWS, done.output
+    assert done.rc == 0, done.output
+    assert dict(zip(WINDOWS, waited, strict=True)) == WINDOWS, done.output

@@ -80,9 +80,7 @@ def _wait(what) -> None:
 
 @pytest.fixture
 def asked(tmp_path):
-    """Runs a task over both hosts, kills ansible-playbook at the first one, and tells who was
-    asked when its worker has ended.
-    """
+    """Run a task over both hosts, kill ansible-playbook at the first; return who was asked."""
     for host in HOSTS:
         locking.note(str(tmp_path), locking.Held(host, None, "ok", True, RUN))
 
@@ -121,7 +119,7 @@ def asked(tmp_path):
         ]
         first = tmp_path / "asked.h-w1"
         with (
-            open(tmp_path / "output", "w", encoding="utf-8") as output,
+            (tmp_path / "output").open("w", encoding="utf-8") as output,
             subprocess.Popen(
                 command,
                 cwd=tmp_path,
@@ -167,9 +165,7 @@ def test_it_raises_nothing_more_and_still_puts_back(asked, tmp_path, state, host
 
 
 def test_it_reverts_nothing_more(asked, tmp_path):
-    """The files of the next host come back when somebody asks for it again, and looks at what
-    becomes of them.
-    """
+    """The files of the next host come back when they are requested again."""
     for host in HOSTS:
         answer = {"runs": [test_reverting.run(FORMER, test_reverting.file())]}
         reverting.write(

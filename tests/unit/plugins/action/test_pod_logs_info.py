@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""pod_logs_info: both ways to a node, nothing of the node's words in the result, and refusals
-before any node is asked.
-"""
+"""pod_logs_info: both ways to a node, no text of the node in the result, early refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ PLAY = """
 SSH = """#!/bin/bash
 case " $* " in *" silent "*) cat >/dev/null; echo "ssh: connect to host silent port 22: Connection timed out" >&2; exit 255 ;; esac
 exec /bin/sh -c "${@: -1}"
-"""
+"""  # noqa: E501 - an embedded program
 SYSTEMCTL = (
     "#!/bin/sh\nprintf"
     " 'Id=kubelet.service\\nLoadState=loaded\\nActiveState=active\\nMainPID=0\\n'\n"

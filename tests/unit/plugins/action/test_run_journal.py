@@ -33,7 +33,7 @@ PLAY = """
 
 @pytest.fixture
 def journal(operator):
-    """Runs the action alone; gives the finished run and, when it went well, the action's result."""
+    """Run the action alone; return the finished run and, after success, the action's result."""
     operator.write("play.yml", PLAY)
 
     def run(*args, **more):
@@ -237,13 +237,15 @@ def test_check_mode_does_the_same(journal, operator):
 def test_a_refusal_is_lifted_for_the_whole_run_or_not_at_all(journal, operator):
     operator.write("host_vars/m2.yml", "kubemend_allow: [pending_changes]\n")
     done, _result = journal()
-    assert done.rc == 2 and "kubemend_allow differs between" in done.words, done.output
+    assert done.rc == 2, done.output
+    assert "kubemend_allow differs between" in done.words, done.output
 
 
 def test_a_play_in_batches_is_refused(operator):
     operator.write("serial.yml", PLAY.replace("  gather_facts", "  serial: 1\n  gather_facts"))
     done = operator.run(str(operator.folder / "serial.yml"))
-    assert done.rc == 2 and "Take serial out of the play" in done.words, done.output
+    assert done.rc == 2, done.output
+    assert "Take serial out of the play" in done.words, done.output
 
 
 def test_a_repairing_run_always_asks_for_what_a_former_one_left_open(operator):
@@ -372,7 +374,8 @@ def test_what_each_kubelet_is_to_be_told(operator):
             env={"RESULT": str(path)},
         )
         found = json.loads(path.read_text())["cpu_manager"]
-        assert done.rc == 0 and (found["w1"] if wanted else found) == wanted, done.output
+        assert done.rc == 0, done.output
+        assert (found["w1"] if wanted else found) == wanted, done.output
         if wanted:
             assert found["m1"] == {"reservedSystemCPUs": "0-1"}
     done = operator.run(
@@ -382,11 +385,9 @@ def test_what_each_kubelet_is_to_be_told(operator):
         inventory="vars.ini",
         env={"RESULT": str(path)},
     )
-    assert (
-        done.rc == 2
-        and "kubemend_reserved_cpus" in done.words
-        and "a list of CPUs such as 0-1,4" in done.words
-    ), done.output
+    assert done.rc == 2, done.output
+    assert "kubemend_reserved_cpus" in done.words, done.output
+    assert "a list of CPUs such as 0-1,4" in done.words, done.output
 
 
 def test_a_folder_that_another_run_uses_is_left_alone(journal, operator):
@@ -413,7 +414,8 @@ def test_a_folder_that_another_run_uses_is_left_alone(journal, operator):
 def test_a_play_whose_hosts_do_not_wait_for_each_other_is_refused(operator):
     operator.write("free.yml", PLAY.replace("ansible.builtin.linear", "ansible.builtin.free"))
     done = operator.run(str(operator.folder / "free.yml"))
-    assert done.rc == 2 and "give it strategy linear" in done.words, done.output
+    assert done.rc == 2, done.output
+    assert "give it strategy linear" in done.words, done.output
 
 
 def test_hosts_of_the_inventory_that_no_used_group_has_are_told(journal, operator):

@@ -36,7 +36,7 @@ echo "$entry $state" >> FOLDER/asked
 echo "$entry $state $(grep -aoE "'(timeout|kubeconfig|kubectl)': [^,}]*" <<< "$text" | sort | tr '\n' ' ')" >> FOLDER/given
 [ -f "FOLDER/$entry-$state" ] || exit 255
 printf '\n%s %s\n' "$mark" "$(sed "s/\"NOW\"/$(date +%s.%N)/g" "FOLDER/$entry-$state")"
-"""
+"""  # noqa: E501 - an embedded program
 LOCK = {
     "held": True,
     "changed": True,

@@ -11,7 +11,7 @@ NODE = Path(__file__).resolve().parents[3] / "fixtures" / "node"
 
 @pytest.fixture(params=["v1.18.4", "v1.36.3"])
 def capture(request):
-    """Reads a capture of a real node of each version."""
+    """Read a capture of a real node of each version."""
 
     def read(name):
         return (NODE / request.param / name).read_text(encoding="utf-8")

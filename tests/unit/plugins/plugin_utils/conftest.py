@@ -102,7 +102,7 @@ def answer(
 
 
 def no_swap() -> dict[str, Any]:
-    """A machine of which everything is known that could bring swap, and nothing does."""
+    """Return a machine of which everything that could activate swap is known, and nothing does."""
     from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import swap
 
     paths = (*swap.FILES, *swap.ZRAM, *(f"{folder}/zram-generator" for folder in swap.GENERATORS))
@@ -121,7 +121,7 @@ def no_swap() -> dict[str, Any]:
 
 
 def booted() -> dict[str, Any]:
-    """A machine that a boot leaves as it is."""
+    """Return a machine that a boot leaves as it is."""
     folders = {
         "/var/lib/kubelet": "/var/lib/kubelet",
         "/var/lib/containerd": "/var/lib/containerd",

@@ -90,7 +90,7 @@ def held(value):
 
 
 def planted(value, number):
-    """A copy in which every string has a secret behind it, each the next form."""
+    """Return a copy in which every string has a secret after it, each the next form."""
     texts = list(FORMS.values())
     if isinstance(value, str):
         number[0] += 1
@@ -226,7 +226,7 @@ def test_what_is_left_of_it(text, told):
 @pytest.mark.parametrize("head", ["", "@ -u a:", "://u:p/", 'passphrase "', "bearer "])
 def test_no_text_takes_long(head, part):
     begin = time.process_time()
-    redact._forms((head + part * (200000 // len(part)) + " @ bearer -u pass").encode())
+    redact._form_spans((head + part * (200000 // len(part)) + " @ bearer -u pass").encode())
     assert time.process_time() - begin < 5
 
 

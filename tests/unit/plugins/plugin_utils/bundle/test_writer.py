@@ -211,7 +211,7 @@ def test_what_a_run_captured_and_what_it_is_compared_with_stay_with_the_operator
 def test_evidence_that_would_say_something_else_makes_no_bundle(tmp_path, monkeypatch):
     folder = str(FOLDER / "v1.36.3-two-leaders" / "evidence")
     monkeypatch.setattr(
-        anonymous.Anonymous, "document", lambda self, given: {**given, "collectors": {}}
+        anonymous.Anonymizer, "document", lambda self, given: {**given, "collectors": {}}
     )
     with pytest.raises(
         bundle.BundleError,

@@ -8,7 +8,7 @@ What is said of each host, its shape, and hostile words.
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as xml
+from xml.etree import ElementTree
 
 import pytest
 
@@ -42,7 +42,7 @@ def suites(cases, of):
         suite.get("name"): {
             case.get("name"): next(iter(case), None) for case in suite.iter("testcase")
         }
-        for suite in xml.fromstring(text)
+        for suite in ElementTree.fromstring(text)
     }
 
 
@@ -146,7 +146,7 @@ def test_both_show_hostile_words_as_text(tmp_path):
     of = run(outcome=(2, "failed", HOSTILE))
     cases = [
         junit.Case(HOSTILE, HOSTILE, "failure", "critical", HOSTILE, (HOSTILE,)),
-        junit.Case(None, HOSTILE, said=(HOSTILE,)),
+        junit.Case(None, HOSTILE, lines=(HOSTILE,)),
     ]
     unjudged.write(str(tmp_path), ("html", "junit"), of, f"Capture\n  {HOSTILE}\n", cases)
     page, text = (

@@ -369,7 +369,7 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path, data, sentence):
 
 
 def test_a_folder_of_a_run_will_do_and_no_other(tmp_path):
-    with pytest.raises(SettingsError, match="that folder has no report.json"):
+    with pytest.raises(SettingsError, match=r"that folder has no report\.json"):
         compare.read(str(tmp_path))
     (tmp_path / "report.json").write_text(json.dumps(GOOD))
     assert compare.parse(compare.read(str(tmp_path)), "x").findings[0].id == found().id

@@ -221,7 +221,7 @@ def states(size=6, broken=2, silent=1):
 
 
 def test_the_matrix_has_hosts_and_faults_worst_first_and_what_is_clean_as_one_row():
-    dummy, _dummy, table = states(5000)
+    _result, _states, table = states(5000)
     assert [codes for codes in table.columns if len(codes) == 1] == [
         ("KM101",),
         ("KM113",),

@@ -1,15 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""junit.xml: a suite for each host and cluster, what counts as which, and its shape by its
-schema.
-"""
+"""junit.xml: a suite for each host and cluster, what counts as which, and its schema."""
 
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as xml
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
@@ -67,10 +65,10 @@ def run(**more):
 
 
 def written(result, **more):
-    """The file as its readers see it, after its schema saw it."""
+    """Return the file as its readers see it, after its schema saw it."""
     text = junit.render(result, run(**more))
     assert schemas.junit_complaints(text) == []
-    return xml.fromstring(text.encode("utf-8"))
+    return ElementTree.fromstring(text.encode("utf-8"))
 
 
 def suite(root, name):
@@ -393,7 +391,7 @@ def test_a_step_of_a_repair_is_a_case_of_its_host(mode, words):
     )
     text = junit.render(Result(hosts=HOSTS), replace(run(plan=plan, steps=steps), mode=mode))
     assert schemas.junit_complaints(text) == []
-    root = xml.fromstring(text.encode("utf-8"))
+    root = ElementTree.fromstring(text.encode("utf-8"))
     assert case(root, "m1", "step 01-m1").find("failure") is None
     assert case(root, "m1", "step 01-m1").find("system-out").text == "/m.yaml"
     failure = case(root, "m1", "step 02-m1").find("failure")
@@ -404,6 +402,6 @@ def test_a_step_of_a_repair_is_a_case_of_its_host(mode, words):
         case(root, "no proven cluster", "step 09-x")
         .find("failure")
         .get("message")
-        .endswith("nobody said why")
+        .endswith("no reason is known")
     )
     assert not [item for item in root.iter("testcase") if "03-m1" in item.get("name")]

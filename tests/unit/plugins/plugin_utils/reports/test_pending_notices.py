@@ -136,7 +136,7 @@ def test_the_api_of_a_real_cluster_is_down():
 
 
 def test_rights_that_are_missing(world):
-    for name, error in zip(("pending", "unmade"), FORBIDDEN):
+    for name, error in zip(("pending", "unmade"), FORBIDDEN, strict=True):
         world.api["collectors"][name] = {
             "status": "denied",
             "data": None,

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report for a person: what is said, in which order, and that nothing from a node reaches
-the terminal raw.
-"""
+"""The text report: what it says, in which order, and that nothing from a node is printed raw."""
 
 from __future__ import annotations
 

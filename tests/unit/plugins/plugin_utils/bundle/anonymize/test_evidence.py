@@ -23,10 +23,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle.anonymize import (
-    evidence as anonymous,
+    addresses as anonymize_addresses,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle.anonymize.addresses import (
-    Addresses,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle.anonymize import (
+    evidence as anonymous,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     document as evidence,
@@ -41,7 +41,7 @@ SECRET = b"of the test"
 
 
 def of(*documents, **more):
-    return anonymous.Anonymous(
+    return anonymous.Anonymizer(
         [{"host": "h", "collectors": {}, **one} for one in documents] or [more], SECRET
     )
 
@@ -84,7 +84,7 @@ def certificate(name, *others, authority=False):
 @pytest.mark.parametrize("case", SOME)
 def test_nothing_of_a_recorded_cluster_is_left(case):
     documents = list(evidence_sources.stream([str(FOLDER / case / "evidence")]))
-    change = anonymous.Anonymous(documents, SECRET)
+    change = anonymous.Anonymizer(documents, SECRET)
     told = "\n".join(json.dumps(change.document(document)) for document in documents)
     for document in documents:
         system = document["collectors"].get("system", {}).get("data") or {}
@@ -340,7 +340,7 @@ ADDRESSES = st.lists(st.ip_addresses(v=4).map(str), min_size=1, max_size=40, uni
 
 @given(ADDRESSES, st.integers())
 def test_addresses_one_to_one_neighbours_and_order(addresses, seed):
-    change = Addresses(addresses, random.Random(seed))
+    change = anonymize_addresses.Addresses(addresses, random.Random(seed))
     new = {one: change.ipv4(one) for one in addresses}
     assert len(set(new.values())) == len(new)
     assert sorted(addresses, key=lambda one: new[one]) == sorted(addresses) or _mixed(addresses)
@@ -371,7 +371,7 @@ def _mixed(addresses):
 )
 def test_hosts_named_by_addresses_of_one_network_keep_their_order(numbers, network, seed):
     addresses = [f"{network}.{number}" for number in numbers]
-    change = Addresses(addresses, random.Random(seed))
+    change = anonymize_addresses.Addresses(addresses, random.Random(seed))
     assert [change.ipv4(one) for one in sorted(addresses)] == sorted(
         change.ipv4(one) for one in addresses
     )
