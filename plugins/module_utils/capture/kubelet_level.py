@@ -7,22 +7,18 @@ The files are journalled like every other; the proof is the command line of the 
 healthz.
 """
 
-import base64
-import contextlib
-import os
 import time
 
 from ..state import step_record as proof
 from ..state.storage import ChangeError
-from ..steps import file_change as change
 from ..steps import kubelet_restart
 from ..steps import preconditions as guard
+from ..steps.kubelet_files import ask_restart, tidy, write
 from ..steps.revert import files as revert
 from ..system import command, files
 from . import klog_level as level
 
 REMEDY, COMPONENT = "raise_kubelet", "kubelet"
-MOMENTARY = "/run/"  # what a reboot removes by itself; folders that we made there are removed by us
 BUDGET = 2 * (kubelet_restart.SECONDS + 60) + 30  # seconds: there, and back where it is not proven
 
 
@@ -68,33 +64,6 @@ def raise_level(step, wanted, host):
         if found:
             return _end(step, proof.PROVEN, None, seen={"pid": found.pid, "ticks": found.ticks})
     return _back(step, record, former, f"the kubelet of {host} was not proven: {reason}", True)
-
-
-def write(one, step):
-    """One file of a plan's step: made, or its bytes replaced."""
-    if one["kind"] == "create":
-        change.create_file(
-            one["path"],
-            base64.b64decode(one["data"]),
-            step,
-            change.Attributes(int(one.get("mode") or "0644", 8)),
-            make_folder=True,
-        )
-        return
-    splices = [
-        (begin, end, base64.b64decode(old), base64.b64decode(new))
-        for begin, end, old, new in one["splices"]
-    ]
-    change.compare_and_swap(one["path"], one["sha256"], splices, step)
-
-
-def ask_restart(reload_units):
-    """Why it was not even asked for, or None."""
-    try:
-        kubelet_restart.restart(reload_units)
-        return None
-    except command.CommandError as error:
-        return f"it could not be restarted ({files.one_line(error)})"
 
 
 def _raised(former, wanted):
@@ -293,10 +262,3 @@ def _lowered(record, allow):
         "the kubelet of {} was not proven after its files were restored: {}; look at journalctl -u"
         " kubelet".format(record["host"], why),
     )
-
-
-def tidy(paths):
-    """The folders under /run that only we needed."""
-    for folder in {os.path.dirname(path) for path in paths if path.startswith(MOMENTARY)}:
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)

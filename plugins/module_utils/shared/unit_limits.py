@@ -1,0 +1,11 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The drop-in in which kubemend sets the limit of a unit."""
+
+import re
+
+DROPINS = "/etc/systemd/system"
+OURS = "99-zz-kubemend.conf"
+# A name that needs no quotes and is no option.
+UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")
