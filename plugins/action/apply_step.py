@@ -14,8 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..module_utils.steps import executor as apply_step
-from ..module_utils.steps.handlers import api_steps as apply_api
+from ..module_utils.shared import step_kinds, step_times
 from ..plugin_utils.evidence import document as evidence
 from ..plugin_utils.planning import check_mode as looks
 from ..plugin_utils.planning.plan import Step
@@ -25,8 +24,6 @@ from ..plugin_utils.run import run_files as run_folder
 from ..plugin_utils.transport.node_action import NodeAction, orphaned
 from ..plugin_utils.transport.patience import PATIENCE, checked, patiently
 
-# Remedies that wait for nothing: what is written is proven as soon as it is read again.
-SHORT = (*apply_step.SHORT, apply_api.KUBEADM_CONFIG, apply_api.UNCORDON)
 VANISHED = (
     "{host} was lost while the step was under way ({reason}): the node may still be finishing it or"
     " putting the former bytes back, and the next run finds out which"
@@ -39,7 +36,11 @@ class ActionModule(NodeAction):
     """
 
     ENTRY = "plugins.module_utils.steps.executor:run"
-    SHIP = ("plugins.module_utils.collectors.node",)
+    SHIP = (
+        "plugins.module_utils.collectors.node",
+        "plugins.module_utils.steps.handlers",
+        "plugins.module_utils.capture",
+    )
     MODULE = "kubemend.remediation.apply_step"
     SPEC = {
         "id": {"type": "str", "required": True},
@@ -66,7 +67,7 @@ class ActionModule(NodeAction):
                 failed=True,
                 host=host,
                 id=identity,
-                state=apply_step.REFUSED,
+                state=step_kinds.REFUSED,
                 reason=reason,
                 msg=f"{host} is not begun: {reason}",
             )
@@ -83,14 +84,14 @@ class ActionModule(NodeAction):
                 None,
             )
         if refusal or step is None:
-            record = {"state": apply_step.REFUSED, "reason": refusal, "changed": False}
+            record = {"state": step_kinds.REFUSED, "reason": refusal, "changed": False}
         else:
             record = self._apply(folder, run_id, step, host, args, task_vars)
         record = {"id": identity, "host": host, **record}
         try:
             _append(folder, record)
         except OSError as error:
-            state = apply_step.FAILED if record["state"] == apply_step.DONE else record["state"]
+            state = step_kinds.FAILED if record["state"] == step_kinds.DONE else record["state"]
             record.update(
                 state=state,
                 reason=(
@@ -99,7 +100,7 @@ class ActionModule(NodeAction):
                 ),
             )
         result.update({name: record[name] for name in ("changed", "host", "id", "state", "reason")})
-        if record["state"] != apply_step.DONE:
+        if record["state"] != step_kinds.DONE:
             result.update(
                 failed=True,
                 msg=f"step {identity} on {host} is {record['state']}: {record['reason']}",
@@ -122,7 +123,7 @@ class ActionModule(NodeAction):
             "skipped": True,
             "host": host,
             "id": identity,
-            "state": apply_step.SKIPPED,
+            "state": step_kinds.SKIPPED,
             "reason": "check mode",
         }
         try:
@@ -144,7 +145,7 @@ class ActionModule(NodeAction):
             "step": _plain(step),
             "lock": None,
             "check": True,
-            "timeout": apply_step.LOOK + int((step.change or {}).get("ready_seconds") or 0),
+            "timeout": step_times.CHECK_MODE + int((step.change or {}).get("ready_seconds") or 0),
             "kubeconfig": args["kubeconfig"],
             "kubectl": args["kubectl"],
             "id": step.id,
@@ -155,9 +156,9 @@ class ActionModule(NodeAction):
         if status == "ok":
             record = checked(answer)
             record["reason"] = looks.said(record["reason"])
-            if record["state"] in (apply_step.DONE, apply_step.ROLLED_BACK):
+            if record["state"] in (step_kinds.DONE, step_kinds.ROLLED_BACK):
                 record.update(
-                    state=apply_step.FAILED,
+                    state=step_kinds.FAILED,
                     reason=(
                         f"{host} does not answer as a node in check mode does; find out what runs"
                         " there"
@@ -165,7 +166,7 @@ class ActionModule(NodeAction):
                 )
         else:  # the repair would not begin it either
             record = {
-                "state": apply_step.REFUSED,
+                "state": step_kinds.REFUSED,
                 "reason": f"{host} could not be asked: {reason}",
                 "changed": False,
             }
@@ -190,7 +191,7 @@ class ActionModule(NodeAction):
     ) -> dict[str, Any]:
         """Send it. From here on nothing but its own end makes room for the next one."""
         plain = _plain(step)
-        budget = int(apply_step.budget(plain)) + 1
+        budget = int(step_times.budget(plain)) + 1
         lock = {"controller": None, "seconds": args["ttl"] + budget} if args["locked"] else None
         params = {
             "run_id": run_id,
@@ -202,12 +203,12 @@ class ActionModule(NodeAction):
             "kubectl": args["kubectl"],
             "id": step.id,
             "report_dir": folder,
-            "patience": PATIENCE if step.remedy == apply_api.DRAIN else None,
+            "patience": PATIENCE if step.remedy == step_kinds.DRAIN else None,
         }
         _sync(Path(folder) / run_folder.BEGUN, step.id + "\n")
         started = time.monotonic()
         tell = terminal.tell if args["terminal"] else _silent
-        if step.remedy not in SHORT:
+        if not step_kinds.kind_of(step.remedy).settles_at_once:
             tell(begun(step, budget))
         status, reason, answer = patiently(
             lambda asked: self._ask(host, asked, task_vars), params, tell
@@ -216,7 +217,7 @@ class ActionModule(NodeAction):
             status == "error" and "python" not in answer and not _never_ran(reason)
         ):
             return {
-                "state": apply_step.FAILED,
+                "state": step_kinds.FAILED,
                 "reason": VANISHED.format(host=host, reason=reason),
                 "changed": True,
                 "seconds": round(time.monotonic() - started, 2),
@@ -224,7 +225,7 @@ class ActionModule(NodeAction):
                 "lost": True,
             }
         if status == "error":
-            return {"state": apply_step.REFUSED, "reason": reason, "changed": False}
+            return {"state": step_kinds.REFUSED, "reason": reason, "changed": False}
         return checked(answer)
 
 
@@ -242,7 +243,7 @@ def begun(step: Step, seconds: int) -> str:
 
     Ansible says nothing until the step has ended.
     """
-    if step.remedy == apply_api.DRAIN:
+    if step.remedy == step_kinds.DRAIN:
         what, left = (
             f"drains {step.node}",
             (
@@ -292,7 +293,7 @@ def _refusal(
             state, which = before["state"], before["id"]
         except (ValueError, KeyError, TypeError):
             return "what became of a step before it cannot be read"
-        if state != apply_step.DONE and not _as_before(step, which, state, folder):
+        if state != step_kinds.DONE and not _as_before(step, which, state, folder):
             return f"step {which} before it is {state}"
         if which == identity:
             return "it was done already in this run"
@@ -310,10 +311,10 @@ def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
     """
     before = next((one for one in run_folder.read_plan(folder) if one.id == which), None)
     return (
-        step.remedy == apply_api.UNCORDON
-        and state in (apply_step.REFUSED, apply_step.ROLLED_BACK)
+        step.remedy == step_kinds.UNCORDON
+        and state in (step_kinds.REFUSED, step_kinds.ROLLED_BACK)
         and before is not None
-        and before.remedy == apply_step.MANAGERS[1]
+        and before.remedy == step_kinds.RESET_STATE
         and before.node == step.node
     )
 

@@ -12,8 +12,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ..module_utils.shared import step_times
 from ..module_utils.state import lock
-from ..module_utils.steps import executor as apply_step
 from ..plugin_utils.evidence import document as evidence
 from ..plugin_utils.run import cluster_lock as locking
 from ..plugin_utils.run import run_files as run_folder
@@ -187,7 +187,7 @@ def _seconds(folder: str, step: str | None) -> int:
     chosen = [item for item in steps if (item.id == step if step else item.allowed)]
     return sum(
         int(
-            apply_step.budget(
+            step_times.budget(
                 {
                     "remedy": item.remedy,
                     "limit": item.limit,

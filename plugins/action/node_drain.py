@@ -13,13 +13,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils.steps import executor as apply_step
-from ..module_utils.steps.drain import eviction as drain
-from ..module_utils.steps.handlers import api_steps as apply_api
+from ..module_utils.shared import step_kinds, step_times
 from ..plugin_utils.transport.node_action import NodeAction
 from ..plugin_utils.transport.patience import PATIENCE, checked, patiently
 
-REMEDIES = {"drained": apply_api.DRAIN, "uncordoned": apply_api.UNCORDON}
+REMEDIES = {"drained": step_kinds.DRAIN, "uncordoned": step_kinds.UNCORDON}
 
 
 class ActionModule(NodeAction):
@@ -29,12 +27,12 @@ class ActionModule(NodeAction):
     """
 
     ENTRY = "plugins.module_utils.steps.executor:run"
-    SHIP = ("plugins.module_utils.collectors.node",)
+    SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.steps.handlers")
     MODULE = "kubemend.remediation.node_drain"
     SPEC = {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": sorted(REMEDIES), "default": "drained"},
-        "drain_timeout": {"type": "int", "default": drain.TIMEOUT},
+        "drain_timeout": {"type": "int", "default": step_times.DRAIN_TIMEOUT},
         "max_unavailable": {"type": "int", "default": 1},
         "allow": {
             "type": "list",
@@ -62,7 +60,7 @@ class ActionModule(NodeAction):
         record = (
             checked(answer)
             if status == "ok"
-            else {"state": apply_step.FAILED, "reason": reason, "changed": status == "unreachable"}
+            else {"state": step_kinds.FAILED, "reason": reason, "changed": status == "unreachable"}
         )
         reason = _as_options(record["reason"])
         result.update(
@@ -72,7 +70,7 @@ class ActionModule(NodeAction):
             reason=reason,
             name=args["name"],
         )
-        if record["state"] not in (apply_step.DONE, apply_step.SKIPPED):
+        if record["state"] not in (step_kinds.DONE, step_kinds.SKIPPED):
             lead = f"{args['name']} is not {args['state']}"
             result.update(failed=True, msg=reason if lead in reason else f"{lead}: {reason}")
         return result
@@ -116,9 +114,9 @@ def _params(args: Mapping[str, Any], host: str, check: bool) -> dict[str, Any]:
         "step": step,
         "lock": None,
         "check": check,
-        "timeout": int(apply_step.budget(step)) + 1,
+        "timeout": int(step_times.budget(step)) + 1,
         "name": args["name"],
-        "patience": None if check or remedy != apply_api.DRAIN else PATIENCE,
+        "patience": None if check or remedy != step_kinds.DRAIN else PATIENCE,
         "kubeconfig": args["kubeconfig"],
         "kubectl": args["kubectl"],
     }

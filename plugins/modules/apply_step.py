@@ -129,7 +129,37 @@ reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.steps import executor as apply_step
+from ..module_utils.capture import step_handlers
+from ..module_utils.steps import executor
+from ..module_utils.steps.handlers import (
+    api_steps,
+    cpu_manager_reset,
+    kernel_module,
+    kernel_setting,
+    login_limit,
+    pinning_probe,
+    scheduler_restart,
+    service_limit,
+    service_start,
+    service_unmask,
+    swap_off,
+)
+
+# The executor imports handlers by name, which Ansible's packer does not see.
+SHIPPED = (
+    api_steps,
+    cpu_manager_reset,
+    kernel_module,
+    kernel_setting,
+    login_limit,
+    pinning_probe,
+    scheduler_restart,
+    service_limit,
+    service_start,
+    service_unmask,
+    step_handlers,
+    swap_off,
+)
 
 
 def main():
@@ -138,7 +168,7 @@ def main():
     """
     module = AnsibleModule(
         argument_spec=dict(
-            apply_step.GIVEN,
+            executor.GIVEN,
             id={"type": "str", "required": True},
             report_dir={"type": "path", "required": True},
             ttl={"type": "int", "default": 900},
@@ -156,7 +186,7 @@ def main():
                 " step."
             )
         )
-    answer = apply_step.run(dict(module.params, check=module.params["check"] or module.check_mode))
+    answer = executor.run(dict(module.params, check=module.params["check"] or module.check_mode))
     module.exit_json(changed=answer["changed"], document=answer)
 
 

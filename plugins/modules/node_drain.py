@@ -145,14 +145,18 @@ reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils.steps import executor as apply_step
+from ..module_utils.steps import executor
+from ..module_utils.steps.handlers import api_steps
+
+# The executor imports handlers by name, which Ansible's packer does not see.
+SHIPPED = (api_steps,)
 
 
 def main():
     """Do the step that the action made of the options, and give it the whole answer."""
     module = AnsibleModule(
         argument_spec=dict(
-            apply_step.GIVEN,
+            executor.GIVEN,
             name={"type": "str", "required": True},
             state={
                 "type": "str",
@@ -180,7 +184,7 @@ def main():
                 " step."
             )
         )
-    answer = apply_step.run(dict(module.params, check=module.params["check"] or module.check_mode))
+    answer = executor.run(dict(module.params, check=module.params["check"] or module.check_mode))
     module.exit_json(changed=answer["changed"], document=answer)
 
 

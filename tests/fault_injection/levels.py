@@ -20,6 +20,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import (
     level_window as log_level,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     level_target,
@@ -179,7 +180,7 @@ def steps(node: Any) -> list[Step]:
     left: Step = {
         "id": "00-restore-levels",
         "host": "w1",
-        "remedy": apply_step.LEVELS,
+        "remedy": step_kinds.RESTORE_LEVELS,
         "code": ["KM903"],
         "change": None,
         "expect": None,
@@ -245,6 +246,6 @@ def _scene(of: Any, kind: str) -> Scene:
 
 
 SCENES = {
-    "levels at run time": _scene(Endpoint, apply_step.LEVELS),
-    "level of a kubelet": _scene(Restarted, apply_step.KUBELET),
+    "levels at run time": _scene(Endpoint, step_kinds.RESTORE_LEVELS),
+    "level of a kubelet": _scene(Restarted, step_kinds.RAISE_KUBELET),
 }

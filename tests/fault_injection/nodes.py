@@ -131,10 +131,11 @@ class Modules(test_kernel_module.Node):
             json.dumps({test_kernel_module.NAME: boot.ABSENT, "overlay": boot.BUILTIN})
         )
         super().__init__(path, monkeypatch)
-        for one in (kernel_module.do, kernel_module.resumed):
-            monkeypatch.setattr(
-                one, "__defaults__", (None, lambda: json.loads(self.kernel.read_text()))
-            )
+        monkeypatch.setattr(
+            kernel_module.LoadKernelModule,
+            "states",
+            staticmethod(lambda: json.loads(self.kernel.read_text())),
+        )
         monkeypatch.setattr(command, "complaint", self._modprobe)
 
     def _modprobe(self, argv: list[str], _seconds: float) -> str:

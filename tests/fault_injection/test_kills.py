@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from tests.fault_injection import clusters, effects, judged, levels, nodes
 from tests.fault_injection.judged import NEXT, RUN, Case
 
@@ -105,4 +103,4 @@ def test_the_recovery_is_killed_too(case: Case) -> None:
 
 def test_every_kind_of_step_has_a_scene() -> None:
     there = {kind for scene in SCENES.values() for kind in scene.kinds}
-    assert there == set(apply_step.REMEDIES) - {"recover"} | {apply_step.KUBELET}
+    assert there == set(step_kinds.KINDS) - {"recover"}

@@ -7,24 +7,18 @@ The files are journalled like every other; what verifies it is the command line 
 and its healthz.
 """
 
-import base64
-import contextlib
-import os
 import time
 
 from ..shared.klog_verbosity import of_argv, without
 from ..state import step_record as proof
 from ..state.storage import ChangeError
-from ..steps import file_change as change
 from ..steps import kubelet_restart
 from ..steps import preconditions as guard
+from ..steps.kubelet_files import ask_restart, tidy, write
 from ..steps.revert.files import revert
 from ..system import command, files
 
 REMEDY, COMPONENT = "raise_kubelet", "kubelet"
-MOMENTARY = (
-    "/run/"  # a reboot removes what is there; directories that kubemend made there it removes
-)
 BUDGET = 2 * (kubelet_restart.SECONDS + 60) + 30  # seconds: there, and back where it is not proven
 
 RECORDED = (  # of the record that raised it, in the record of its revert
@@ -99,33 +93,6 @@ def _record(step, wanted, host, former):
             "argv": files.masked_argv(former.argv),
         },
     }
-
-
-def write(one, step):
-    """One file of a plan's step: made, or its bytes replaced."""
-    if one["kind"] == "create":
-        change.create_file(
-            one["path"],
-            base64.b64decode(one["data"]),
-            step,
-            change.Attributes(int(one.get("mode") or "0644", 8)),
-            make_folder=True,
-        )
-        return
-    splices = [
-        (begin, end, base64.b64decode(old), base64.b64decode(new))
-        for begin, end, old, new in one["splices"]
-    ]
-    change.compare_and_swap(one["path"], one["sha256"], splices, step)
-
-
-def ask_restart(reload_units):
-    """Why it was not even asked for, or None."""
-    try:
-        kubelet_restart.restart(reload_units)
-        return None
-    except command.CommandError as error:
-        return f"it could not be restarted ({files.one_line(error)})"
 
 
 def _raised(former, level):
@@ -302,10 +269,3 @@ def _lowered(record, allow):
         "the kubelet of {} was not proven after its files were restored: {}; look at journalctl -u"
         " kubelet".format(record["host"], problem)
     )
-
-
-def tidy(paths):
-    """Remove the directories under /run that only kubemend needed."""
-    for folder in {os.path.dirname(path) for path in paths if path.startswith(MOMENTARY)}:
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)

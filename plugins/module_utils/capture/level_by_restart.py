@@ -10,6 +10,7 @@ rolled back.
 import os
 import time
 
+from ..shared import step_times
 from ..state import journal, lock
 from ..state import step_record as proof
 from ..state import storage as durable
@@ -260,7 +261,7 @@ def _wait(step):
 
     The service and the controller may come at the same moment.
     """
-    end = time.monotonic() + apply_step.BACK_OFF
+    end = time.monotonic() + step_times.BACK_OFF
     while time.monotonic() < end and _is_running(step):
         time.sleep(0.5)
 

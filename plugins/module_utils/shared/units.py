@@ -29,8 +29,6 @@ RUNTIME_UNITS = {
     "cri-docker": ("docker.service", "cri-docker.service", "cri-dockerd.service"),
 }
 RUNTIMES = tuple(sorted({name for names in RUNTIME_UNITS.values() for name in names}))
-"""Names of systemd units that both sides treat by name."""
-
 # The units whose limits count, with what each of them runs.
 ROLES = (
     (KUBELET, "kubelet"),

@@ -13,6 +13,7 @@ comparison and the rename is overwritten, as by every other tool; the kernel off
 condition of content.
 """
 
+import base64
 import contextlib
 import os
 import re
@@ -67,6 +68,14 @@ def move_out(path, expected_sha256, step):
     """Take a file away; the journal keeps its bytes, owner, mode and attributes."""
     demand_digest(path, expected_sha256)
     return _swap(path, expected_sha256, lambda former: None, step, "remove")
+
+
+def decoded(splices):
+    """Return the splices of a plan with their true bytes."""
+    return [
+        (begin, end, base64.b64decode(old), base64.b64decode(new))
+        for begin, end, old, new in splices
+    ]
 
 
 def splice(path, former, splices):

@@ -13,6 +13,7 @@ import re
 from ..collectors import registry as spec
 from ..collectors.node import instances, kubelet
 from ..shared import restart_impact as pending
+from ..shared.errors import PreconditionFailed
 from ..system import client_certificates as credentials
 from ..system import component_endpoints as component_http
 from ..system import files, procfs, tls
@@ -26,8 +27,7 @@ MAX_MANIFEST = 10 * 1024 * 1024
 OLD = "collect evidence and plan again"
 
 
-class Refused(Exception):
-    """One sentence; nothing was changed."""
+Refused = PreconditionFailed  # the name by which packages above and beside this one know it
 
 
 class Scene:

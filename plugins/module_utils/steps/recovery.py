@@ -1,220 +1,184 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was interrupted on a node, ended.
+"""Ends what was interrupted on a node.
 
-Every open change by its bytes, every unproven step by its proof or its way back.
+Every open change by its bytes, every unverified step by its verification or its rollback.
 """
 
 import time
 
-from ..state import journal
-from ..state import step_record as proof
+from ..shared import step_kinds, step_times
+from ..shared.errors import PreconditionFailed
+from ..shared.step_kinds import DONE, FAILED, REFUSED, kind_of
+from ..state import journal, step_record
 from ..state.storage import ChangeError
-from . import (
-    executor as apply_step,
-)
-from . import (
-    health_probe as prove,
-)
-from . import (
-    interrupted_changes as recover,
-)
-from . import (
-    preconditions as guard,
-)
-from .executor import (
-    ALONE,
-    DONE,
-    FAILED,
-    KUBELET,
-    MANAGERS,
-    REFUSED,
-    REVERT,
-    SERVICE,
-    SKIPPED,
-    UNCHANGED,
-    answer_of,
-    module_of,
-)
-from .handlers import api_steps as apply_api
+from . import health_probe, interrupted_changes, preconditions, registry
+from .executor import answer_of, in_check_mode
 
 
 class Recovery:
-    """The step `recover`, on behalf of the executor that guards, records and proves it."""
+    """The step `recover`, on behalf of the executor that records and verifies it."""
 
     def __init__(self, executor):
-        self.executor, self.step, self.params, self.root = (
-            executor,
-            executor.step,
-            executor.params,
-            executor.root,
-        )
+        self.executor = executor
+        self.step = executor.step
+        self.params = executor.params
+        self.root = executor.root
 
     def run(self):
-        """End what was interrupted: every open change by its bytes, every unproven step by its
-        proof or its way back.
-        """
-        waiting = self._at_work()
-        end = time.monotonic() + apply_step.BACK_OFF
-        while waiting and time.monotonic() < end:
-            time.sleep(1)
-            waiting = self._at_work()
-        if waiting:
-            raise guard.Refused(
-                "run {} is still at work on {} (step {}); let it end and run again".format(
-                    waiting[0]["run_id"], self.executor.host, waiting[0]["step"]
-                )
-            )
-        ended = recover.recover_all(self.executor.as_step, self.step.get("only_run"))
-        told = [
-            "{} of {}: {}".format(
-                one["path"],
-                one["run_id"],
-                one["result"] or "still open, for {}".format(one["error"]),
-            )
-            for one in ended
-        ]
-        if self.executor.as_step.check:
-            return answer_of(SKIPPED, "check mode: " + UNCHANGED)
-        from ..capture import level_window as log_level
-
-        log_level.sweep(self.params["run_id"], self.root)
-        worst, changed = (
-            DONE if all(one["result"] for one in ended) else FAILED,
-            any(one["result"] for one in ended),
-        )
+        """End what was interrupted, and return the answer of the step."""
+        self._wait_for_running()
+        changes = interrupted_changes.recover_all(self.executor.context, self.step.get("only_run"))
+        if self.executor.context.check:
+            return in_check_mode()
+        registry.named(registry.SWEEP)(self.params["run_id"], self.root)
+        state = DONE if all(change["result"] for change in changes) else FAILED
+        changed = any(change["result"] for change in changes)
+        sentences = [_sentence_of_change(change) for change in changes]
         for record in self._unproven():
             answer = self._resumed(record)
             changed = changed or answer["changed"]
-            told.append(
-                "step {} of {}: {}{}".format(
-                    record["step"],
-                    record["run_id"],
-                    answer["state"],
-                    answer["reason"] and " ({})".format(answer["reason"]),
+            sentences.append(_sentence_of_step(record, answer))
+            if answer["state"] in (FAILED, REFUSED):
+                state = FAILED
+        reason = "; ".join(sentences) or "nothing was interrupted"
+        return answer_of(state, reason, changed, notes=self.executor.notes)
+
+    def _wait_for_running(self):
+        """Wait for steps that still run; raise PreconditionFailed where one does not end."""
+        end = time.monotonic() + step_times.BACK_OFF
+        running = self._running()
+        while running and time.monotonic() < end:
+            time.sleep(1)
+            running = self._running()
+        if running:
+            raise PreconditionFailed(
+                "run {} is still at work on {} (step {}); let it end and run again".format(
+                    running[0]["run_id"], self.executor.host, running[0]["step"]
                 )
             )
-            if answer["state"] in (FAILED, REFUSED):
-                worst = FAILED
-        return answer_of(
-            worst, "; ".join(told) or "nothing was interrupted", changed, notes=self.executor.notes
-        )
 
     def _unproven(self):
         only = self.step.get("only_run")
-        return [record for record in proof.unproven(self.root) if only in (None, record["run_id"])]
+        records = step_record.unproven(self.root)
+        return [record for record in records if only in (None, record["run_id"])]
 
-    def _at_work(self):
+    def _running(self):
         return [record for record in self._unproven() if record["running"]]
 
     def _resumed(self, record):
-        """The answer of one record. What stands in its way now leaves it open, and none of the
-        others.
-        """
+        """Return the answer of one record. A refusal leaves it open, and none of the others."""
         try:
             return self._resumed_one(record)
-        except (guard.Refused, ChangeError) as error:
+        except (PreconditionFailed, ChangeError) as error:
             return answer_of(REFUSED, str(error), getattr(error, "changed", False))
 
     def _resumed_one(self, record):
-        """One step that was begun by a program that is gone."""
-        if not record.get("error") and record.get("remedy") in apply_api.SECONDS:
-            state, reason = apply_api.resumed(record, self.params)
-            if state:
-                self.executor.end(record, state, reason)
-            return answer_of(DONE if state else FAILED, reason)
-        if not record.get("error") and record.get("remedy") in ALONE + SERVICE:
-            state, reason = module_of(record["remedy"]).resumed(record, self.executor.as_step)
-            if state:  # else it stays open, and the run after this one tries again
-                self.executor.end(record, state, reason)
-            return answer_of(
-                FAILED if state in (None, proof.FAILED) else DONE,
-                reason,
-                state in (proof.PROVEN, proof.ROLLED_BACK),
-            )
-        if record.get("error") or not record.get("component"):
+        """End one step whose program is gone."""
+        kind = kind_of(record.get("remedy"))
+        needs_component = _is_on_kubelet(kind) or not kind.handler
+        if record.get("error") or (needs_component and not record.get("component")):
             return answer_of(FAILED, "its record cannot be read ({})".format(record.get("error")))
-        if record.get("remedy") in (KUBELET, *MANAGERS):
-            return self._kubelet_resumed(record)
-        if record.get("remedy") == REVERT:
+        if kind.handler:
+            return self._resumed_by_handler(record, kind)
+        if record.get("remedy") == step_kinds.REVERT:
             self.executor.end(
-                record, proof.FAILED, "interrupted before {} was proven".format(record["component"])
+                record,
+                step_record.FAILED,
+                "interrupted before {} was proven".format(record["component"]),
             )
             return answer_of(
                 DONE, "a revert was interrupted; run it again to see what remains of it"
             )
+        return self._resumed_by_manifest(record)
+
+    def _resumed_by_handler(self, record, kind):
+        """End a step by its handler; without a state it stays open for the next run."""
+        state, reason = registry.handler_of(kind.name).recover(
+            record, self.executor.context, self.params
+        )
+        if state:
+            self.executor.end(record, state, reason)
+        if kind.through_api:
+            return answer_of(DONE if state else FAILED, reason)
+        changed = state in (step_record.PROVEN, step_record.ROLLED_BACK) or _is_on_kubelet(kind)
+        answer = FAILED if state in (None, step_record.FAILED) else DONE
+        return answer_of(answer, reason, changed)
+
+    def _resumed_by_manifest(self, record):
+        """Verify the component of a step whose file was written, or restore the file."""
         item = record["entry"]
         result = item["end"]["result"] if item and item["end"] else None
         if record["kind"] != "none" and result != journal.COMMITTED:
-            self.executor.end(
-                record,
-                proof.NOT_DONE,
-                (
-                    "interrupted before it was written"
-                    if result != journal.SUPERSEDED
-                    else "somebody else wrote"
-                ),
-            )
-            return answer_of(
-                DONE,
-                (
-                    "nothing of it was written"
-                    if result != journal.SUPERSEDED
-                    else "somebody else's bytes were left"
-                ),
-            )
+            return self._unwritten(record, result)
         entry = "{}/{}".format(record["run_id"], item["entry"]) if item else None
-        if entry and self._undone(entry):
+        if entry and self._is_undone(entry):
             self.executor.end(
                 record,
-                proof.ROLLED_BACK,
+                step_record.ROLLED_BACK,
                 "interrupted after the former bytes were put back",
                 None,
                 entry,
             )
             return answer_of(DONE, "its former bytes were back already")
-        self.executor.credentials = guard.resume(
-            dict(
-                self.step,
-                host=self.executor.host,
-                guard=self.step.get("guard") or record.get("guard"),
-            ),
-            self.params,
+        step = dict(
+            self.step,
+            host=self.executor.host,
+            guard=self.step.get("guard") or record.get("guard"),
         )
-        known = record["former"] or {}
-        former = next(
-            (
-                one
-                for one in prove.instances(record["component"])
-                if one.identity == (known.get("pid"), known.get("ticks"))
-            ),
-            None,
+        self.executor.credentials = preconditions.resume(step, self.params)
+        return self.executor.proved(
+            record, {"entry": entry}, _former_process(record), time.monotonic()
         )
-        return self.executor.proved(record, {"entry": entry}, former, time.monotonic())
 
-    def _kubelet_resumed(self, record):
-        """A kubelet that was being restarted, or its state reset."""
-        if record["remedy"] == KUBELET:
-            from ..capture import kubelet_level
+    def _unwritten(self, record, result):
+        """Record that the file was not written, or that foreign bytes stay."""
+        reason, answer = "interrupted before it was written", "nothing of it was written"
+        if result == journal.SUPERSEDED:
+            reason, answer = "somebody else wrote", "somebody else's bytes were left"
+        self.executor.end(record, step_record.NOT_DONE, reason)
+        return answer_of(DONE, answer)
 
-            state, reason = kubelet_level.resumed(
-                record, self.executor.as_step, (self.step.get("guard") or {}).get("allow") or []
-            )
-        else:
-            state, reason = module_of(record["remedy"]).resumed(record, self.executor.as_step)
-        if state:
-            self.executor.end(record, state, reason)
-        return answer_of(FAILED if state in (None, proof.FAILED) else DONE, reason, True)
-
-    def _undone(self, entry):
-        run_ids = journal.run_ids(self.root)
+    def _is_undone(self, entry):
+        """Return whether a later entry restored what this one changed."""
+        first = entry.partition("/")[0]
         return any(
-            item["intent"]
-            and item["intent"]["reverts"] == entry
-            and item["end"]
-            and item["end"]["result"] == journal.COMMITTED
-            for run_id in run_ids
-            if run_id >= entry.partition("/")[0]
+            _reverts(item, entry)
+            for run_id in journal.run_ids(self.root)
+            if run_id >= first
             for item in journal.read_run(run_id, self.root)
         )
+
+
+def _is_on_kubelet(kind):
+    """Return whether the record of a step is of the kubelet, which was stopped or restarted."""
+    return kind.check_mode == step_kinds.MANAGERS or kind.name == step_kinds.RAISE_KUBELET
+
+
+def _reverts(item, entry):
+    if not item["intent"] or not item["end"]:
+        return False
+    return item["intent"]["reverts"] == entry and item["end"]["result"] == journal.COMMITTED
+
+
+def _former_process(record):
+    """Return the component's process of before the step, None where it is gone."""
+    former = record["former"] or {}
+    identity = (former.get("pid"), former.get("ticks"))
+    for instance in health_probe.instances(record["component"]):
+        if instance.identity == identity:
+            return instance
+    return None
+
+
+def _sentence_of_change(change):
+    result = change["result"] or "still open, for {}".format(change["error"])
+    return "{} of {}: {}".format(change["path"], change["run_id"], result)
+
+
+def _sentence_of_step(record, answer):
+    sentence = "step {} of {}: {}".format(record["step"], record["run_id"], answer["state"])
+    if answer["reason"]:
+        sentence += " ({})".format(answer["reason"])
+    return sentence

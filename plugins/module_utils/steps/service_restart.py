@@ -1,32 +1,30 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A service of this node restarted so that it has its limit at once.
+"""Restarts a service of this node so that it has its limit at once.
 
-What must hold before, and the proof of its new process.
-
-Only where its operator allowed it by name. What it would take with it is asked of systemd and the
-kernel, not known by a list: units that must follow it, processes of containers that its way of
-ending would kill, somebody else's changes that its next start would load.
+Only where its operator allowed it by name. systemd and the kernel say what it would take with it, no
+list does: units that must follow it, processes of containers that its way of ending would kill,
+foreign changes that its next start would load.
 """
 
 import json
 import os
 import re
 
+from ..shared import consent
 from ..shared import restart_impact as pending
+from ..shared.errors import PreconditionFailed
+from ..shared.service_restart_rules import DOCKER, SECONDS, never_reason, refusal
 from ..system import command, files, procfs
 from ..system import systemd as unit
 from . import kubelet_restart
-from . import preconditions as guard
-from .handlers import service_start as kubelet_service
+from .handlers import service_start
 
-ALLOW = "service_restart"
-SECONDS = 240  # a unit may take 90 to stop and as many to start
 # seconds that a unit may take to stop: one that may take longer cannot be watched until it is back
 STOPS = 180
 ASKING = 60
-DOCKER, DOCKER_CONFIG = "docker.service", "/etc/docker/daemon.json"
+DOCKER_CONFIG = "/etc/docker/daemon.json"
 PROPERTIES = (
     *unit.PROPERTIES,
     "Type",
@@ -45,27 +43,6 @@ PROPERTIES = (
 FOLLOW = ("RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "PropagatesStopTo")
 # of KillMode: what is in the unit's control group beside its main process lives on
 SPARES = ("process", "none")
-# Without which the machine, its network or its disks, or the cluster loses more than a service:
-# their restart is never for the sake of a limit.
-NEVER = (
-    "systemd-",
-    "dbus",
-    "etcd",
-    "kube-",
-    "haproxy",
-    "keepalived",
-    "NetworkManager",
-    "networking",
-    "wicked",
-    "firewalld",
-    "openvswitch",
-    "ovs-",
-    "flanneld",
-    "iscsid",
-    "multipathd",
-    "ceph-",
-    "glusterd",
-)
 # as the kernel cuts their names
 SHIMS = ("containerd-shim", "conmon", "docker-containe", "runc", "crun")
 SPAN = {
@@ -90,59 +67,49 @@ CONFIGS = {"ssh": "sshd", "sshd": "ssh"}  # whose folder has another name
 MOST = 500  # files of a configuration that are looked at
 
 
-def refused(name):
-    """Why a unit of this name is never restarted here, or None."""
-    if name in kubelet_service.UNITS or name.startswith(NEVER):
-        return "more than a service hangs on it, whatever is allowed"
-    return None
-
-
-def sentence(name, host, why):
-    """The refusal, which the plan says as the node does."""
-    return (
-        f"{name} of {host} is not restarted, because {why}; without {ALLOW} in kubemend_allow its"
-        " limit is written for its next start"
-    )
-
-
 def check(name, host, allow, path, members):
-    """Its main process as (pid, ticks), when the unit may be restarted now; guard.Refused. path.
+    """Return the main process (pid, ticks) of a unit that may be restarted now.
 
-    Our drop-in; members: [pid] of its control group.
+    Raises PreconditionFailed. path: the managed drop-in; members: [pid] of its control group.
     """
-    why = refused(name)
     block = _block(name, host)
     found = unit.unit(block)
-    if why is None and not (found and found["active_state"] == "active" and found["main_pid"]):
-        why = "it has no main process that runs (%s)" % (
-            found["active_state"] if found else "no such unit"
-        )
-    why = (
-        why
-        or _forbids(block)
-        or _takes_along(block, host)
-        or _containers(block, members)
-        or _docker(name, found["main_pid"])
-    )
-    if why:
-        raise guard.Refused(sentence(name, host, why))
-    if "kubelet_restart" not in allow:  # systemd is reloaded before
+    reason = _forbidden(name, found, block, host, members)
+    if reason:
+        raise PreconditionFailed(refusal(name, host, reason))
+    if consent.KUBELET_RESTART not in allow:  # systemd is reloaded before
         kubelet_restart.demand_no_devices(host)
     waiting = _waiting(found, block, path)
-    if waiting and "pending_changes" not in allow:
-        raise guard.Refused(pending.sentence(host, name, waiting))
+    if waiting and consent.PENDING_CHANGES not in allow:
+        raise PreconditionFailed(pending.sentence(host, name, waiting))
     return found["main_pid"], procfs.ticks(found["main_pid"])
 
 
+def _forbidden(name, found, block, host, members):
+    """Return why the unit must not be restarted, or None."""
+    reason = never_reason(name)
+    if reason:
+        return reason
+    if not found or found["active_state"] != "active" or not found["main_pid"]:
+        state = found["active_state"] if found else "no such unit"
+        return f"it has no main process that runs ({state})"
+    return (
+        _forbids(block)
+        or _takes_along(block, host)
+        or _lost_containers(block, members)
+        or _lost_by_docker(name, found["main_pid"])
+    )
+
+
 def _block(name, host):
-    """Systemd's properties of it; guard.Refused."""
+    """Return systemd's properties of the unit; raise PreconditionFailed."""
     try:
         return unit.show([name], PROPERTIES).get(name) or {}
     except (command.CommandError, OSError) as error:
-        raise guard.Refused(
+        raise PreconditionFailed(
             f"systemd of {host} does not say what {name} is ({files.one_line(error)}): nothing was"
             " changed"
-        )
+        ) from error
 
 
 def _one(block, key):
@@ -164,30 +131,23 @@ def _forbids(block):
 
 
 def seconds_of(text):
-    """A time span as systemd prints it (1min 30s), None for one without an end, or that is not
-    understood.
+    """Return the seconds of a time span as systemd prints it (1min 30s).
+
+    None for one without an end, or that is not understood.
     """
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|min|h|d|w|month|y)\b", text)
-    if not parts or "".join("{}{}".format(*one) for one in parts) != text.replace(" ", ""):
+    if not parts or "".join("{}{}".format(*part) for part in parts) != text.replace(" ", ""):
         return None
     return sum(float(number) * SPAN[name] for number, name in parts)
 
 
 def _takes_along(block, host):
-    """Active units that are stopped or restarted with it."""
-    names = sorted(
-        {
-            name
-            for key in FOLLOW
-            for value in block.get(key, [])
-            for name in value.split()
-            if not name.endswith(".target")
-        }
-    )
+    """Return which active units are stopped or restarted with it, in a sentence, or None."""
+    names = sorted(name for name in _followers(block) if not name.endswith(".target"))
     if not names:
         return None
     try:
-        told = unit.show(names, ("Id", "ActiveState"))
+        units = unit.show(names, ("Id", "ActiveState"))
     except (command.CommandError, OSError) as error:
         return (
             f"systemd of {host} does not say which units would be stopped with it"
@@ -195,175 +155,170 @@ def _takes_along(block, host):
         )
     active = [
         name
-        for name in sorted(told)
-        if _one(told[name], "ActiveState") not in ("inactive", "failed")
+        for name in sorted(units)
+        if _one(units[name], "ActiveState") not in ("inactive", "failed")
     ]
-    return "{} would be stopped with it".format(", ".join(active[:5])) if active else None
+    if not active:
+        return None
+    return "{} would be stopped with it".format(", ".join(active[:5]))
 
 
-def _containers(block, members):
-    """What its end would kill beside itself, that is not its own."""
+def _followers(block):
+    """Return the names of the units that follow it."""
+    values = [value for key in FOLLOW for value in block.get(key, [])]
+    return {name for value in values for name in value.split()}
+
+
+def _lost_containers(block, members):
+    """Return which containers its end would kill, in a sentence, or None."""
     mode = _one(block, "KillMode")
     if mode in SPARES:
         return None
     if os.getpid() in members:
         return f"this program runs in it, and would end with it (KillMode={mode})"
     names = [(pid, files.text("/proc/%d/comm" % pid, 64, "").strip()) for pid in members]
-    held = [
+    shims = [
         "%s (pid %d)" % (files.one_line(name, 20), pid)
         for pid, name in names
         if name.startswith(SHIMS)
     ]
-    return (
-        "containers would end with it (KillMode={}): {}".format(mode, ", ".join(held[:3]))
-        if held
-        else None
-    )
-
-
-def _docker(name, pid):
-    """Dockerd ends its containers itself when it stops, unless it was told to leave them.
-
-    By a file that is as it was when it started.
-    """
-    if name != DOCKER:
+    if not shims:
         return None
+    return "containers would end with it (KillMode={}): {}".format(mode, ", ".join(shims[:3]))
+
+
+def _lost_by_docker(name, pid):
+    """Return that dockerd ends its containers when it stops, or None.
+
+    It leaves them where its arguments say so, or a file that is older than its process.
+    """
+    if name != DOCKER or _has_live_restore(pid):
+        return None
+    return "dockerd ends its containers when it stops (it runs without live-restore)"
+
+
+def _has_live_restore(pid):
+    argv, path, config = [], DOCKER_CONFIG, {}
     try:
         argv = procfs.argv(pid)
         path = procfs.flag(argv, "config-file") or DOCKER_CONFIG
         config = json.loads(files.text(path, 65536) or "{}")
     except (OSError, ValueError):
         argv, path, config = [], DOCKER_CONFIG, {}
-    told, started, written = (
-        procfs.flag(argv, "live-restore"),
-        procfs.started_at(pid),
-        files.mtime(path),
-    )
-    read = (
-        isinstance(config, dict)
-        and config.get("live-restore") is True
-        and started is not None
-        and written is not None
-        and written < started
-    )
-    return (
-        None
-        if (told in ("", "true") if told is not None else read)
-        else "dockerd ends its containers when it stops (it runs without live-restore)"
-    )
+    flag = procfs.flag(argv, "live-restore")
+    if flag is not None:
+        return flag in ("", "true")
+    if not isinstance(config, dict) or config.get("live-restore") is not True:
+        return False
+    started, written = procfs.started_at(pid), files.mtime(path)
+    return started is not None and written is not None and written < started
 
 
 def _waiting(found, block, path):
-    """What its next start would load beside our drop-in.
+    """Return what its next start would load besides the managed drop-in (path).
 
     Files of its unit, and of its own configuration.
     """
     pid, name = found["main_pid"], found["name"]
-    known = [one for one in [found["fragment_path"]] + found["drop_in_paths"] if one]
-    paths = [
-        one
-        for one in known + unit.environment_paths(block) + configuration(name, pid)
-        if one != path
-    ]
+    known = [place for place in [found["fragment_path"]] + found["drop_in_paths"] if place]
+    paths = {*known, *unit.environment_paths(block), *configuration(name, pid)} - {path}
     waiting = pending.changes(
         {"started_at": procfs.started_at(pid), "exe": procfs.link(pid, "exe")},
-        [{"path": one, "mtime": files.mtime(one)} for one in sorted(set(paths))],
+        [{"path": place, "mtime": files.mtime(place)} for place in sorted(paths)],
     )
-    waiting += [f"{one} is not loaded yet" for one in _dropins(name) if one not in [*known, path]]
+    waiting += [
+        f"{place} is not loaded yet" for place in _dropins(name) if place not in [*known, path]
+    ]
     if found["need_daemon_reload"] and not kubelet_restart.only_ours(found, [path]):
         waiting.append(pending.RELOAD)
     return waiting
 
 
 def _dropins(name):
-    """The drop-ins that lie there for it, each by the first folder that has its name."""
-    found = {}
+    """Return the drop-ins that lie there for it, each by the first folder that has its name."""
+    places = {}
     for folder in FOLDERS:
-        for one in files.names(f"{folder}/{name}.d"):
-            found.setdefault(one, f"{folder}/{name}.d/{one}")
-    return [found[one] for one in sorted(found) if one.endswith(".conf")]
+        for file in files.names(f"{folder}/{name}.d"):
+            places.setdefault(file, f"{folder}/{name}.d/{file}")
+    return [places[file] for file in sorted(places) if file.endswith(".conf")]
 
 
 def configuration(name, pid, etc="/etc"):
-    """The files of its own that a program reads as a rule.
+    """Return the configuration files that a program reads as a rule.
 
     Those that its command line names, and those of its name in /etc.
     """
+    paths = [word for word in _values(pid) if word.startswith(etc + "/") and os.path.isfile(word)]
+    plain = name[: -len(".service")].partition("@")[0]
+    for base in sorted({plain, CONFIGS.get(plain, plain)}):
+        usual = (f"{etc}/{base}.conf", f"{etc}/default/{base}", f"{etc}/sysconfig/{base}")
+        paths += [path for path in usual if os.path.isfile(path)]
+        for folder in (f"{etc}/{base}", f"{etc}/{base}.d", f"{etc}/{base}.conf.d"):
+            paths += _files_below(folder, MOST - len(paths))
+    return paths[:MOST]
+
+
+def _values(pid):
+    """Return the arguments of a process, of flags their values."""
     try:
-        words = [
-            word.partition("=")[2] if word.startswith("-") else word for word in procfs.argv(pid)
-        ]
+        argv = procfs.argv(pid)
     except OSError:
-        words = []
-    found, plain = (
-        [word for word in words if word.startswith(etc + "/") and os.path.isfile(word)],
-        name[: -len(".service")].partition("@")[0],
-    )
-    for one in sorted({plain, CONFIGS.get(plain, plain)}):
-        found += [
-            path
-            for path in (
-                f"{etc}/{one}.conf",
-                f"{etc}/default/{one}",
-                f"{etc}/sysconfig/{one}",
-            )
-            if os.path.isfile(path)
-        ]
-        for folder in (f"{etc}/{one}", f"{etc}/{one}.d", f"{etc}/{one}.conf.d"):
-            for top, dummy, names in os.walk(folder):
-                found += [os.path.join(top, each) for each in sorted(names)]
-                if len(found) > MOST:
-                    break
-    return found[:MOST]
+        return []
+    return [word.partition("=")[2] if word.startswith("-") else word for word in argv]
+
+
+def _files_below(folder, most):
+    paths = []
+    for top, _dummy, names in os.walk(folder):
+        paths += [os.path.join(top, name) for name in sorted(names)]
+        if len(paths) > most:
+            break
+    return paths
 
 
 def reload():
-    """Systemd reads its units again: what it complained of, or an empty text."""
+    """Let systemd read its units again; return what it complained of, or an empty text."""
     return command.complaint(["systemctl", "daemon-reload"], ASKING)
 
 
 def restart(name):
-    """The same, and it restarts this one."""
-    told = reload()
+    """Reload systemd and restart the unit; return what systemctl complained of."""
+    complaint = reload()
     # else its limit of starts may forbid this one
     command.complaint(["systemctl", "reset-failed", name], ASKING)
-    return command.complaint(["systemctl", "restart", "--no-block", name], ASKING) or told
+    return command.complaint(["systemctl", "restart", "--no-block", name], ASKING) or complaint
 
 
 def wait(name, former, soft):
-    """(its new main pid, what is wrong).
+    """Wait for the unit's new process; return (its pid, what is wrong).
 
-    Up with another process than former (pid, ticks), for long enough, and with as many files as
-    asked.
-
-    The pid is None where it is not up; soft: None for any number of files.
+    The pid is None where no other process than former (pid, ticks) is up for long enough. soft: the
+    files that it must be able to open, None for any number.
     """
-    pid, why = kubelet_service.proven(name, SECONDS, lambda unit_name: _look(unit_name, former))
+    pid, why = service_start.proven(name, SECONDS, lambda unit_name: _look(unit_name, former))
     if pid is None or soft is None:
         return pid, why
-    has = procfs.rlimit(files.text("/proc/%d/limits" % pid, 8192, ""), "Max open files")
-    if has is None:
+    limit = procfs.rlimit(files.text("/proc/%d/limits" % pid, 8192, ""), "Max open files")
+    if limit is None:
         return pid, "how many files its process %d may have open cannot be read" % pid
-    return pid, (
-        "its process %d may have %d files open, not %d" % (pid, has[0], soft)
-        if 0 <= has[0] < soft
-        else None
-    )
+    if 0 <= limit[0] < soft:
+        return pid, "its process %d may have %d files open, not %d" % (pid, limit[0], soft)
+    return pid, None
 
 
 def is_stopped(name):
-    """Whether somebody stopped it on purpose, or masked it, as far as systemd says.
+    """Return whether the unit was stopped on purpose, or masked, as far as systemd says.
 
-    CommandError, OSError.
+    Raises CommandError, OSError.
     """
     block = unit.show([name]).get(name) or {}
-    return _one(block, "LoadState") == "masked" or (
-        _one(block, "ActiveState") == "inactive" and _one(block, "Result") == "success"
-    )
+    if _one(block, "LoadState") == "masked":
+        return True
+    return _one(block, "ActiveState") == "inactive" and _one(block, "Result") == "success"
 
 
 def is_stopping(name):
-    """Whether its end, or its start, is under way; CommandError, OSError."""
+    """Return whether the unit stops or starts now; raise CommandError, OSError."""
     return _one(unit.show([name]).get(name) or {}, "ActiveState") in (
         "deactivating",
         "activating",
@@ -372,22 +327,25 @@ def is_stopping(name):
 
 
 def _look(name, former):
-    """(its state, what is not well with it), as kubelet_service looks at a unit."""
-    if name in kubelet_service.RUNTIMES:
-        now, why = kubelet_service.look(name)
+    """Return (the unit's state, what is not well with it), as service_start.look does."""
+    if name in service_start.RUNTIMES:
+        now, why = service_start.look(name)
     else:
-        try:
-            found = unit.unit(unit.show([name]).get(name) or {"LoadState": ["not-found"]}) or {}
-        except (command.CommandError, OSError) as error:
-            return None, files.one_line(error)
-        now = {"active": found.get("active_state"), "pid": found.get("main_pid")}
-        why = (
-            None
-            if now["active"] == "active" and now["pid"]
-            else "it is {} ({}, result {})".format(
-                now["active"] or "gone", found.get("sub_state"), found.get("result")
-            )
-        )
+        now, why = _inspect(name)
     if why is None and former and (now["pid"], procfs.ticks(now["pid"])) == tuple(former):
         return dict(now, pid=None), "the former process (pid %d) still runs" % former[0]
     return now, why
+
+
+def _inspect(name):
+    try:
+        block = unit.show([name]).get(name) or {"LoadState": ["not-found"]}
+        found = unit.unit(block) or {}
+    except (command.CommandError, OSError) as error:
+        return None, files.one_line(error)
+    now = {"active": found.get("active_state"), "pid": found.get("main_pid")}
+    if now["active"] == "active" and now["pid"]:
+        return now, None
+    return now, "it is {} ({}, result {})".format(
+        now["active"] or "gone", found.get("sub_state"), found.get("result")
+    )

@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which steps of a plan are asked of their hosts in check mode, and what their answers come to.
+"""Which steps of a plan their hosts check in check mode, and what their answers mean.
 
-A step looks at its host once more in the moment before it changes anything there. In check mode the
-same program looks, and changes nothing: what refuses it is told before anybody consents. Asked is
-what can be answered now: a step that would find what one before it left is predicted from the
-evidence.
+A step checks its host once more in the moment before it changes anything there. In check mode the
+same program checks, and changes nothing: what refuses a step is known before its operator consents.
+Hosts are asked what they can answer now: a step that would find what an earlier one left is
+predicted from the evidence.
 """
 
 from __future__ import annotations
@@ -14,27 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...module_utils.steps import executor as apply_step
-from ...module_utils.steps.handlers import api_steps as apply_api
-from ...module_utils.steps.handlers import service_unmask as unit_unmask
+from ...module_utils.shared import step_kinds
+from ...module_utils.shared.step_kinds import kind_of
 from .plan import Step
 
 # hosts are asked one after the other, as the repair does it, and the first refusal stops that
 # anyway
 MOST = 100
-# What a repair finds out only by doing it, and what can be refused by nothing that is there now.
 PREDICTED = (
-    apply_step.LEVELS,
-    apply_api.PROBE,
-    apply_api.CLEAN_UP,
-    apply_api.UNCORDON,
-    "restart_leader",
+    step_kinds.PREDICTED,
+    step_kinds.PREDICTED_NODE,
+    step_kinds.PREDICTED_UNREAD,
 )
-MANIFESTS = ("edit_manifest", "edit_config", "move_out", "restart")
-THROUGH_API = (apply_api.KUBEADM_CONFIG, apply_api.PATCH)
-# what they write counts from the next boot, and no other step looks at it
-BESIDE = ("enable_kubelet", "enable_runtime", "swap_persistence")
-BACK = ("start_kubelet", "start_runtime", unit_unmask.REMEDY, "start_former", "swap_off")
+UNREAD = (step_kinds.NEXT_BOOT, step_kinds.PREDICTED_UNREAD)
 NODES = "nodes"
 NAMED = 10
 NOT_ASKED = (
@@ -49,70 +41,78 @@ ASKED = (
 
 
 def asked(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """The steps whose hosts can be asked now, in the plan's order."""
+    """Return the steps whose hosts can be asked now, in the plan's order."""
     changed: set[tuple[str, ...]] = set()
-    found = []
+    rows = []
     for step in steps:
         if not step.allowed:
             continue
         # what was interrupted is ended before anything is begun: any step may rest on it
-        if step.remedy == "recover":
+        if step.remedy == step_kinds.RECOVER:
             break
-        if step.remedy not in PREDICTED and changed.isdisjoint(_looks_at(step)):
-            found.append(step)
+        if not _is_predicted(step) and changed.isdisjoint(_reads(step)):
+            rows.append(step)
         changed |= _changes(step)
-    return tuple(found[:MOST])
+    return tuple(rows[:MOST])
 
 
-def _looks_at(step: Step) -> set[tuple[str, ...]]:
-    """What its answer depends on, and a step before it may change."""
-    if step.remedy == apply_api.DRAIN:  # how many nodes may be out is counted over all of them
+def _is_predicted(step: Step) -> bool:
+    """Return whether nothing refuses it now, or only the repair finds out."""
+    return kind_of(step.remedy).check_mode in PREDICTED
+
+
+def _reads(step: Step) -> set[tuple[str, ...]]:
+    """Return what its answer depends on, and a step before it may change."""
+    scope = kind_of(step.remedy).check_mode
+    if scope == step_kinds.NODE:  # how many nodes may be out is counted over all of them
         return {("node", step.node or ""), (NODES,)}
-    # which may need an API server that a step before it brings back
-    if step.remedy in apply_step.MANAGERS:
-        return {("host", step.host), ("node", step.node or step.host), (NODES,)}
-    if step.remedy in THROUGH_API:
+    if scope == step_kinds.API_OBJECT:
         return {("object", step.target)}
-    mine = {("host", step.host), ("node", step.node or step.host)}
-    return (
-        mine | {("component", step.host, step.component or "")}
-        if step.remedy in MANIFESTS
-        else mine
-    )
+    own = {("host", step.host), ("node", step.node or step.host)}
+    # which may need an API server that a step before it brings back
+    if scope == step_kinds.MANAGERS:
+        return {*own, (NODES,)}
+    if scope == step_kinds.COMPONENT:
+        return {*own, ("component", step.host, step.component or "")}
+    return own
 
 
 def _changes(step: Step) -> set[tuple[str, ...]]:
-    if step.remedy in (apply_api.DRAIN, apply_api.UNCORDON):
+    """Return what it changes that a later step may read."""
+    kind = kind_of(step.remedy)
+    scope = kind.check_mode
+    if scope in (step_kinds.NODE, step_kinds.PREDICTED_NODE):
         return {("node", step.node or "")}
-    if step.remedy in THROUGH_API:
+    if scope == step_kinds.API_OBJECT:
         return {("object", step.target)}
-    if step.remedy in MANIFESTS:
+    if scope == step_kinds.COMPONENT:
         return {("component", step.host, step.component or "")}
-    if step.remedy in (*BESIDE, apply_api.PROBE, apply_api.CLEAN_UP):
+    if scope in UNREAD:
         return set()
-    down = bool((step.expect or {}).get("down"))
-    return {("host", step.host)} | ({(NODES,)} if step.remedy in BACK or down else set())
+    if kind.brings_back or (step.expect or {}).get("down"):
+        return {("host", step.host), (NODES,)}
+    return {("host", step.host)}
 
 
 def refused(
     steps: Iterable[Step], answers: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, Any], ...]:
-    """The steps that their hosts would not do, as a report tells what became of steps."""
+    """Return the steps that their hosts would not do, as a report tells what became of steps."""
     return tuple(
         dict(answers[step.id])
         for step in steps
-        if step.id in answers and answers[step.id]["state"] != apply_step.SKIPPED
+        if step.id in answers and answers[step.id]["state"] != step_kinds.SKIPPED
     )
 
 
 def outcome(
     steps: Iterable[Step], answers: Mapping[str, Mapping[str, Any]]
 ) -> tuple[int, str, str] | None:
-    """How a check ends that found a refusal: as the repair would."""
+    """Return how a check ends that has a refusal, as the repair would, or None."""
     for step in steps:
         answer = answers.get(step.id)
-        if answer is not None and answer["state"] != apply_step.SKIPPED:
-            kind = "refused" if answer["state"] == apply_step.REFUSED else "failed"
+        if answer is not None and answer["state"] != step_kinds.SKIPPED:
+            kind = "refused" if answer["state"] == step_kinds.REFUSED else "failed"
             return (
                 2,
                 kind,
@@ -122,39 +122,42 @@ def outcome(
 
 
 def said(reason: str) -> str:
-    """What a node answered in check mode, without the words that say so."""
-    told = reason.removeprefix("check mode: ")
-    return "" if told == apply_step.UNCHANGED else told
+    """Return what a node answered in check mode, without the words that say so."""
+    answer = reason.removeprefix(step_kinds.CHECK_MODE_LEAD)
+    return "" if answer == step_kinds.UNCHANGED else answer
 
 
 def would(state: str) -> str:
-    return "would be refused" if state == apply_step.REFUSED else "would fail"
+    """Return how a step would end, in words."""
+    return "would be refused" if state == step_kinds.REFUSED else "would fail"
 
 
 def notices(steps: Sequence[Step], answers: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """What a plan of check mode knows, and what it cannot."""
+    """Return what a plan of check mode knows, and what it cannot know."""
     allowed = [step for step in steps if step.allowed]
-    told = [step for step in allowed if step.id in answers]
-    rest = [step.id for step in allowed if step.id not in answers]
-    if not allowed:
-        return ()
-    which = (
-        "the steps"
-        if not told
-        else ", ".join(rest[:NAMED])
-        + (f" and {len(rest) - NAMED} more" if len(rest) > NAMED else "")
-    )
-    whose, it = (
-        ("host of one step", "it") if len(told) == 1 else (f"hosts of {len(told)} steps", "them")
-    )
-    words = {
-        step.id: answers[step.id].get("reason")
-        for step in told
-        if answers[step.id]["state"] == apply_step.SKIPPED
-    }
-    drains = tuple(f"{name}: {what}" for name, what in words.items() if what)
-    return (
-        ((ASKED.format(whose=whose, it=it),) if told else ())
-        + drains
-        + ((NOT_ASKED.format(which=which),) if rest else ())
-    )
+    answered = [step for step in allowed if step.id in answers]
+    predicted = [step.id for step in allowed if step.id not in answers]
+    sentences = []
+    if answered:
+        sentences.append(_asked_sentence(len(answered)))
+    for step in answered:
+        reason = answers[step.id].get("reason")
+        if reason and answers[step.id]["state"] == step_kinds.SKIPPED:
+            sentences.append(f"{step.id}: {reason}")
+    if predicted:
+        which = _named(predicted) if answered else "the steps"
+        sentences.append(NOT_ASKED.format(which=which))
+    return tuple(sentences)
+
+
+def _asked_sentence(count: int) -> str:
+    if count == 1:
+        return ASKED.format(whose="host of one step", it="it")
+    return ASKED.format(whose=f"hosts of {count} steps", it="them")
+
+
+def _named(ids: Sequence[str]) -> str:
+    names = ", ".join(ids[:NAMED])
+    if len(ids) > NAMED:
+        return f"{names} and {len(ids) - NAMED} more"
+    return names

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...module_utils.shared.consent import API_DOWN, FENCED
 from ..models import control_plane, taints
 from ..parsers import systemd_unit as kubelet_unit
 from .plan import Scene
 
 ALLOW = "-e kubemend_allow={0}"
-FENCED, API_DOWN = "fenced", "api_down"
 
 
 def why(scene: Scene) -> str | None:

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes whose kubelet a run brought back, and what the API still has to take back of them. Pure.
+"""Nodes whose kubelet a run started again, and what the API does not show of that yet. Pure.
 
-A step proves that the kubelet is well on its own host. The Node becomes Ready a little later, and
-then the node lifecycle controller takes its own taints away: whoever asks at once sees neither.
+A step verifies that the kubelet is well on its own host. The Node becomes Ready a little later, and
+then the node lifecycle controller removes its own taints: an earlier query sees neither.
 """
 
 from __future__ import annotations
@@ -12,18 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...module_utils.steps.handlers import (
-    kernel_setting,
-    swap_off,
-)
-from ...module_utils.steps.handlers import (
-    service_start as kubelet_service,
-)
+from ...module_utils.shared.step_kinds import DONE, KERNEL_SETTING, kind_of
 from ..evidence.document import one_line
 from .plan import Step
 
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-STARTS = (*kubelet_service.STARTS, swap_off.OFF)
 EXHAUSTED = ("KM401", "KM402", "KM403")  # of which a kubelet dies; systemd starts it again
 # for all of them, from the end of the last step: an API server that starts with its kubelet takes a
 # minute
@@ -35,64 +28,56 @@ ADVICE = (
 
 
 def nodes(plan: Iterable[Step], ended: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The Nodes of the steps that are done and after which a kubelet may be back that was not."""
-    done = {step["id"] for step in ended if step.get("state") == "done"}
-    return frozenset(
-        node
-        for step in plan
-        if step.id in done
-        and (
-            step.remedy in STARTS
-            or (step.remedy == kernel_setting.REMEDY and step.code in EXHAUSTED)
-        )
-        for node in (step.node, *step.nodes)
-        if node
-    )
+    """Return the Nodes of done steps after which a kubelet may run that was down."""
+    done = {step["id"] for step in ended if step.get("state") == DONE}
+    starts = [step for step in plan if step.id in done and _starts_kubelet(step)]
+    return frozenset(node for step in starts for node in (step.node, *step.nodes) if node)
+
+
+def _starts_kubelet(step: Step) -> bool:
+    if step.remedy == KERNEL_SETTING:
+        return step.code in EXHAUSTED
+    return kind_of(step.remedy).starts_kubelet
 
 
 def listed(items: Any, names: Iterable[str]) -> bool:
-    """Whether the API knows any of these: another cluster's does not."""
+    """Return whether the API knows any of these Nodes: another cluster's does not."""
     wanted = frozenset(names)
-    return any(
-        isinstance(item, Mapping) and item.get("name") in wanted
-        for item in (items if isinstance(items, (list, tuple)) else ())
-    )
+    return any(item.get("name") in wanted for item in _mappings(items))
 
 
 def waiting(items: Any, names: Iterable[str]) -> dict[str, str]:
-    """{Node: what of it is not back yet}, of those of these names that the API lists."""
-    wanted, found = frozenset(names), {}
-    for item in items if isinstance(items, (list, tuple)) else ():
-        if (
-            isinstance(item, Mapping)
-            and isinstance(item.get("name"), str)
-            and item["name"] in wanted
-        ):
-            ready = item.get("ready")
-            left = (
-                [f"Ready is {ready if ready in ('False', 'Unknown') else 'not known'}"]
-                if ready != "True"
-                else []
-            )
-            left += list(
-                dict.fromkeys(
-                    f"{one.get('key')}:{one_line(one.get('effect'), 20)}"
-                    for one in _taints(item)
-                    if one.get("key") in TAINTS
-                )
-            )
-            if left:
-                found[item["name"]] = ", ".join(left)
-    return found
+    """Return {Node: what of it is not back yet}, of those of these names that the API lists."""
+    wanted, reasons = frozenset(names), {}
+    for item in _mappings(items):
+        name = item.get("name")
+        if isinstance(name, str) and name in wanted:
+            reason = ", ".join([*_not_ready(item.get("ready")), *_leftover_taints(item)])
+            if reason:
+                reasons[name] = reason
+    return reasons
+
+
+def _not_ready(ready: Any) -> list[str]:
+    if ready == "True":
+        return []
+    return [f"Ready is {ready if ready in ('False', 'Unknown') else 'not known'}"]
+
+
+def _leftover_taints(item: Mapping[str, Any]) -> list[str]:
+    """Return the lifecycle controller's own taints of a Node, each once."""
+    taints = [taint for taint in _mappings(item.get("taints")) if taint.get("key") in TAINTS]
+    return list(
+        dict.fromkeys(f"{taint['key']}:{one_line(taint.get('effect'), 20)}" for taint in taints)
+    )
 
 
 def told(left: Mapping[str, str]) -> str:
-    """What is not back yet, in a clause."""
-    return "; ".join(f"{one_line(name, 80)}: {why}" for name, why in sorted(left.items()))
+    """Return what is not back yet, in a clause."""
+    return "; ".join(f"{one_line(name, 80)}: {reason}" for name, reason in sorted(left.items()))
 
 
-def _taints(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    held = item.get("taints")
-    return (
-        [one for one in held if isinstance(one, Mapping)] if isinstance(held, (list, tuple)) else []
-    )
+def _mappings(items: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(items, (list, tuple)):
+        return []
+    return [item for item in items if isinstance(item, Mapping)]

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...module_utils.shared import step_kinds
+from ...module_utils.shared.step_kinds import PROBE, START_FORMER, kind_of
 from ..evidence.document import UNFORESEEN, unforeseen
 from ..models import writes
 from ..models.cluster import Cluster
@@ -216,17 +218,15 @@ def _written(cluster: Cluster, group: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def _is_local(step: Step) -> bool:
-    """Whether it needs no write.
+    """Return whether it needs no write to the API.
 
-    It restores what is down on its host, or what it raises or puts back ends nothing.
+    It restores what is down on its host, or what it raises or restores ends nothing.
     """
-    if step.remedy == "recover":
+    if step.remedy == step_kinds.RECOVER:
         return step.component in BELOW
-    if step.remedy == "reset_state":  # of a kubelet that its state keeps down
+    if step.remedy == step_kinds.RESET_STATE:  # of a kubelet that its state keeps down
         return bool((step.expect or {}).get("down"))
-    return step.remedy in LOCAL or (
-        step.remedy in ("unit_limit", "restore_levels") and step.risk <= 1
-    )
+    return kind_of(step.remedy).is_local(step.risk)
 
 
 def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
@@ -249,7 +249,7 @@ def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
         seen |= same
         why = next((step.blocked_by for step in group if step.blocked_by), None)
         found += [(step, why) for step in group]
-    starts = [row for row in found if row[0].remedy == START]
+    starts = [row for row in found if row[0].remedy == START_FORMER]
     first = {row[0].cluster: row for row in reversed(starts)}
     return [
         one
@@ -263,47 +263,14 @@ def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
     ]
 
 
-# Remedies that restore or raise something on their own host: they need no write to the API, and
-# restart no component.
-LOCAL = frozenset(
-    (
-        "enable_kubelet",
-        "start_kubelet",
-        "enable_runtime",
-        "start_runtime",
-        "unmask_kubelet",
-        "kernel_setting",
-        "kernel_module",
-        "file_limit",
-        "swap_off",
-        "swap_persistence",
-    )
-)
 BELOW = frozenset(("kubelet", "containerd", "crio", "docker", "cri-docker", "cri-dockerd"))
-START, LEADER = "start_former", "restart_leader"
-PROBE, CLEAN_UP, UNCORDON, PATCH, PINNED = "probe", "clean_up", "uncordon", "patch", "pinned"
-_RANK = {
-    "recover": 0,
-    "restore_levels": 1,
-    "move_out": 1,
-    "enable_runtime": 1,
-    "start_runtime": 1,
-    "enable_kubelet": 4,
-    "unmask_kubelet": 4,
-    "edit_manifest": 2,
-    "edit_config": 2,
-    "restart": 2,
-    "kubeadm_config": 9,
-    UNCORDON: 9,
-    "patch_workload": 9,
-    CLEAN_UP: 10,
-    PROBE: 11,
-}
+# Optional acts that are asked for with a variable of their own.
+CLEAN_UP, PATCH, PINNED = step_kinds.CLEAN_UP, "patch", "pinned"
 
 
 def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bool, str, int, str]:
     step = group[0]
-    rank = _RANK.get(step.remedy, 5)
+    rank = kind_of(step.remedy).order
     # What was interrupted is ended before anything is begun: another host's step may rest on it.
     # Control-plane hosts come before workers, whose
     # way back may need an API server.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...module_utils.shared import step_kinds
 from ..evidence import sources as evidence_sources
 from ..faults import engine as judge
 from ..models import cluster
@@ -18,42 +19,14 @@ from ..planning import check_mode as looks
 from ..planning import node_ready_wait as brought_back
 from ..planning import plan
 from ..planning.remedies import (
-    boot as boot_plan,
-)
-from ..planning.remedies import (
-    control_plane as remedies,
-)
-from ..planning.remedies import (
-    cpu_manager_reset as reset_plan,
-)
-from ..planning.remedies import (
-    kernel_settings as limits_plan,
-)
-from ..planning.remedies import (
-    scheduler_restart as scheduler_plan,
-)
-from ..planning.remedies import (
-    services as node_plan,
-)
-from ..planning.remedies import (
-    swap as swap_plan,
-)
-from ..planning.remedies import (
-    workload_patch as patch_plan,
+    REMEDIES,
+    control_plane,
+    cpu_manager_reset,
+    kernel_settings,
 )
 from . import run_files as run_folder
 
 WALKED = ("KM404",)  # also of processes that only the deep tier looks at
-REMEDIES = {
-    **remedies.REMEDIES,
-    **reset_plan.REMEDIES,
-    **patch_plan.REMEDIES,
-    **limits_plan.REMEDIES,
-    **node_plan.REMEDIES,
-    **swap_plan.REMEDIES,
-    **boot_plan.REMEDIES,
-    **scheduler_plan.REMEDIES,
-}
 
 
 def plan_of(
@@ -71,8 +44,8 @@ def plan_of(
         frozenset(args["profile"]),
     )
     wished = [
-        *reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS),
-        *limits_plan.wishes(clusters, consent.profile, judge.KEY_DIGITS),
+        *cpu_manager_reset.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS),
+        *kernel_settings.wishes(clusters, consent.profile, judge.KEY_DIGITS),
     ]
     return plan.plan(
         [*judged.findings, *wished],
@@ -81,7 +54,7 @@ def plan_of(
         consent,
         REMEDIES,
         judge.KEY_DIGITS,
-        remedies.probe if args["probe"] else None,
+        control_plane.probe if args["probe"] else None,
     )
 
 
@@ -109,7 +82,7 @@ def became(
             run_folder.outcome(planned, steps, judged, run_folder.begun(folder)),
             not_back(planned, steps, clusters),
         )
-    uncalled = reset_plan.uncalled(clusters, args["cpu_manager"] or {}, planned)
+    uncalled = cpu_manager_reset.uncalled(clusters, args["cpu_manager"] or {}, planned)
     if args["mode"] == "plan":  # check mode ends as the repair would
         answers = run_folder.read_looks(folder)
         outcome = looks.outcome(planned, answers) or run_folder.withheld(planned, "would not be")
@@ -155,14 +128,14 @@ def with_command(
     waiting = [
         step
         for step in steps
-        if step.remedy not in (plan.PROBE, plan.CLEAN_UP)
+        if step.remedy not in (step_kinds.PROBE, plan.CLEAN_UP)
         and (step.code, step.cluster) == (finding.code, finding.cluster)
         and step.component in (None, finding.component, "kubelet")
         and (not step.allowed or (observing and step.risk > 0))
         and (
             finding.host in (None, step.host)
             or finding.node == step.node
-            or step.remedy == plan.LEADER
+            or step.remedy == step_kinds.RESTART_LEADER
         )
     ]
     if not waiting or not all(step.allowed or plan.only_risk(step) for step in waiting):

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from ...module_utils.shared import consent
 from ...module_utils.shared import label_selector as selector
 from ..parsers import cpuset
 
@@ -25,24 +26,7 @@ PREFIX = "kubemend_"
 FAIL_ON = ("never", "unknown", "warning", "critical")
 FORMATS = ("terminal", "json", "html", "junit")
 DEFAULT_FORMATS = ("terminal", "json", "html")
-REFUSALS = (
-    "api_down",
-    "fenced",
-    "pending_changes",
-    "single_control_plane",
-    "kubelet_restart",
-    "capture_restart",
-    "body_logging",
-    "reset_without_drain",
-    "force_reset",
-    "revert_runtime",
-    "drain_bare_pods",
-    "drain_local_storage",
-    "keep_cordon",
-    "scheduler_pause",
-    "service_restart",
-    "lower_limits",
-)
+REFUSALS = consent.WORDS
 COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
 
 _TRUE = frozenset(("true", "yes", "on", "1", "y", "t"))

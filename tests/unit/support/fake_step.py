@@ -30,6 +30,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_times
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     executor as apply_step,
 )
@@ -378,8 +379,8 @@ def made(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(component_process, "PODS", str(path / "state"))
     monkeypatch.setattr(prove, "STABLE", 0.5)
     monkeypatch.setattr(prove, "WRONG", 0.8)
-    monkeypatch.setattr(apply_step, "BACK_OFF", 60)
-    monkeypatch.setattr(apply_step, "WATCHED", 0.8)
+    monkeypatch.setattr(step_times, "BACK_OFF", 60)
+    monkeypatch.setattr(step_times, "WATCHED", 0.8)
     monkeypatch.setattr(guard, "API_SECONDS", 60)
     monkeypatch.setattr(component_process, "ASK", 60)
     node = Node(path)

@@ -6,220 +6,155 @@
 import time
 
 from ...kubeapi.client import ApiError
-from ...shared import cordon_annotation as cordon_mark
-from ...shared import workload_resources as workload
-from ...state import journal, lock
-from ...state import step_record as proof
+from ...shared import cordon_annotation, step_times, workload_resources
+from ...shared.consent import KEEP_CORDON
+from ...shared.step_kinds import CLEAN_UP, DRAIN, PROBE, UNCHANGED, UNCORDON, kind_of
+from ...state import journal, lock, step_record
 from ...state.storage import ChangeError
 from .. import api_object_change as config_map
-from ..drain import cordon
-from ..drain import eviction as drain
+from ..base import StepHandler
+from ..drain import cordon, eviction
 from ..drain import plan as drain_plan
 from ..revert import files as revert
-from . import delete_rejected_pods as clean_up
-from . import job_probe as probe
+from . import delete_rejected_pods, job_probe
 
-KUBEADM_CONFIG, PROBE, CLEAN_UP, DRAIN, UNCORDON, PATCH = (
-    "kubeadm_config",
-    "probe",
-    "clean_up",
-    "drain",
-    "uncordon",
-    "patch_workload",
-)
-# a drain's own time comes on top
-SECONDS = {KUBEADM_CONFIG: 60, PROBE: 180, CLEAN_UP: 120, DRAIN: 120, UNCORDON: 60, PATCH: 720}
 ROLLOUT_SECONDS = 300
 DELETED = "those that were deleted are in the journal of this run; run again for the rest"
 READY_SECONDS = 40  # in which a Node says that its kubelet is well again
 
 
-def seconds_of(step):
-    """Seconds after which the step has ended, whatever happens."""
-    more = (step.get("change") or {}).get("timeout") or drain.TIMEOUT
-    return SECONDS[step["remedy"]] + (more if step["remedy"] == DRAIN else 0)
+class ApiStepHandler(StepHandler):
+    """A step whose record, claim and end the executor writes."""
 
+    def do(self, step):
+        """Do it, and return {proven, reason, changed, entry}; raise ChangeError as for a file."""
+        raise NotImplementedError
 
-def do(step, as_step, params):
-    """{proven, reason, changed, entry}; ChangeError as for a file."""
-    if step["remedy"] == DRAIN:
-        return _drained(step, as_step, params)
-    return {PROBE: _probed, CLEAN_UP: _cleaned, UNCORDON: _uncordoned, PATCH: _patched}.get(
-        step["remedy"], _written
-    )(step["change"], as_step, params)
+    def predict(self, _step):
+        """Return (whether it would change anything, what it would do), without a change.
 
-
-def predict(step, as_step, params):
-    """(whether it would change anything, what it would do), asked of the API without a change.
-
-    None where only the plan can tell.
-    """
-    if step["remedy"] in (KUBEADM_CONFIG, PATCH):
-        compared = config_map.give if step["remedy"] == PATCH else config_map.compare_and_swap
-        return (
-            compared(step["change"], as_step, _via(step["change"], params))["changed"],
-            "nothing was changed",
-        )
-    if step["remedy"] not in (DRAIN, UNCORDON):
+        None where only the plan says that.
+        """
         return None
-    try:
-        with config_map.reached(
-            _via(step["change"], params), read_only=False, seconds=SECONDS[DRAIN]
-        ) as (api, _dummy):
-            if step["remedy"] == UNCORDON:
-                node, held = step["change"]["node"], bool(step["change"].get("held"))
-                found = cordon.node_of(api, node)
-                ours = cordon_mark.cordoned(found) and not cordon_mark.theirs(found, held)
-                return ours, (
-                    f"{node} would take pods again" if ours else f"no cordon of ours is on {node}"
-                )
-            return drain.Drain(api, step["change"], as_step.run_id).predict()
-    except ApiError as error:
-        raise ChangeError(
-            "what the step would do is not known, because the API does not answer as it should"
-            f" ({error})"
-        )
 
 
-def _drained(step, as_step, params):
-    def tell(text):
-        proof.tell(as_step.run_id, as_step.step, text, as_step.root)
+def _result(proven, reason, changed, entry=None, **more):
+    return dict({"proven": proven, "reason": reason, "changed": changed, "entry": entry}, **more)
 
-    def ended(run_id):
-        return (
-            bool(lock.RUN_ID.match(run_id))
-            and (proof.read(run_id, as_step.step, as_step.root) or {}).get("state") == proof.PROVEN
-        )
 
-    try:
-        with config_map.reached(
-            _via(step["change"], params), read_only=False, seconds=seconds_of(step)
-        ) as (api, _dummy):
-            made = drain.Drain(api, step["change"], as_step.run_id, tell, ended)
-            proven, reason = made.run()
-    except ApiError as error:  # the drain itself says what it left: here nothing was begun
-        raise ChangeError(
-            f"nothing was evicted, because the API does not answer as it should ({error}); run"
-            " again"
-        )
+def _via(change, params):
     return {
-        "proven": proven,
-        "reason": reason,
-        "changed": made.changed or bool(made.evicted),
-        "entry": None,
+        "kubectl": params.get("kubectl"),
+        "kubeconfig": params.get("kubeconfig"),
+        "cluster_uid": change.get("cluster_uid"),
     }
 
 
-def _uncordoned(wanted, as_step, params):
-    """Our cordon away, once the node is well: until then it stays, and says whose it is."""
-    node = wanted["node"]
-    try:
-        with config_map.reached(
-            _via(wanted, params), read_only=False, seconds=SECONDS[UNCORDON]
-        ) as (api, _dummy):
-            end = time.monotonic() + READY_SECONDS
-            while (
-                drain_plan.ready_of(cordon.node_of(api, node))[0] != "True"
-                and time.monotonic() < end
-            ):
-                time.sleep(1)
-            status, why = drain_plan.ready_of(cordon.node_of(api, node))
-            if status != "True":
-                return {
-                    "proven": False,
-                    "changed": False,
-                    "entry": None,
-                    "reason": (
-                        f"{node} stays cordoned, because it is not ready ({status}, {why}); bring"
-                        " it back, and the next run takes the cordon away (KM903)"
-                    ),
-                }
-            state, changed = cordon.lift(api, node, held=bool(wanted.get("held")))
-    except ApiError as error:
-        raise ChangeError(
-            f"whether {node} is still cordoned is not known, because the API does not answer as it"
-            f" should ({error}); run again when it does",
-            changed=True,
-        )
-    told = {
-        cordon.MINE: "",
-        cordon.THEIRS: f"the cordon of {node} is somebody else's and stays",
-        cordon.NONE: f"{node} was not cordoned any more",
-    }
-    return {"proven": True, "changed": changed, "entry": None, "reason": told[state]}
+def _way(step):
+    return _via(step.change, step.params)
 
 
-def _written(wanted, as_step, params):
-    done = config_map.compare_and_swap(wanted, as_step, _via(wanted, params))
-    proven = done["left"] == done["sha256_after"]
-    reason = (
-        ""
-        if proven
-        else (
+def _writable(via, kind, seconds=None):
+    """Return the way to an API that may be written to."""
+    return config_map.reached(via, read_only=False, seconds=seconds or kind_of(kind).seconds)
+
+
+class _ObjectHandler(ApiStepHandler):
+    """A change of one object, which is compared and swapped."""
+
+    def compare_and_swap(self, step):
+        """Write the object; in check mode only compare it."""
+        raise NotImplementedError
+
+    def predict(self, step):
+        """Return whether the object would change."""
+        return self.compare_and_swap(step)["changed"], UNCHANGED
+
+    def recover(self, record, context=None, params=None):
+        """Return how it ended by its entry of the journal."""
+        item = record["entry"]
+        if item and not item["end"]:
+            return None, "its change of {} is still open".format(record["path"])
+        result = item["end"]["result"] if item else journal.NOT_DONE
+        if result == journal.COMMITTED:
+            return step_record.PROVEN, "it was written"
+        if result == journal.SUPERSEDED:
+            return step_record.NOT_DONE, "somebody else's text was left"
+        return step_record.NOT_DONE, "nothing of it was written"
+
+
+class EditKubeadmConfig(_ObjectHandler):
+    """Changes the text of kubeadm's ConfigMap."""
+
+    def compare_and_swap(self, step):
+        """Write the text; in check mode only compare it."""
+        return config_map.compare_and_swap(step.change, step.context, _way(step))
+
+    def do(self, step):
+        """Write the text, and compare what the API has then."""
+        done = self.compare_and_swap(step)
+        if done["left"] == done["sha256_after"]:
+            return _result(True, "", done["changed"], done["entry"])
+        reason = (
             "{} was changed, but somebody else changed it at once: it holds {}, not {}; find"
             " out who"
-        ).format(wanted["path"], done["left"] or "nothing", done["sha256_after"])
-    )
-    return {"proven": proven, "reason": reason, "changed": done["changed"], "entry": done["entry"]}
+        ).format(step.path, done["left"] or "nothing", done["sha256_after"])
+        return _result(False, reason, done["changed"], done["entry"])
 
 
-def _patched(wanted, as_step, params):
-    """The resources of a workload's containers, proven by the rollout.
+class PatchWorkload(_ObjectHandler):
+    """Sets the resources of a workload's containers, verified by its rollout.
 
-    Those that it had come back where it does not end in time.
+    The former resources are restored where the rollout does not end in time.
     """
-    via = _via(wanted, params)
-    done = config_map.give(wanted, as_step, via)
-    if done["left"] != done["sha256_after"]:
-        reason = "{} was changed, but somebody else changed it at once; find out who".format(
-            wanted["path"]
+
+    def compare_and_swap(self, step):
+        """Write the resources; in check mode only compare them."""
+        return config_map.give(step.change, step.context, _way(step))
+
+    def do(self, step):
+        """Write the resources, and wait for the rollout."""
+        done = self.compare_and_swap(step)
+        if done["left"] != done["sha256_after"]:
+            reason = f"{step.path} was changed, but somebody else changed it at once; find out who"
+            return _result(False, reason, done["changed"], done["entry"])
+        try:
+            with config_map.reached(_way(step), seconds=ROLLOUT_SECONDS + 30) as (api, _dummy):
+                why = _wait_for_rollout(api, step.change["real"][len(journal.WORKLOAD) :])
+        except ApiError as error:
+            raise ChangeError(
+                f"{step.path} was changed, and whether its pods came up is not known, because the"
+                f" API does not answer as it should ({error})",
+                changed=True,
+            ) from error
+        if why is None:
+            return _result(True, "", done["changed"], done["entry"])
+        return self._restored(step, done["entry"], why)
+
+    def _restored(self, step, entry, why):
+        context = step.context.also(what=f"roll back: {step.path}")
+        rows = revert.revert(step.context.run_id, context, only=[step.path])
+        trouble = "; ".join(row["reason"] for row in rows if row["result"] == "refused")
+        effect = "it has its former resources again"
+        if trouble:
+            effect = f"not put back: {trouble}"
+        reason = "the rollout of %s did not end within %d s: %s; %s" % (
+            step.path,
+            ROLLOUT_SECONDS,
+            why,
+            effect,
         )
-        return {
-            "proven": False,
-            "reason": reason,
-            "changed": done["changed"],
-            "entry": done["entry"],
-        }
-    try:
-        with config_map.reached(via, seconds=ROLLOUT_SECONDS + 30) as (api, _dummy):
-            why = _waited(api, wanted["real"][len(journal.WORKLOAD) :])
-    except ApiError as error:
-        raise ChangeError(
-            "{} was changed, and whether its pods came up is not known, because the API does not"
-            " answer as it should ({})".format(wanted["path"], error),
-            changed=True,
-        )
-    if why is None:
-        return {"proven": True, "reason": "", "changed": done["changed"], "entry": done["entry"]}
-    back = revert.revert(
-        as_step.run_id,
-        as_step.also(what="roll back: {}".format(wanted["path"])),
-        only=[wanted["path"]],
-    )
-    trouble = "; ".join(one["reason"] for one in back if one["result"] == "refused")
-    reason = "the rollout of %s did not end within %d s: %s; %s" % (
-        wanted["path"],
-        ROLLOUT_SECONDS,
-        why,
-        f"not put back: {trouble}" if trouble else "it has its former resources again",
-    )
-    return {
-        "proven": False,
-        "reason": reason,
-        "changed": True,
-        "entry": done["entry"],
-        "rolled_back": not trouble,
-    }
+        return _result(False, reason, True, entry, rolled_back=not trouble)
 
 
-def _waited(api, path):
-    """Why the rollout has not ended in time, or None."""
+def _wait_for_rollout(api, path):
+    """Return why the rollout has not ended in time, or None."""
     end = time.monotonic() + ROLLOUT_SECONDS
-    why = workload.rolled_out(api.get(path))
+    why = workload_resources.rolled_out(api.get(path))
     while why and time.monotonic() < end:
         time.sleep(1)
         try:
-            why = workload.rolled_out(api.get(path))
+            why = workload_resources.rolled_out(api.get(path))
         except ApiError as error:
             if error.code == 404:
                 return "it is gone"
@@ -228,147 +163,227 @@ def _waited(api, path):
     return why
 
 
-def _cleaned(wanted, as_step, params):
-    done = clean_up.Done()
-    try:
-        with config_map.reached(
-            _via(wanted, params), read_only=False, seconds=SECONDS[CLEAN_UP]
-        ) as (api, _dummy):
-            clean_up.clean(api, wanted["pods"], as_step, done)
-    except ApiError as error:
-        told = DELETED if done.sent else "none was deleted; run again"
-        raise ChangeError(
-            f"not every pod was looked at, because the API does not answer as it should ({error});"
-            f" {told}",
-            changed=bool(done.sent),
-        )
-    except ChangeError as error:  # the lock or the journal, which are looked at before each of them
-        if not done.sent:
-            raise
-        raise ChangeError(
-            "{}; {}".format(
-                str(error).replace("nothing was changed", "nothing more was deleted", 1), DELETED
-            ),
-            changed=True,
-        )
-    return {
-        "proven": not done.stuck,
-        "reason": clean_up.told(done),
-        "changed": bool(done.sent),
-        "entry": None,
-    }
+class _NodeHandler(ApiStepHandler):
+    """A step that cordons a Node, or takes the cordon away."""
 
-
-def _probed(wanted, as_step, params):
-    try:
-        with config_map.reached(_via(wanted, params), read_only=False, seconds=SECONDS[PROBE]) as (
-            api,
-            _dummy,
-        ):
-            names = probe.probe(api, as_step.run_id)
-    except ApiError as error:  # a Job may be left: the record stays open, and recover removes it
-        raise ChangeError(
-            f"the probe did not come to an end ({error}); let kubemend remove what it left (KM902)",
-            changed=True,
-        )
-    if not names:
-        reason = (
-            "the Job got no pod within %d s: no controller manager is at work, or something refuses"
-            " its pods; look at its log and at kubectl -n %s get events"
-            % (probe.PATIENCE, probe.NAMESPACE)
-        )
-    else:
-        reason = "the Job got %d pods instead of one (%s): two controller managers are at work" % (
-            len(names),
-            ", ".join(names),
-        )
-    return {
-        "proven": len(names) == 1,
-        "reason": "" if len(names) == 1 else reason,
-        "changed": True,
-        "entry": None,
-    }
-
-
-def resumed(record, params):
-    """(state of the proof, what is told) of a step whose program is gone, after its change was
-    ended; state None: not yet known.
-    """
-    if record["remedy"] == PROBE:
+    def predict(self, step):
+        """Return what the step would do, as far as the API says so now."""
         try:
-            with config_map.reached(_via({}, params), read_only=False, seconds=SECONDS[PROBE]) as (
-                api,
-                _dummy,
-            ):
-                probe.sweep(api)
+            with _writable(_way(step), DRAIN) as (api, _dummy):
+                return self.predict_at(api, step)
+        except ApiError as error:
+            raise ChangeError(
+                "what the step would do is not known, because the API does not answer as it should"
+                f" ({error})"
+            ) from error
+
+    def predict_at(self, api, step):
+        """Return the prediction by this API."""
+        raise NotImplementedError
+
+    def recover(self, record, context=None, params=None):
+        """End what an interrupted drain left: the cordon of its run is removed."""
+        node = record.get("node")
+        try:
+            with _writable(_via(record, params), UNCORDON) as (api, _dummy):
+                return step_record.NOT_DONE, self.lift_cordon(api, node, record)
+        except ApiError as error:
+            if error.code == 404:
+                return step_record.NOT_DONE, f"there is no Node {node} any more"
+            return (
+                None,
+                f"whether {node} is cordoned is not known, because the API does not answer as it"
+                f" should ({error}); run again when it does",
+            )
+
+    def lift_cordon(self, api, node, record):
+        """Remove the cordon where the node is ready; return what became of it."""
+        if drain_plan.ready_of(cordon.node_of(api, node))[0] != "True":
+            self.release(api, node, record)
+            return f"{node} is not ready: a cordon of that run stays until it is (KM903)"
+        state, _changed = cordon.lift(
+            api, node, self.run_of_cordon(record), bool(record.get("held"))
+        )
+        if state == cordon.MINE:
+            return f"{node} takes pods again"
+        return f"no cordon of that run is on {node}"
+
+    def release(self, api, node, record):
+        """Note on a node that is not ready that its cordon waits for no run any more."""
+
+    def run_of_cordon(self, _record):
+        """Return the run whose cordon is removed, None for that of any run."""
+        return None
+
+
+class DrainNode(_NodeHandler):
+    """Cordons a node, and evicts its pods."""
+
+    def predict_at(self, api, step):
+        """Return what the drain would evict."""
+        return eviction.Drain(api, step.change, step.context.run_id).predict()
+
+    def do(self, step):
+        """Drain the node."""
+        context = step.context
+
+        def tell(text):
+            step_record.tell(context.run_id, context.step, text, context.root)
+
+        def ended(run_id):
+            if not lock.RUN_ID.match(run_id):
+                return False
+            record = step_record.read(run_id, context.step, context.root) or {}
+            return record.get("state") == step_record.PROVEN
+
+        seconds = step_times.api_seconds_of(step.plan)
+        try:
+            with _writable(_way(step), DRAIN, seconds) as (api, _dummy):
+                drain = eviction.Drain(api, step.change, context.run_id, tell, ended)
+                proven, reason = drain.run()
+        except ApiError as error:  # the drain itself says what it left: here nothing was begun
+            raise ChangeError(
+                f"nothing was evicted, because the API does not answer as it should ({error}); run"
+                " again"
+            ) from error
+        return _result(proven, reason, drain.changed or bool(drain.evicted))
+
+    def lift_cordon(self, api, node, record):
+        """Keep the cordon where its operator asked for that, else as every cordon."""
+        if KEEP_CORDON in (record.get("allow") or []):
+            return f"{node} stays cordoned (kubemend_allow: [{KEEP_CORDON}])"
+        return super().lift_cordon(api, node, record)
+
+    def release(self, api, node, record):
+        """Note that the cordon waits for no run any more."""
+        cordon.release(api, node, record["run_id"])
+
+    def run_of_cordon(self, record):
+        """Return the run of the drain: only its own cordon is removed."""
+        return record["run_id"]
+
+
+class UncordonNode(_NodeHandler):
+    """Removes the cordon of a run once the node is ready: until then it stays."""
+
+    def predict_at(self, api, step):
+        """Return whether a cordon of a run is on the node."""
+        node, held = step.change["node"], bool(step.change.get("held"))
+        found = cordon.node_of(api, node)
+        if cordon_annotation.cordoned(found) and not cordon_annotation.theirs(found, held):
+            return True, f"{node} would take pods again"
+        return False, f"no cordon of ours is on {node}"
+
+    def do(self, step):
+        """Wait until the node is ready, and remove the cordon."""
+        node = step.change["node"]
+        try:
+            with _writable(_way(step), UNCORDON) as (api, _dummy):
+                status, why = _wait_until_ready(api, node)
+                if status != "True":
+                    return _result(
+                        False,
+                        f"{node} stays cordoned, because it is not ready ({status}, {why}); bring"
+                        " it back, and the next run takes the cordon away (KM903)",
+                        False,
+                    )
+                state, changed = cordon.lift(api, node, held=bool(step.change.get("held")))
+        except ApiError as error:
+            raise ChangeError(
+                f"whether {node} is still cordoned is not known, because the API does not answer as"
+                f" it should ({error}); run again when it does",
+                changed=True,
+            ) from error
+        reasons = {
+            cordon.MINE: "",
+            cordon.THEIRS: f"the cordon of {node} is somebody else's and stays",
+            cordon.NONE: f"{node} was not cordoned any more",
+        }
+        return _result(True, reasons[state], changed)
+
+
+def _wait_until_ready(api, node):
+    """Return (status, reason) of the Node's Ready, once it is True or the time is over."""
+    end = time.monotonic() + READY_SECONDS
+    while True:
+        is_late = time.monotonic() >= end
+        status, why = drain_plan.ready_of(cordon.node_of(api, node))
+        if status == "True" or is_late:
+            return status, why
+        time.sleep(1)
+
+
+class DeleteRejectedPods(ApiStepHandler):
+    """Deletes pods that their node rejected."""
+
+    def do(self, step):
+        """Delete the pods, each after one more look at it."""
+        done = delete_rejected_pods.Done()
+        try:
+            with _writable(_way(step), CLEAN_UP) as (api, _dummy):
+                delete_rejected_pods.clean(api, step.change["pods"], step.context, done)
+        except ApiError as error:
+            effect = DELETED if done.sent else "none was deleted; run again"
+            raise ChangeError(
+                "not every pod was looked at, because the API does not answer as it should"
+                f" ({error}); {effect}",
+                changed=bool(done.sent),
+            ) from error
+        except ChangeError as error:  # the lock or the journal, which precede each of them
+            if not done.sent:
+                raise
+            reason = str(error).replace("nothing was changed", "nothing more was deleted", 1)
+            raise ChangeError(f"{reason}; {DELETED}", changed=True) from error
+        return _result(not done.stuck, delete_rejected_pods.told(done), bool(done.sent))
+
+    def recover(self, record, context=None, params=None):
+        """Return that the journal has what was deleted."""
+        return (
+            step_record.NOT_DONE,
+            "what it deleted is in its journal; the rest is as it was",
+        )
+
+
+class ProbeControllerManager(ApiStepHandler):
+    """Counts the pods that one Job gets: two controller managers make two."""
+
+    def do(self, step):
+        """Make the Job, and count its pods."""
+        try:
+            with _writable(_way(step), PROBE) as (api, _dummy):
+                names = job_probe.probe(api, step.context.run_id)
+        except (
+            ApiError
+        ) as error:  # a Job may be left: the record stays open, and recover removes it
+            raise ChangeError(
+                f"the probe did not come to an end ({error}); let kubemend remove what it left"
+                " (KM902)",
+                changed=True,
+            ) from error
+        if len(names) == 1:
+            return _result(True, "", True)
+        if names:
+            reason = (
+                "the Job got %d pods instead of one (%s): two controller managers are at work"
+                % (len(names), ", ".join(names))
+            )
+        else:
+            reason = (
+                "the Job got no pod within %d s: no controller manager is at work, or something"
+                " refuses its pods; look at its log and at kubectl -n %s get events"
+                % (job_probe.PATIENCE, job_probe.NAMESPACE)
+            )
+        return _result(False, reason, True)
+
+    def recover(self, record, context=None, params=None):
+        """Remove the Job that an interrupted probe left."""
+        try:
+            with _writable(_via({}, params), PROBE) as (api, _dummy):
+                job_probe.sweep(api)
         except ApiError as error:
             return (
                 None,
-                (
-                    "whether its Job is left is not known, because the API does not answer as it"
-                    f" should ({error}); run again when it does"
-                ),
+                "whether its Job is left is not known, because the API does not answer as it"
+                f" should ({error}); run again when it does",
             )
-        return "not_done", "nothing of the probe is left"
-    if record["remedy"] in (DRAIN, UNCORDON):
-        return _undrained(record, params)
-    if record["remedy"] == CLEAN_UP:
-        return "not_done", "what it deleted is in its journal; the rest is as it was"
-    item = record["entry"]
-    if item and not item["end"]:
-        return None, "its change of {} is still open".format(record["path"])
-    result = item["end"]["result"] if item else journal.NOT_DONE
-    return {
-        journal.COMMITTED: ("proven", "it was written"),
-        journal.SUPERSEDED: ("not_done", "somebody else's text was left"),
-    }.get(result, ("not_done", "nothing of it was written"))
-
-
-def _undrained(record, params):
-    """What an interrupted drain left.
-
-    The cordon of its run goes, the pods that went make themselves at home elsewhere.
-    """
-    node = record.get("node")
-    try:
-        with config_map.reached(
-            _via(record, params), read_only=False, seconds=SECONDS[UNCORDON]
-        ) as (api, dummy):
-            if record["remedy"] == DRAIN and drain_plan.KEEP in (record.get("allow") or []):
-                return "not_done", f"{node} stays cordoned (kubemend_allow: [{drain_plan.KEEP}])"
-            if drain_plan.ready_of(cordon.node_of(api, node))[0] != "True":
-                if record["remedy"] == DRAIN:
-                    cordon.release(api, node, record["run_id"])
-                return (
-                    "not_done",
-                    f"{node} is not ready: a cordon of that run stays until it is (KM903)",
-                )
-            state, _dummy = cordon.lift(
-                api,
-                node,
-                record["run_id"] if record["remedy"] == DRAIN else None,
-                bool(record.get("held")),
-            )
-    except ApiError as error:
-        if error.code == 404:
-            return "not_done", f"there is no Node {node} any more"
-        return (
-            None,
-            (
-                f"whether {node} is cordoned is not known, because the API does not answer as it"
-                f" should ({error}); run again when it does"
-            ),
-        )
-    return "not_done", (
-        f"{node} takes pods again"
-        if state == cordon.MINE
-        else f"no cordon of that run is on {node}"
-    )
-
-
-def _via(wanted, params):
-    return {
-        "kubectl": params.get("kubectl"),
-        "kubeconfig": params.get("kubeconfig"),
-        "cluster_uid": wanted.get("cluster_uid"),
-    }
+        return step_record.NOT_DONE, "nothing of the probe is left"

@@ -1,163 +1,156 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module of the kernel that files of this node ask for, named in a file of ours for the next
-boot, and loaded.
+"""Loads a kernel module that files of this node name, and names it for the next boot.
 
-The file first, as with kernel settings. A module is never taken out again, neither by a revert nor
-after a failure: something may use it by then.
+The managed file is written first, as with kernel settings. A module is never unloaded, neither by a
+revert nor after a failure: something may use it by then.
 """
 
 from ...collectors.node import boot
-from ...state import step_record as proof
+from ...shared.errors import PreconditionFailed
+from ...shared.step_kinds import KERNEL_MODULE, kind_of
+from ...state import step_record
 from ...state import storage as durable
 from ...state.storage import ChangeError
 from ...system import command, files
-from .. import managed_file as own_file
-from .. import preconditions as guard
+from .. import managed_file
+from ..base import StepHandler
 
-REMEDY = "kernel_module"
-SECONDS = 30
+SECONDS = kind_of(KERNEL_MODULE).seconds
 HEADER = (
     b"# Made by kubemend: modules that Kubernetes needs, and that were not loaded, or would not"
     b" have been after the next boot.\n"
 )
+PRESENT = (boot.LOADED, boot.BUILTIN)
 
 
-def do(step, wanted, host, dummy_params=None, look=boot.modules):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted.
+class LoadKernelModule(StepHandler):
+    """Names a kernel module for the next boot, then loads it. change: {path, module}."""
 
-    The plan's step, its change {path, module}.
-    """
-    path, name = wanted["change"]["path"], wanted["change"]["module"]
-    try:
+    states = staticmethod(boot.modules)
+
+    def check(self, step):
+        """Refuse a module that no collector reads; return its name and the file's digest."""
+        name = step.change["module"]
         if name not in boot.MODULES:
-            raise guard.Refused(f"{files.one_line(name, 80)} is no module that is loaded by this")
-        former = look()[name]
-        record = {
-            "component": None,
-            "host": host,
-            "remedy": REMEDY,
-            "limit": SECONDS,
-            "kind": "none",
-            "path": path,
-            "module": name,
-            "held": _held(path),
-            "expect": {},
-            "guard": wanted.get("guard"),
-            "former": None,
-        }
-        if proof.claim(step, record) is not None:
-            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
-    except (guard.Refused, ChangeError) as error:
-        return proof.NOT_DONE, str(error), {}
-    try:
-        present = own_file.write(path, lambda present: merged(present, name), step)
-    except (ChangeError, OSError) as error:
-        state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return proof.ended(
-            step,
-            state,
-            f"{path} of {host} could not be written ({files.one_line(error)}): nothing was loaded;"
-            " see what lies there",
+            raise PreconditionFailed(
+                f"{files.one_line(name, 80)} is no module that is loaded by this"
+            )
+        self.former = self.states()[name]
+        return {"module": name, "held": digest_of_file(step.path)}
+
+    def apply(self, step, record):
+        """Write the managed file, and return its former bytes."""
+        return managed_file.write(
+            step.path, lambda present: merged(present, record["module"]), step.context
         )
-    reason = load(name, host, look)
-    if reason is None:
-        return proof.ended(step, proof.PROVEN, None, {"module": [name, former, look()[name]]})
-    return proof.ended(step, *_restored(step, record, present, reason))
+
+    def explain_unwritten(self, step, error):
+        """Return the sentence about a file that could not be written."""
+        return (
+            f"{step.path} of {step.host} could not be written ({files.one_line(error)}): nothing"
+            " was loaded; see what lies there"
+        )
+
+    def verify(self, step, record):
+        """Load the module; return why it is not loaded, or None."""
+        return self.load(record["module"], step.host)
+
+    def describe(self, _step, record, _applied):
+        """Return the states of the module before and after."""
+        name = record["module"]
+        return {"module": [name, self.former, self.states()[name]]}
+
+    def roll_back(self, step, record, applied, reason):
+        """Restore the file: a module that cannot be loaded would only fail the next boot."""
+        state, reason = _restored(step.context, record["path"], applied, reason)
+        return state, reason, None
+
+    def load(self, name, host):
+        """Load the module where it is absent; return why it is absent then, or None."""
+        if self.states()[name] in PRESENT:
+            return None
+        complaint = files.one_line(command.complaint(["modprobe", name], SECONDS))
+        if self.states()[name] in PRESENT:
+            return None
+        return "{} was not loaded on {} ({})".format(
+            name,
+            host,
+            complaint or "modprobe ended well, and the kernel does not show it",
+        )
+
+    def recover(self, record, context=None, params=None):
+        """Load the module that the file names, or restore the file."""
+        try:
+            present = managed_file.read(record["path"])
+        except OSError:
+            present = None
+        if present is None or merged(present, record["module"]) != present:
+            return step_record.NOT_DONE, "nothing of it was written"
+        reason = self.load(record["module"], record["host"])
+        if reason is None:
+            return step_record.PROVEN, "{} is loaded, as {} says".format(
+                record["module"], record["path"]
+            )
+        known, former = without(present, record["module"], record.get("held", ""))
+        if not known or context is None:
+            return (
+                step_record.FAILED,
+                "{}; {} names it, and what it held before is not known: take that line away, or"
+                " make the module loadable".format(reason, record["path"]),
+            )
+        return _restored(context, record["path"], former, reason, _entry_of(record))
 
 
-def _held(path):
-    """The digest of what the file holds, None where there is none.
-
-    An empty one where that is not known, and nothing will be written.
-    """
+def digest_of_file(path):
+    """Return the file's digest, None without a file, "" where it cannot be read."""
     try:
-        present = own_file.read(path)
+        present = managed_file.read(path)
     except OSError:
         return ""
     return None if present is None else durable.digest(present)
 
 
-def without(present, name, held):
-    """(could it be told, the bytes that our file held before this module.
+def _entry_of(record):
+    entry = record.get("entry")
+    return "{}/{}".format(record["run_id"], entry["entry"]) if entry else None
 
-    None where there was no file). held: by the record.
+
+def without(present, name, held):
+    """Return (whether it is known, the file's bytes before this module; None: no file).
+
+    held: the digest in the record.
     """
     if held is None:
         return present == merged(None, name), None
-    shorter = (
-        present[: -len(name) - 1]
-        if present.endswith(b"\n" + name.encode() + b"\n") or present == name.encode() + b"\n"
-        else present
-    )
-    for one in (present, shorter, shorter[:-1]):
-        if durable.digest(one) == held:
-            return True, one
+    line = name.encode() + b"\n"
+    shorter = present
+    if present.endswith(b"\n" + line) or present == line:
+        shorter = present[: -len(line)]
+    for candidate in (present, shorter, shorter[:-1]):
+        if durable.digest(candidate) == held:
+            return True, candidate
     return False, None
 
 
 def merged(present, name):
-    """The bytes of our file with this module: what else it holds stays."""
+    """Return the bytes of the managed file with this module: the rest of it stays."""
     data = HEADER if present is None else present
     if any(line.strip().replace(b"-", b"_") == name.encode() for line in data.split(b"\n")):
         return data
-    return data + (b"" if not data or data.endswith(b"\n") else b"\n") + name.encode() + b"\n"
+    if data and not data.endswith(b"\n"):
+        data += b"\n"
+    return data + name.encode() + b"\n"
 
 
-def load(name, host, look):
-    """Load it where it is not: why it is not there then, or None."""
-    if look()[name] in (boot.LOADED, boot.BUILTIN):
-        return None
-    said = files.one_line(command.complaint(["modprobe", name], SECONDS))
-    if look()[name] in (boot.LOADED, boot.BUILTIN):
-        return None
-    return "{} was not loaded on {} ({})".format(
-        name,
-        host,
-        said or "modprobe ended well, and the kernel does not show it",
-    )
-
-
-def _restored(step, record, present, reason, reverts=None):
-    """(how its proof ends, why).
-
-    A module that cannot be loaded would only be in the way of the next boot.
-    """
-    path = record["path"]
+def _restored(context, path, former, reason, reverts=None):
+    """Restore the file; return (state of the record, reason)."""
     try:
-        own_file.put_back(path, present, step, reverts)
+        managed_file.put_back(path, former, context, reverts)
     except (ChangeError, OSError) as error:
-        return proof.FAILED, f"{reason}; and {path} was not put back: {files.one_line(error)}"
-    return proof.ROLLED_BACK, f"{reason}; {path} is as it was"
-
-
-def resumed(record, step=None, look=boot.modules):
-    """What was interrupted, ended: (how its proof ends, why).
-
-    Where our file names the module, it is loaded too, or the file put back as it was.
-    """
-    try:
-        present = own_file.read(record["path"])
-    except OSError:
-        present = None
-    if present is None or merged(present, record["module"]) != present:
-        return proof.NOT_DONE, "nothing of it was written"
-    reason = load(record["module"], record["host"], look)
-    if reason is None:
-        return proof.PROVEN, "{} is loaded, as {} says".format(record["module"], record["path"])
-    known, former = without(present, record["module"], record.get("held", ""))
-    if not known or step is None:
         return (
-            proof.FAILED,
-            "{}; {} names it, and what it held before is not known: take that line away, or make"
-            " the module loadable".format(reason, record["path"]),
+            step_record.FAILED,
+            f"{reason}; and {path} was not put back: {files.one_line(error)}",
         )
-    entry = record.get("entry")
-    return _restored(
-        step,
-        record,
-        former,
-        reason,
-        "{}/{}".format(record["run_id"], entry["entry"]) if entry else None,
-    )
+    return step_record.ROLLED_BACK, f"{reason}; {path} is as it was"

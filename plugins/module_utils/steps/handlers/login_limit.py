@@ -1,117 +1,111 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits of logins of this node, in one file of ours in limits.d.
+"""Sets limits of logins of this node, in one managed file in limits.d.
 
-No file of anybody else's is touched.
+No foreign file is changed.
 
 pam_limits reads it when a session opens: a session that is open keeps what it has, and so its
 operator's way back. A value that no process can have here would shut every other login out, so that
 the ceiling is read once more at the last moment.
 """
 
-import re
-
 from ...collectors.node import limits
-from ...state import step_record as proof
-from ...state.storage import ChangeError
+from ...shared.errors import PreconditionFailed
+from ...shared.managed_files import LOGIN_LIMIT_KEY
+from ...state import step_record
 from ...system import files
-from .. import managed_file as own_file
-from .. import preconditions as guard
+from .. import managed_file
+from ..base import StepHandler
 
-REMEDY = "file_limit"
-SECONDS = 30
 HEADER = (
     b"# Made by kubemend: hard limits of logins, from the next login on. A soft limit is raised"
     b" with ulimit -S, up to the hard one.\n"
 )
-KEY = re.compile(r"[!-\"$-~]+ hard (nofile|nproc)\Z")  # a domain has no blank and no #
 
 
-def do(step, wanted, host, dummy_params=None):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted.
+class SetLoginLimit(StepHandler):
+    """Sets hard limits of logins. change: {path, lines {domain type item: number}}."""
 
-    The plan's step, its change {path, lines {domain type item: number}}.
-    """
-    path = wanted["change"]["path"]
-    try:
+    def check(self, step):
+        """Refuse other limits, and values that no process can have; return the lines."""
         lines = {
-            demanded(key): int(value) for key, value in sorted(wanted["change"]["lines"].items())
+            required_key(key): int(value) for key, value in sorted(step.change["lines"].items())
         }
-        demand_possible(lines, host)
-        record = {
-            "component": None,
-            "host": host,
-            "remedy": REMEDY,
-            "limit": SECONDS,
-            "kind": "none",
-            "path": path,
-            "lines": lines,
-            "expect": {},
-            "guard": wanted.get("guard"),
-            "former": None,
-        }
-        if proof.claim(step, record) is not None:
-            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
-    except (guard.Refused, ChangeError) as error:
-        return proof.NOT_DONE, str(error), {}
-    try:
-        own_file.write(path, lambda present: merged(present, lines), step)
-    except (ChangeError, OSError) as error:
-        state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return proof.ended(
-            step,
-            state,
-            f"{path} of {host} could not be written ({files.one_line(error)}): no limit was"
-            " changed; see what lies there",
+        require_possible(lines, step.host)
+        return {"lines": lines}
+
+    def apply(self, step, record):
+        """Write the managed file."""
+        return managed_file.write(
+            step.path, lambda present: merged(present, record["lines"]), step.context
         )
-    return proof.ended(step, proof.PROVEN, None, {"lines": lines})
+
+    def explain_unwritten(self, step, error):
+        """Return the sentence about a file that could not be written."""
+        return (
+            f"{step.path} of {step.host} could not be written ({files.one_line(error)}): no limit"
+            " was changed; see what lies there"
+        )
+
+    def describe(self, _step, record, _applied):
+        """Return the lines that were written."""
+        return {"lines": record["lines"]}
+
+    def recover(self, record, context=None, params=None):
+        """Return whether the file has the lines."""
+        lines = record["lines"]
+        if not managed_file.says(record["path"], lambda present: merged(present, lines)):
+            return step_record.NOT_DONE, "nothing of it was written"
+        return step_record.PROVEN, "{} holds it".format(record["path"])
 
 
-def demanded(key):
-    """The key, where it is one that we write; guard.Refused."""
-    if not KEY.match(key):
-        raise guard.Refused(
+def required_key(key):
+    """Return the key of a limit that is written here; raise PreconditionFailed for others."""
+    if not LOGIN_LIMIT_KEY.match(key):
+        raise PreconditionFailed(
             f"{files.one_line(key, 80)} is no limit of a login that is written here"
         )
     return key
 
 
-def demand_possible(lines, host):
-    """guard.Refused where a line asks for more than a process can have now.
+def require_possible(lines, host):
+    """Raise PreconditionFailed where a line asks for more than a process can have now.
 
-    Pam_limits would refuse the login.
+    pam_limits would refuse every login.
     """
     for item in ("nofile", "nproc"):
         most = max([0] + [value for key, value in lines.items() if key.endswith(" " + item)])
-        if not most:
-            continue
-        above = ceiling(item)
-        if above is None:
-            raise guard.Refused(
-                f"nobody can tell how large a hard limit of {item} may be on {host}: nothing was"
-                " changed"
-            )
-        if most > above[0] >= 0:
-            raise guard.Refused(
-                "%s %d is above %d (%s) on %s: logins would be refused, and nothing was changed"
-                % ((item, most, *above, host))
-            )
+        if most:
+            _require_below_ceiling(item, most, host)
+
+
+def _require_below_ceiling(item, value, host):
+    bound = ceiling(item)
+    if bound is None:
+        raise PreconditionFailed(
+            f"nobody can tell how large a hard limit of {item} may be on {host}: nothing was"
+            " changed"
+        )
+    most, owner = bound
+    if value > most >= 0:
+        raise PreconditionFailed(
+            "%s %d is above %d (%s) on %s: logins would be refused, and nothing was changed"
+            % (item, value, most, owner, host)
+        )
 
 
 def ceiling(item):
-    """(what no hard limit may exceed, whose it is), -1 without one.
+    """Return (what no hard limit may exceed, what sets that), or None where it is not known.
 
-    None where it cannot be read.
+    -1: nothing limits it.
     """
     init = limits.init()
     if init is None or init["cap_sys_resource"] is None:
         return None
-    bounds = (
-        []
-        if init["cap_sys_resource"] or init[item][1] < 0
-        else [(init[item][1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE")]
-    )
+    bounds = []
+    if not init["cap_sys_resource"] and init[item][1] >= 0:
+        bounds.append((init[item][1], "the hard limit of PID 1, which has no CAP_SYS_RESOURCE"))
     if item == "nofile":
         text = limits.kernel().get("fs.nr_open", "")
         if not text.isdigit():
@@ -121,26 +115,21 @@ def ceiling(item):
 
 
 def merged(present, lines):
-    """The bytes of our file with these lines: whatever else it holds stays."""
-    rows, left = (HEADER if present is None else present).splitlines(True), dict(lines)
+    """Return the bytes of the managed file with these lines: the rest of it stays."""
+    rows = (HEADER if present is None else present).splitlines(True)
+    missing = dict(lines)
     for index, row in enumerate(rows):
         words = row.partition(b"#")[0].decode("utf-8", "replace").split()
         key = " ".join(words[:3])
-        if len(words) > 3 and key in lines:
-            left.pop(key, None)
-            if words[3] != str(lines[key]):  # each of them: the last one counts
-                rows[index] = _line(key, lines[key])
+        if len(words) <= 3 or key not in lines:
+            continue
+        missing.pop(key, None)
+        if words[3] != str(lines[key]):  # each of them: the last one counts
+            rows[index] = _line(key, lines[key])
     if rows and not rows[-1].endswith(b"\n"):
         rows[-1] += b"\n"
-    return b"".join(rows + [_line(key, value) for key, value in sorted(left.items())])
+    return b"".join(rows + [_line(key, value) for key, value in sorted(missing.items())])
 
 
 def _line(key, value):
     return ("%s %d\n" % (key, value)).encode()
-
-
-def resumed(record, dummy_step=None):
-    """What was interrupted, ended: (how its proof ends, why)."""
-    if not own_file.says(record["path"], lambda present: merged(present, record["lines"])):
-        return proof.NOT_DONE, "nothing of it was written"
-    return proof.PROVEN, "{} holds it".format(record["path"])

@@ -1,13 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The proof that this node pins.
+"""Probes whether this node pins CPUs, with a static pod that must get CPUs of its own.
 
-A static pod of ours gets CPUs alone, and its cgroup has those and no others.
-
-A static pod needs no scheduler and no API server, so that a cordoned node can show it before
-anybody else's pod comes. It is of an image that the node has and that only waits; its file is taken
-away whatever came of it, and by the next run where this one was killed.
+A static pod needs no scheduler and no API server, so that a cordoned node can show it before any
+other pod comes. It is of an image that the node has and that only waits; its file is removed
+whatever came of it, and by the next run where this one was killed.
 """
 
 import json
@@ -16,127 +14,132 @@ import time
 
 from ...collectors import registry as spec
 from ...collectors.node import pinning
-from ...state import step_record as proof
+from ...shared.errors import PreconditionFailed
+from ...shared.managed_files import PINNED_POD as FILE
+from ...state import step_record
 from ...state import storage as durable
 from ...state.storage import ChangeError
 from ...system import files, procfs
 from ...system import runtime_tool as runtime
 from .. import file_change as change
-from .. import kubelet_restart
-from .. import preconditions as guard
+from .. import kubelet_restart, preconditions
+from ..base import StepHandler, outcome
 
-REMEDY = "pinned_pod"
 NAME, NAMESPACE = "kubemend-pinned", "kube-system"
-FILE = "kubemend-pinned.json"
 RUNS = 90  # seconds until it must run with CPUs of its own: a kubelet looks at its folder every 20
 GONE = 60  # seconds until it must be gone again
-SECONDS = RUNS + GONE + 30
 EVERY = 1.0
 KEPT = "a test pod is not put back"
 
 
-def do(step, wanted, host, dummy_params=None):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted.
+class ProbePinning(StepHandler):
+    """Starts a static pod, and compares its CPUs. change: {path, whole_cores, state}."""
 
-    The plan's step, its change {path, whole_cores, state}.
+    def check(self, step):
+        """Refuse a kubelet that starts nothing from the directory, or a node without an image."""
+        self.evidence = _require_kubelet(step.path, step.host)
+        self.count = 1
+        if step.change["whole_cores"]:
+            self.count = threads(pinning.topology())
+        self.image = _image(self.evidence, step.host)
+        return {"made": not os.path.lexists(os.path.dirname(step.path))}
+
+    def perform(self, step, record):
+        """Write the manifest, compare the pod's CPUs, and remove it whatever came of it."""
+        try:
+            change.create_file(
+                step.path,
+                manifest(self.image, self.count),
+                step.context.also(keep=KEPT),
+                change.Attributes(0o600),
+                make_folder=True,
+            )
+        except (ChangeError, OSError) as error:
+            reason = f"{step.path} of {step.host} was not written: {files.one_line(error)}"
+            if getattr(error, "changed", False):
+                return _open(step.context, reason)
+            return outcome(step.context, step_record.NOT_DONE, reason)
+        cpus, reason = _pinned(self.evidence, step.change["state"], self.count)
+        trouble = _remove(record, step.context)
+        if trouble:
+            return _open(step.context, "; ".join(filter(None, (reason, trouble))))
+        trouble = _gone(self.evidence)
+        if reason:
+            reason = f"no CPU is given to a pod alone on {step.host}: {reason}"
+        if reason or trouble:
+            return outcome(
+                step.context, step_record.FAILED, "; ".join(filter(None, (reason, trouble)))
+            )
+        return outcome(step.context, step_record.PROVEN, f"a pod of ours had CPUs {cpus} alone")
+
+    def recover(self, record, context=None, params=None):
+        """Remove the pod's file; the record stays open while it is there.
+
+        The file goes first: a kubelet that does not answer now reads the directory later.
+        """
+        trouble = _remove(record, context)
+        if trouble:
+            return None, trouble
+        try:
+            trouble = _gone(kubelet_restart.look(record["host"]).evidence)
+        except PreconditionFailed as error:
+            trouble = (
+                f"{error}; {record['path']} is away, so that its pod goes once the kubelet runs"
+            )
+        if trouble:
+            return step_record.FAILED, trouble
+        return step_record.NOT_DONE, "its test pod is gone"
+
+
+def _open(context, reason):
+    """Return the result of a file that is still there and that a kubelet runs.
+
+    The record stays open, so that the next run removes it.
     """
-    told = wanted["change"]
-    try:
-        evidence, count = (
-            _demand(told, host),
-            (threads(pinning.topology()) if told["whole_cores"] else 1),
-        )
-        data = manifest(_image(evidence, host), count)
-        record = {
-            "component": None,
-            "host": host,
-            "remedy": REMEDY,
-            "limit": SECONDS,
-            "kind": "none",
-            "path": told["path"],
-            "expect": {},
-            "made": not os.path.lexists(os.path.dirname(told["path"])),
-            "guard": wanted.get("guard"),
-            "former": None,
-        }
-        if proof.claim(step, record) is not None:
-            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
-    except (guard.Refused, ChangeError) as error:
-        return proof.NOT_DONE, str(error), {}
-    try:
-        change.create_file(
-            told["path"], data, step.also(keep=KEPT), change.Attributes(0o600), make_folder=True
-        )
-    except (ChangeError, OSError) as error:
-        why = "{} of {} was not written: {}".format(told["path"], host, files.one_line(error))
-        return (
-            _open(step, why)
-            if getattr(error, "changed", False)
-            else proof.ended(step, proof.NOT_DONE, why)
-        )
-    cpus, reason = _pinned(evidence, told["state"], count)
-    left = _removed(record, step)
-    if left:
-        return _open(step, "; ".join(part for part in (reason, left) if part))
-    left = _gone(evidence)
-    if reason or left:
-        told = (reason and f"no CPU is given to a pod alone on {host}: {reason}", left)
-        return proof.ended(step, proof.FAILED, "; ".join(part for part in told if part))
-    return proof.ended(step, proof.PROVEN, f"a pod of ours had CPUs {cpus} alone")
+    reason += "; the next run takes it away (KM902)"
+    step_record.tell(context.run_id, context.step, reason, context.root, "ended_so")
+    return step_record.FAILED, reason, {}
 
 
-def _open(step, why):
-    """As remedies answer, of a file that lies there still and that a kubelet runs.
+def _require_kubelet(path, host):
+    """Return the evidence of a healthy kubelet that starts what lies in the directory.
 
-    The record stays open, so that the next run takes it away.
-    """
-    why += "; the next run takes it away (KM902)"
-    proof.tell(step.run_id, step.step, why, step.root, "ended_so")
-    return proof.FAILED, why, {}
-
-
-def _demand(told, host):
-    """The kubelet's evidence, or guard.Refused.
-
-    A healthy one, that starts what lies in this folder, and nothing of that name there.
+    Raises PreconditionFailed, also where such a file is there already.
     """
     found = kubelet_restart.look(host)
     if not found.healthy:
-        raise guard.Refused(
+        raise PreconditionFailed(
             f"the kubelet of {host} is not healthy, so that no pod shows anything: mend it first"
             " (journalctl -u kubelet)"
         )
     folder = found.evidence.get("static_pod_path")
-    if not folder or os.path.join(folder, FILE) != told["path"]:
-        raise guard.Refused(
-            "the kubelet of {} starts no static pods from {}; {}".format(
-                host, os.path.dirname(told["path"]), guard.OLD
-            )
+    if not folder or os.path.join(folder, FILE) != path:
+        raise PreconditionFailed(
+            f"the kubelet of {host} starts no static pods from {os.path.dirname(path)};"
+            f" {preconditions.OLD}"
         )
-    if os.path.lexists(told["path"]):
-        raise guard.Refused(
-            "{} is there already on {}: see whose it is, and take it away".format(
-                told["path"], host
-            )
+    if os.path.lexists(path):
+        raise PreconditionFailed(
+            f"{path} is there already on {host}: see whose it is, and take it away"
         )
     return found.evidence
 
 
 def _image(evidence, host):
-    """An image that the node has, of a container that only waits; guard.Refused."""
+    """Return an image of the node whose container only waits; raise PreconditionFailed."""
     try:
         names = runtime.find(evidence).images()
     except runtime.RuntimeDown as error:
-        raise guard.Refused(
+        raise PreconditionFailed(
             f"the runtime of {host} does not tell its images ({error}): nothing was started"
-        )
-    found = sorted(name for name in names if runtime.PAUSE_IMAGE.search(name))
-    if not found:
-        raise guard.Refused(
+        ) from error
+    images = sorted(name for name in names if runtime.PAUSE_IMAGE.search(name))
+    if not images:
+        raise PreconditionFailed(
             f"{host} has no image of a container that only waits (pause), as far as crictl, ctr or"
             " docker tells: nothing was started"
         )
-    return found[-1]
+    return images[-1]
 
 
 def threads(rows):
@@ -183,49 +186,51 @@ def manifest(image, cpus):
 
 
 def _pinned(evidence, path, count):
-    """(its CPUs, why it has none alone)."""
+    """Return (the pod's CPUs, why it has none of its own)."""
     end, reason = time.monotonic() + RUNS, "it was not looked at"
     while time.monotonic() < end:
-        own = _container(evidence)
-        if own is None:
+        container = _container(evidence)
+        if container is None:
             reason = (
                 "its container did not start within %d s (journalctl -u kubelet; kubectl -n %s"
                 " describe pod %s-<node>)" % (RUNS, NAMESPACE, NAME)
             )
         else:
-            given, reason = alone(files.text(path, 16 * 1024 * 1024), own, count)
+            cpus, reason = alone(files.text(path, 16 * 1024 * 1024), container, count)
             if reason is None:
-                return given, None
+                return cpus, None
         time.sleep(EVERY)
     return None, reason
 
 
-def alone(text, own, count):
-    """(the CPUs that the state gives this container alone, None; or None, why it has none). own.
+def alone(text, container, count):
+    """Return (the CPUs that only this container has by the state, None), or (None, why not).
 
-    Of the collector pinning.
+    container: as the collector pinning has it.
     """
     try:
-        state = json.loads(text or "")
-        entries, default = state.get("entries") or {}, numbers(state["defaultCpuSet"])
-        # releases before 1.18 name containers by their ids
-        given = entries.get(own["container_id"])
-        given = (
-            given if isinstance(given, str) else (entries.get(own["pod_uid"]) or {}).get("pinned")
-        )
-        cpus = numbers(given or "")
+        entry, default = _entry(json.loads(text or ""), container)
+        cpus = numbers(entry or "")
     except (ValueError, KeyError, AttributeError, TypeError):
         return None, "the CPU manager's state cannot be read"
     if not cpus:
         return None, "the CPU manager's state has no entry for it"
     if len(cpus) != count or cpus & default:
-        return None, "the CPU manager's state gives it {} of which {} are everybody's".format(
-            given,
-            sorted(cpus & default) or "none",
-        )
-    if numbers(own["cpus"] or "") != cpus:
-        return None, "the state gives it {}, and its cgroup {}".format(given, own["cpus"])
-    return given, None
+        shared = sorted(cpus & default) or "none"
+        return None, f"the CPU manager's state gives it {entry} of which {shared} are everybody's"
+    if numbers(container["cpus"] or "") != cpus:
+        return None, "the state gives it {}, and its cgroup {}".format(entry, container["cpus"])
+    return entry, None
+
+
+def _entry(state, container):
+    """Return (the container's CPUs by the state, the CPUs of all others)."""
+    entries, default = state.get("entries") or {}, numbers(state["defaultCpuSet"])
+    # releases before 1.18 name containers by their ids
+    entry = entries.get(container["container_id"])
+    if not isinstance(entry, str):
+        entry = (entries.get(container["pod_uid"]) or {}).get("pinned")
+    return entry, default
 
 
 def numbers(text):
@@ -239,60 +244,36 @@ def numbers(text):
 
 
 def _container(evidence):
-    """Our container as it runs, None where it does not yet."""
+    """Return the pod's container as it runs, None where it does not yet."""
     seen = pinning.collect(spec.Context({}, procfs.of_interest(), {"kubelet": evidence}))
-    mine = f"{NAMESPACE}/{NAME}-"
-    return next(
-        (
-            one
-            for one in seen["containers"] or ()
-            if (one["pod"] or "").startswith(mine) and one["name"] == "pinned"
-        ),
-        None,
-    )
+    prefix = f"{NAMESPACE}/{NAME}-"
+    for container in seen["containers"] or ():
+        if (container["pod"] or "").startswith(prefix) and container["name"] == "pinned":
+            return container
+    return None
 
 
-def _removed(record, step):
-    """Our file away, and the folder that was made for it: why not, or None."""
+def _remove(record, context):
+    """Remove the pod's file, and the directory that was made for it; return why not, or None."""
     path = record["path"]
+    folder = os.path.dirname(path)
     try:
         if os.path.lexists(path):
-            change.move_out(path, durable.digest(files.read(path, 65536)), step.also(keep=KEPT))
-        if (
-            record.get("made")
-            and os.path.isdir(os.path.dirname(path))
-            and not os.listdir(os.path.dirname(path))
-        ):
+            digest = durable.digest(files.read(path, 65536))
+            change.move_out(path, digest, context.also(keep=KEPT))
+        if record.get("made") and os.path.isdir(folder) and not os.listdir(folder):
             # kubeadm's workers have none: the kubelet looks for it every 20 s all the same
-            os.rmdir(os.path.dirname(path))
+            os.rmdir(folder)
     except (ChangeError, OSError) as error:
         return f"{path} is still there ({files.one_line(error)}): remove it"
     return None
 
 
 def _gone(evidence):
-    """Its pod gone: why not, or None."""
+    """Wait until the pod is gone; return why it is not, or None."""
     end = time.monotonic() + GONE
     while _container(evidence) is not None:
         if time.monotonic() >= end:
             return "its pod is not gone after %d s: see journalctl -u kubelet" % GONE
         time.sleep(EVERY)
     return None
-
-
-def resumed(record, step):
-    """What was interrupted, ended: (how its proof ends, None while the file lies there; why).
-
-    The file goes first: a kubelet that does not answer now reads the folder later.
-    """
-    trouble = _removed(record, step)
-    if trouble:
-        return None, trouble
-    try:
-        trouble = _gone(kubelet_restart.look(record["host"]).evidence)
-    except guard.Refused as error:
-        trouble = "{}; {} is away, so that its pod goes once the kubelet runs".format(
-            error,
-            record["path"],
-        )
-    return (proof.FAILED, trouble) if trouble else (proof.NOT_DONE, "its test pod is gone")

@@ -1,15 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The leading scheduler of this node restarted, because its list of nodes lacks some.
+"""Restarts the leading scheduler of this node, because its list of nodes lacks some.
 
-Proven when this node's scheduler is well again, another instance leads (on this node or on another
-one), and the pods that waited for the nodes that were lost are placed. A pod is placed by whoever
-leads: the others never made a list. One that goes on waiting is served too once the scheduler's
-message counts every node: its own is back, and lacks something that no restart brings.
+Verified when this node's scheduler is well again, another instance leads (on this node or on another
+one), and the pods that waited for the lost nodes are placed. The leader places a pod: the others
+never made a list. A pod that goes on waiting is served too once the scheduler's message counts every
+node: its own node is back, and the pod waits for something that no restart brings.
 
 Where another instance leads since the evidence was collected, as after another step of the run,
-only that is proven.
+only that is verified.
 """
 
 import json
@@ -17,24 +17,18 @@ import re
 import time
 
 from ...kubeapi.client import ApiError, dicts
-from ...state import step_record as proof
+from ...shared import step_times
+from ...shared.consent import SCHEDULER_PAUSE
+from ...shared.errors import PreconditionFailed
+from ...state import step_record
 from ...state.storage import ChangeError
 from ...system import files
-from .. import (
-    api_object_change as config_map,
-)
-from .. import (
-    executor as apply_step,
-)
-from .. import (
-    health_probe as prove,
-)
-from .. import (
-    preconditions as guard,
-)
+from .. import api_object_change as config_map
+from .. import health_probe as prove
+from .. import preconditions
+from ..base import BEGUN_BEFORE, StepHandler, outcome
 
-REMEDY, COMPONENT = "restart_leader", "kube-scheduler"
-PAUSE = "scheduler_pause"
+COMPONENT = "kube-scheduler"
 # seconds: whoever is next takes the lock when its 15 s are over, later on a busy machine
 LEADS = 60
 # seconds that a lock lasts, and by which one that lasts longer is waited for at most
@@ -44,7 +38,6 @@ PLACED = 90
 EVERY = 1.0
 API = 30
 SHOWN = 5
-BEGUN = "it was begun before (a connection that was made twice)"
 MAX_MESSAGE = 64 * 1024  # a condition's message may have 32 KiB
 HEAD = re.compile(r"0/([0-9]{1,6}) nodes are available:")
 # A clause begins with how many nodes it is of; a comma inside of one is followed by no number.
@@ -58,234 +51,256 @@ PATHS = {
 }
 
 
-def do(step, wanted, host, params=None):
-    """(how its proof ended, why, what was seen). wanted: the plan's step.
+class RestartLeader(StepHandler):
+    """Restarts the leader. change: {lock, holder, node, pods, cluster_uid}."""
 
-    Its change is {lock, holder, node, pods, cluster_uid}.
-    """
-    told = wanted["change"]
-    try:
-        scene = guard.check(wanted, params or {})
-        if scene.former is None:
-            raise guard.Refused(f"no {COMPONENT} runs on {host} now; {guard.OLD}")
-        count = _may(told, wanted, host, params or {})
-        record = _record(wanted, host, scene.former)
-        if proof.claim(step, record) is not None:
-            return proof.FAILED, BEGUN, {}
-    except guard.Refused as error:
-        return _since(step, wanted, host, params or {}, str(error))
-    except ChangeError as error:
-        return proof.NOT_DONE, str(error), {}
-    begin = time.monotonic()
-    prove.terminate(scene.former)
-    found = _back(scene.former.identity, scene.credentials, record, begin)
-    seen = dict(
-        found.seen(), proof_seconds=round(found.shown_at - begin, 2) if found.shown_at else None
-    )
-    if not found.ok:
-        return proof.ended(
-            step,
-            proof.FAILED,
-            "component down: %s of %s did not come back within %d s (%s): look at journalctl -u"
-            " kubelet, crictl ps -a --name %s and /var/log/pods/kube-system_%s-* there"
-            % (COMPONENT, host, round(found.waited), found.reason, COMPONENT, COMPONENT),
-            seen,
+    def check(self, step):
+        """Refuse where it does not run or lead any more, or no other instance is ready."""
+        self.scene = preconditions.check(step.plan, step.params)
+        if self.scene.former is None:
+            raise PreconditionFailed(f"no {COMPONENT} runs on {step.host} now; {preconditions.OLD}")
+        self.count = _count_where_allowed(step)
+        return _facts(step, self.scene.former)
+
+    def refuse(self, step, error):
+        """Return the refusal, or the end of a step that another leader made needless."""
+        if isinstance(error, PreconditionFailed):
+            return _led_since(self, step, str(error))
+        return step_record.NOT_DONE, str(error), {}
+
+    def perform(self, step, record):
+        """End the process, and wait for the next one, another leader and the pods."""
+        former = self.scene.former
+        begin = time.monotonic()
+        prove.terminate(former)
+        found = _wait(former.identity, self.scene.credentials, record, begin)
+        seconds = None
+        if found.shown_at:
+            seconds = round(found.shown_at - begin, 2)
+        seen = dict(found.seen(), proof_seconds=seconds)
+        if not found.ok:
+            return outcome(
+                step.context,
+                step_record.FAILED,
+                "component down: %s of %s did not come back within %d s (%s): look at journalctl"
+                " -u kubelet, crictl ps -a --name %s and /var/log/pods/kube-system_%s-* there"
+                % (COMPONENT, step.host, round(found.waited), found.reason, COMPONENT, COMPONENT),
+                seen,
+            )
+        state, reason = _placed(step.change, step.params, self.count)
+        return outcome(step.context, state, reason, seen)
+
+    def recover(self, record, context=None, params=None):
+        """Verify that it runs; raise PreconditionFailed where that is not known now.
+
+        Whether the pods are placed is evaluated from the evidence that is collected afterwards.
+        """
+        former = record.get("former") or {}
+        identity = (former.get("pid"), former.get("ticks"))
+        if any(instance.identity == identity for instance in prove.instances(COMPONENT)):
+            return step_record.NOT_DONE, "{} of {} was not restarted".format(
+                COMPONENT, record["host"]
+            )
+        credentials = preconditions.resume(record, {})
+        found = _wait(identity, credentials, record, time.monotonic())
+        if found.ok:
+            return step_record.PROVEN, "it runs again"
+        return (
+            step_record.FAILED,
+            "component down: {} of {} does not run ({})".format(
+                COMPONENT, record["host"], found.reason
+            ),
         )
-    return proof.ended(step, *_placed(told, params or {}, count), seen=seen)
 
 
-def _record(wanted, host, former):
+def _facts(step, former):
+    identity = {}
+    if former:
+        identity = {
+            "pid": former.pid,
+            "ticks": former.ticks,
+            "argv": files.masked_argv(former.argv),
+        }
     return {
         "component": COMPONENT,
-        "host": host,
-        "remedy": REMEDY,
-        "limit": apply_step.limit_of(wanted),
-        "kind": "none",
+        "limit": step_times.limit_of(step.plan),
         "path": None,
-        "expect": wanted["expect"],
-        "guard": wanted.get("guard"),
-        "former": (
-            {"pid": former.pid, "ticks": former.ticks, "argv": files.masked_argv(former.argv)}
-            if former
-            else {}
-        ),
+        "expect": step.plan["expect"],
+        "former": identity,
     }
 
 
-def _since(step, wanted, host, params, refusal):
-    """What is refused, or proven without a restart.
+def _led_since(handler, step, refusal):
+    """Return the refusal, or a verified end without a restart.
 
-    Another instance leads since the evidence, and the pods are placed.
+    Another instance leads since the evidence was collected, and the pods are placed.
     """
-    told = wanted["change"]
-    if not _moved(told, wanted, params):
-        return proof.NOT_DONE, refusal, {}
+    if not _new_leader(step):
+        return step_record.NOT_DONE, refusal, {}
     try:
-        with config_map.reached(_via(told, params), seconds=API) as (api, _dummy):
-            count = _count(api, told)
+        with _reached(step) as (api, _dummy):
+            count = _count(api, step.change)
     except ApiError:
         count = None
-    state, why = _placed(told, params, count)
-    if state != proof.PROVEN:
-        return proof.NOT_DONE, refusal, {}
+    state, reason = _placed(step.change, step.params, count)
+    if state != step_record.PROVEN:
+        return step_record.NOT_DONE, refusal, {}
     try:
-        if proof.claim(step, _record(wanted, host, None)) is not None:
-            return proof.FAILED, BEGUN, {}
+        record = handler.record_of(step, _facts(step, None))
+        if step_record.claim(step.context, record) is not None:
+            return step_record.FAILED, BEGUN_BEFORE, {}
     except ChangeError as error:
-        return proof.NOT_DONE, str(error), {}
-    return proof.ended(
-        step,
-        proof.PROVEN,
+        return step_record.NOT_DONE, str(error), {}
+    return outcome(
+        step.context,
+        step_record.PROVEN,
         f"another {COMPONENT} leads since the evidence was collected, and nothing was restarted:"
-        f" {why}",
+        f" {reason}",
     )
 
 
-def _moved(told, wanted, params):
-    """Who else leads now. The lock of one that has just ended is somebody else's only once its
-    time is over.
+def _new_leader(step):
+    """Return who else leads now, or None.
+
+    A lease of an instance that has just ended counts as lost only once its time is over.
     """
-    pid, begin = wanted["expect"].get("pid"), time.monotonic()
-    ended = pid is not None and pid not in [one.pid for one in prove.instances(COMPONENT)]
+    pid, begin = step.expect.get("pid"), time.monotonic()
+    has_ended = pid is not None and pid not in [one.pid for one in prove.instances(COMPONENT)]
     while True:
         try:
-            with config_map.reached(_via(told, params), seconds=API) as (api, _dummy):
-                leads = _other(holder(api, told["lock"]), told["holder"])
+            with _reached(step) as (api, _dummy):
+                leader = _other(holder(api, step.change["lock"]), step.change["holder"])
         except ApiError:
-            leads = None
-        if leads or not ended or time.monotonic() - begin > LEADS:
-            return leads
+            leader = None
+        if leader or not has_ended or time.monotonic() - begin > LEADS:
+            return leader
         time.sleep(EVERY)
 
 
-def _back(former, credentials, record, begin):
-    """The Proof of another process than the former one."""
+def _wait(former, credentials, record, begin):
+    """Wait for another process than the former one, and return what was seen."""
+
+    def back_off_end():
+        if preconditions.startable(record["expect"].get("image")):
+            return begin + step_times.BACK_OFF
+        return 0
+
     return prove.wait(
         prove.Want(COMPONENT, not_identity=former, elect=True),
         credentials,
         begin + record["limit"],
-        later=lambda: (
-            begin + apply_step.BACK_OFF if guard.startable(record["expect"].get("image")) else 0
-        ),
+        later=back_off_end,
     )
 
 
-def _via(told, params):
+def _reached(step):
+    return config_map.reached(_via(step.change, step.params), seconds=API)
+
+
+def _via(change, params):
     return {
         "kubectl": params.get("kubectl"),
         "kubeconfig": params.get("kubeconfig"),
-        "cluster_uid": told.get("cluster_uid"),
+        "cluster_uid": change.get("cluster_uid"),
     }
 
 
-def _may(told, wanted, host, params):
-    """How many nodes the scheduler speaks of, or guard.Refused.
+def _count_where_allowed(step):
+    """Return how many nodes the scheduler counts.
 
-    It leads no more, or nobody would take over.
+    Raises PreconditionFailed where it leads no more, or no other instance would take over.
     """
     try:
-        with config_map.reached(_via(told, params), seconds=API) as (api, _dummy):
-            now = holder(api, told["lock"])
-            if now != told["holder"]:
-                raise guard.Refused(
+        with _reached(step) as (api, _dummy):
+            now = holder(api, step.change["lock"])
+            if now != step.change["holder"]:
+                raise PreconditionFailed(
                     "{} of {} does not lead any more ({} does), and whoever begins to lead knows"
                     " every node; collect evidence again".format(
-                        COMPONENT, host, files.one_line(now or "nobody", 120)
+                        COMPONENT, step.host, files.one_line(now or "nobody", 120)
                     )
                 )
-            if PAUSE not in ((wanted.get("guard") or {}).get("allow") or []) and not others(
-                api, told.get("node")
-            ):
-                raise guard.Refused(
-                    f"no other {COMPONENT} is ready that could take over while that of {host}"
-                    " starts again: no pod would be placed meanwhile; allow it with"
-                    f" kubemend_allow: [{PAUSE}]"
-                )
-            return _count(api, told)
+            _require_other(api, step)
+            return _count(api, step.change)
     except ApiError as error:
-        raise guard.Refused(
+        raise PreconditionFailed(
             f"who leads is not known, because the API does not answer as it should ({error});"
             " nothing was restarted, run again"
-        )
+        ) from error
+
+
+def _require_other(api, step):
+    """Raise PreconditionFailed unless another instance is ready, or a pause is allowed."""
+    if SCHEDULER_PAUSE in step.allow or others(api, step.change.get("node")):
+        return
+    raise PreconditionFailed(
+        f"no other {COMPONENT} is ready that could take over while that of {step.host} starts"
+        " again: no pod would be placed meanwhile; allow it with kubemend_allow:"
+        f" [{SCHEDULER_PAUSE}]"
+    )
 
 
 def holder(api, lock):
-    """The identity that a lock names, or None."""
-    return _record_of(api, lock).get("holderIdentity")
+    """Return the identity that a lock names, or None."""
+    return _lock_record(api, lock).get("holderIdentity")
 
 
-def _record_of(api, lock):
-    """What a lock says: who holds it, and for how long without renewing it."""
+def _lock_record(api, lock):
+    """Return what a lock says: its holder, and how long it lasts without a renewal."""
     item = api.get(PATHS[lock["kind"]] % lock["name"])
     if lock["kind"] == "Lease":
         return item.get("spec") or {}
+    annotations = (item.get("metadata") or {}).get("annotations") or {}
     try:
-        record = json.loads(
-            ((item.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION) or "{}"
-        )
+        record = json.loads(annotations.get(ANNOTATION) or "{}")
     except ValueError:
         return {}
     return record if isinstance(record, dict) else {}
 
 
 def _patience(record):
-    """Seconds until another one leads.
-
-    Whose lock lasts longer than usual is waited for as much longer.
-    """
-    lasts = record.get("leaseDurationSeconds")
-    return LEADS + min(MOST, max(0, lasts - USUAL) if isinstance(lasts, (int, float)) else 0)
+    """Return seconds until another instance leads: as much longer as the lock lasts longer."""
+    duration = record.get("leaseDurationSeconds")
+    if not isinstance(duration, (int, float)):
+        return LEADS
+    return LEADS + min(MOST, max(0, duration - USUAL))
 
 
 def others(api, node):
-    """Nodes beside this one whose static pod of the component is ready, as their kubelets say."""
-    found = []
-    for item in api.items(
-        "/api/v1/namespaces/kube-system/pods", {"fieldSelector": "status.phase=Running"}
-    ):
-        meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
-        names = [one.get("name") for one in dicts(spec.get("containers"))]
-        ready = [
-            one.get("status")
-            for one in dicts(status.get("conditions"))
-            if one.get("type") == "Ready"
-        ]
-        if (
-            COMPONENT in names
-            and "kubernetes.io/config.mirror" in (meta.get("annotations") or {})
-            and spec.get("nodeName") != node
-            and ready == ["True"]
-        ):
-            found.append(spec.get("nodeName"))
-    return sorted(found)
+    """Return other nodes whose static pod of the component is ready, as their kubelets say."""
+    query = {"fieldSelector": "status.phase=Running"}
+    pods = api.items("/api/v1/namespaces/kube-system/pods", query)
+    return sorted(
+        pod["spec"].get("nodeName")
+        for pod in pods
+        if _is_ready_scheduler(pod) and pod["spec"].get("nodeName") != node
+    )
 
 
-def _placed(told, params, count):
-    """(how the proof ends, why): another instance leads, and the pods are served.
+def _is_ready_scheduler(pod):
+    meta, spec, status = (pod.get(name) or {} for name in ("metadata", "spec", "status"))
+    if "kubernetes.io/config.mirror" not in (meta.get("annotations") or {}):
+        return False
+    names = [container.get("name") for container in dicts(spec.get("containers"))]
+    conditions = dicts(status.get("conditions"))
+    ready = [item.get("status") for item in conditions if item.get("type") == "Ready"]
+    return COMPONENT in names and ready == ["True"]
 
-    Asked again while the API does not answer.
-    """
-    begin, leads, waiting, others_say = time.monotonic(), None, list(told["pods"]), []
-    end = begin + LEADS
+
+def _placed(change, params, count):
+    """Return (state of the record, reason): another instance leads, and the pods are served."""
+    wait = _PlacementWait(change, count)
+    seconds = LEADS + MOST + PLACED + API
     while True:
         try:
-            with config_map.reached(_via(told, params), seconds=LEADS + MOST + PLACED + API) as (
-                api,
-                _dummy,
-            ):
-                while True:
-                    record = _record_of(api, told["lock"])
-                    if not leads:
-                        leads = _other(record.get("holderIdentity"), told["holder"])
-                        end = time.monotonic() + PLACED if leads else begin + _patience(record)
-                    waiting = _unserved(api, waiting, count, others_say) if leads else waiting
-                    if (leads and not waiting) or time.monotonic() > end:
-                        return _told(told, leads, waiting, others_say, end - begin)
+            with config_map.reached(_via(change, params), seconds=seconds) as (api, _dummy):
+                while not wait.is_over(api):
                     time.sleep(EVERY)
+                return wait.result()
         except ApiError as error:
-            if time.monotonic() > max(end, begin + PLACED):
+            if wait.is_too_long():
                 return (
-                    proof.FAILED,
+                    step_record.FAILED,
                     (
                         "it was restarted, and whether the pods are placed is not known, because"
                         f" the API does not answer as it should ({error})"
@@ -294,14 +309,50 @@ def _placed(told, params, count):
         time.sleep(EVERY)
 
 
+class _PlacementWait:
+    """What was seen of the leader and of the waiting pods, also over several connections."""
+
+    def __init__(self, change, count):
+        self.change = change
+        self.count = count
+        self.begin = time.monotonic()
+        self.end = self.begin + LEADS
+        self.leader = None
+        self.waiting = list(change["pods"])
+        self.other_reasons = []
+
+    def is_over(self, api):
+        """Ask the API once more; return whether no more has to be waited for."""
+        record = _lock_record(api, self.change["lock"])
+        if not self.leader:
+            self.leader = _other(record.get("holderIdentity"), self.change["holder"])
+            self.end = self.begin + _patience(record)
+            if self.leader:
+                self.end = time.monotonic() + PLACED
+        if self.leader:
+            self.waiting = _unserved(api, self.waiting, self.count, self.other_reasons)
+            if not self.waiting:
+                return True
+        return time.monotonic() > self.end
+
+    def is_too_long(self):
+        """Return whether an API that does not answer is not asked again."""
+        return time.monotonic() > max(self.end, self.begin + PLACED)
+
+    def result(self):
+        """Return (state of the record, reason)."""
+        waited = self.end - self.begin
+        return _ended(self.change, self.leader, self.waiting, self.other_reasons, waited)
+
+
 def _other(now, former):
     return now if now and now != former else None
 
 
 def refused(api, pod):
-    """What the scheduler says of a pod that waits, empty without a word.
+    """Return what the scheduler says of a pod that waits, "" where it says nothing.
 
-    None of one that has its node, or is no more.
+    None for a pod that has its node, or is gone.
     """
     try:
         item = api.get(f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}")
@@ -311,112 +362,86 @@ def refused(api, pod):
         raise
     if (item.get("spec") or {}).get("nodeName"):
         return None
-    said = [
-        one.get("message")
-        for one in dicts((item.get("status") or {}).get("conditions"))
-        if one.get("type") == "PodScheduled"
-    ]
-    return said[0] if said and isinstance(said[0], str) else ""
+    for condition in dicts((item.get("status") or {}).get("conditions")):
+        if condition.get("type") == "PodScheduled":
+            message = condition.get("message")
+            return message if isinstance(message, str) else ""
+    return ""
 
 
 def counted(message):
-    """(N, of how many nodes at least it gives a reason) of "0/N nodes are available: a x, b y.".
+    """Return (N, for how many nodes it gives a reason) of "0/N nodes are available: a x, b y.".
 
-    (None, 0) of what is none.
-
-    A node can lack several resources, so that of those only the largest number counts; and what
-    preemption tried says the same nodes again.
+    (None, 0) of another text. A node can lack several resources, so that of those only the largest
+    number counts; and what preemption tried names the same nodes again.
     """
     head = HEAD.search(message[:MAX_MESSAGE])
     if head is None:
         return None, 0
-    found = [
-        (int(count), words)
-        for count, words in CLAUSE.findall(
-            message[head.end() : MAX_MESSAGE].partition("preemption:")[0]
-        )
-    ]
-    lacking = [count for count, words in found if LACKS.match(words)]
-    return int(head.group(1)), sum(count for count, words in found if not LACKS.match(words)) + max(
-        lacking or [0]
-    )
+    clauses = message[head.end() : MAX_MESSAGE].partition("preemption:")[0]
+    reasons = [(int(count), phrase) for count, phrase in CLAUSE.findall(clauses)]
+    lacking = [count for count, phrase in reasons if LACKS.match(phrase)]
+    others_count = sum(count for count, phrase in reasons if not LACKS.match(phrase))
+    return int(head.group(1)), others_count + max(lacking or [0])
 
 
-def _count(api, told):
-    """How many nodes the scheduler speaks of where these pods are not placed.
-
-    None where it does not tell.
-    """
-    numbers = [counted(refused(api, pod) or "")[0] for pod in told["pods"][:SHOWN]]
+def _count(api, change):
+    """Return how many nodes the scheduler counts where these pods wait, None if it says nothing."""
+    numbers = [counted(refused(api, pod) or "")[0] for pod in change["pods"][:SHOWN]]
     return max([number for number in numbers if number] or [0]) or None
 
 
-def _unserved(api, waiting, count, others_say):
-    """The pods that still wait for a node that is not looked at. others_say.
+def _unserved(api, waiting, count, other_reasons):
+    """Return the pods that still wait for a node that the scheduler does not count.
 
-    Gets what is said of those that wait for another reason now.
+    other_reasons gets what is said of those that wait for another reason now.
     """
-    left = []
+    unserved = []
     for pod in waiting:
         message = refused(api, pod)
-        number, reasons = counted(message or "")
-        if message is not None and count and number and reasons >= number >= count:
-            others_say.append(
+        if message is None:
+            continue
+        number, reasons = counted(message)
+        if count and number and reasons >= number >= count:
+            other_reasons.append(
                 "the pod %s/%s is looked at with all %d nodes now, and waits for another reason: %s"
                 % (pod[0], pod[1], number, files.one_line(message, 300))
             )
-        elif message is not None:
-            left.append(pod)
-    return left
+        else:
+            unserved.append(pod)
+    return unserved
 
 
-def _told(told, leads, waiting, others_say, waited=LEADS):
-    if not leads:
+def _ended(change, leader, waiting, other_reasons, waited=LEADS):
+    """Return (state of the record, reason) by what was seen."""
+    if not leader:
         return (
-            proof.FAILED,
+            step_record.FAILED,
             "it was restarted, and nobody leads after %d s: see the logs of all schedulers"
             % waited,
         )
-    name = files.one_line(leads, 120).rpartition("_")[0] or files.one_line(leads, 120)
+    name = files.one_line(leader, 120).rpartition("_")[0] or files.one_line(leader, 120)
     if waiting:
         return (
-            proof.FAILED,
+            step_record.FAILED,
             "%s leads now, but these pods still wait after %d s: %s; see what the scheduler says of"
             " them (kubectl describe pod)"
             % (name, PLACED, ", ".join("{}/{}".format(*tuple(pod[:2])) for pod in waiting[:SHOWN])),
         )
-    count = len(told["pods"]) - len(others_say)
-    one = (
-        "the pod {}/{} is placed".format(*tuple(told["pods"][0][:2]))
-        if len(told["pods"]) == 1
-        else "one pod is placed"
-    )
-    placed = (
-        [one if count == 1 else "%d pods are placed" % count] if count or not others_say else []
-    )
-    return proof.PROVEN, "{} leads now, and {}".format(name, "; ".join(placed + others_say[:SHOWN]))
+    clauses = [_placed_phrase(change["pods"], len(change["pods"]) - len(other_reasons))]
+    if clauses == [""]:
+        clauses = []
+    if not clauses and not other_reasons:
+        clauses = ["0 pods are placed"]
+    return step_record.PROVEN, f"{name} leads now, and {'; '.join(clauses + other_reasons[:SHOWN])}"
 
 
-def resumed(record, dummy_step):
-    """What was interrupted, ended: (how its proof ends, why).
-
-    Guard.Refused where nothing can be told now: it stays open.
-
-    Whether the pods are placed is judged from the evidence that is collected afterwards.
-    """
-    former = record.get("former") or {}
-    identity = (former.get("pid"), former.get("ticks"))
-    if any(one.identity == identity for one in prove.instances(COMPONENT)):
-        return proof.NOT_DONE, "{} of {} was not restarted".format(COMPONENT, record["host"])
-    credentials = guard.resume(record, {})
-    found = _back(identity, credentials, record, time.monotonic())
-    return (
-        (proof.PROVEN, "it runs again")
-        if found.ok
-        else (
-            proof.FAILED,
-            "component down: {} of {} does not run ({})".format(
-                COMPONENT, record["host"], found.reason
-            ),
-        )
-    )
+def _placed_phrase(pods, count):
+    """Return how many pods are placed, in words; "" for none."""
+    if count == 0:
+        return ""
+    if count > 1:
+        return "%d pods are placed" % count
+    if len(pods) == 1:
+        return "the pod {}/{} is placed".format(*pods[0][:2])
+    return "one pod is placed"

@@ -1,15 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""More open files for a service of this node.
-
-A drop-in of ours, and its running processes told as far as the kernel lets us.
+"""Sets the limit of open files of a service, in a drop-in, and of its running processes.
 
 systemd is not told: a daemon-reload can take devices away from containers. The file counts from the
 unit's next start after one, and nothing restarts, unless its operator allowed that by name: then
 systemd is told and the unit restarted, and where it does not come up with the limit, the file is
-taken back and it is started as before. Nothing is ever lowered. The file first: whoever finds a
-killed run ends it by what comes after.
+restored and it is started as before. Nothing is ever lowered. The file comes first: after a killed
+run the rest can follow.
 """
 
 import base64
@@ -19,26 +17,16 @@ import time
 
 from ...collectors.node import limits
 from ...shared import unit_limits
-from ...state import step_record as proof
+from ...shared.consent import KUBELET_RESTART
+from ...shared.errors import PreconditionFailed
+from ...state import step_record
 from ...state.storage import ChangeError
 from ...system import command, files, procfs
 from ...system import systemd as unit
-from .. import (
-    kubelet_restart,
-)
-from .. import (
-    managed_file as own_file,
-)
-from .. import (
-    preconditions as guard,
-)
-from .. import (
-    service_restart as unit_restart,
-)
-from . import login_limit as file_limit
+from .. import kubelet_restart, managed_file, preconditions, service_restart
+from ..base import StepHandler, outcome
+from .login_limit import ceiling
 
-REMEDY = "unit_limit"
-SECONDS = 30
 PROC = "/proc"
 LINE = re.compile(r"([1-9][0-9]*)(:([1-9][0-9]*|infinity))?\Z")
 HEADER = (
@@ -50,165 +38,178 @@ ASKED = "systemd was asked to restart it"
 SETTLED = 5  # seconds until what systemd was asked for has begun
 
 
-def do(step, wanted, host, dummy_params=None, proc=PROC):
-    """(how its proof ended, why, what was seen). wanted.
+class SetServiceLimit(StepHandler):
+    """Sets the limit of open files of a service.
 
-    The plan's step, its change {path, unit, line, processes [{pid, ticks, soft, hard, select}],
-    restart}.
-
+    change: {path, unit, line, processes [{pid, ticks, soft, hard, select}], restart}.
     line: None where the unit gives as much already, or is transient. soft, hard: None where the
     kernel would not take them, or the program may use select(), which select says. restart: the
-    soft limit that the unit has to have at once, by a restart; none where there is no such key.
+    soft limit that the unit has to have at once, by a restart; missing without one.
     """
-    asked = wanted["change"]
-    name, line, restart = asked.get("unit"), asked.get("line"), asked.get("restart")
-    try:
-        _demand(name, line, asked["path"], host, restart)
-        those = _there(name, asked.get("processes") or [], proc, host)
-        record = {
-            "component": None,
-            "host": host,
-            "remedy": REMEDY,
-            "limit": unit_restart.SECONDS if restart else SECONDS,
-            "kind": "none",
-            "path": asked["path"],
-            "line": line,
-            "unit": name,
-            "processes": those,
-            "expect": {},
-            "guard": wanted.get("guard"),
-            "former": None,
-        }
+
+    proc = PROC
+
+    def check(self, step):
+        """Return the processes, and what a restart needs; refuse what cannot be set."""
+        name, line = step.change.get("unit"), step.change.get("line")
+        restart = step.change.get("restart")
+        _require_settable(name, line, step.path, step.host, restart)
+        processes = _present(name, step.change.get("processes") or [], self.proc, step.host)
+        facts = {"line": line, "unit": name, "processes": processes}
         if restart:
-            record.update(_restarting(name, wanted, host, proc))
-        if proof.claim(step, record) is not None:
-            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
-    except (guard.Refused, ChangeError) as error:
-        return proof.NOT_DONE, str(error), {}
-    try:
+            facts["limit"] = service_restart.SECONDS
+            facts.update(self._restart_facts(name, step))
+        return facts
+
+    def _restart_facts(self, name, step):
+        """Return the process that must go, and the file's present bytes, for the record.
+
+        Raises PreconditionFailed where the unit must not be restarted.
+        """
+        group = _show(name, step.host).get("ControlGroup", [""])[0]
+        members = [
+            int(pid)
+            for pid in os.listdir(self.proc)
+            if pid.isdigit() and within(int(pid), group, self.proc)
+        ]
+        main = service_restart.check(name, step.host, step.allow, step.path, members)
+        try:
+            before = managed_file.read(step.path)
+        except OSError as error:
+            raise PreconditionFailed(
+                f"{step.path} of {step.host} cannot be read ({files.one_line(error)}): nothing was"
+                " changed"
+            ) from error
+        return {
+            "restart": step.change["restart"],
+            "main": list(main),
+            "before": None if before is None else base64.b64encode(before).decode(),
+        }
+
+    def apply(self, step, record):
+        """Write the drop-in, where one is needed."""
+        line = record["line"]
         if line is not None:
-            own_file.write(asked["path"], lambda present: merged(present, line), step)
-    except (ChangeError, OSError) as error:
-        state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return proof.ended(
-            step,
-            state,
-            "{} of {} could not be written ({}): no limit was changed; see what lies there".format(
-                asked["path"], host, files.one_line(error)
-            ),
+            managed_file.write(step.path, lambda present: merged(present, line), step.context)
+
+    def explain_unwritten(self, step, error):
+        """Return the sentence about a file that could not be written."""
+        return (
+            f"{step.path} of {step.host} could not be written ({files.one_line(error)}): no limit"
+            " was changed; see what lies there"
         )
-    if restart:
-        return proof.ended(step, *_restarted(step, record))
-    seen, refused = run(those, proc)
-    if line is None and not seen:
-        return proof.ended(step, proof.NOT_DONE, "; ".join(refused) or "there was nothing to do")
-    return proof.ended(
-        step, proof.PROVEN, "; ".join(refused) or None, {"running": seen, "line": line}
-    )
 
-
-def _restarting(name, wanted, host, proc):
-    """What the record of a restart holds besides.
-
-    The process that must go, and the bytes of our file as they are; guard.Refused where it must not
-    be.
-    """
-    group, path = _show(name, host).get("ControlGroup", [""])[0], wanted["change"]["path"]
-    members = [
-        int(pid) for pid in os.listdir(proc) if pid.isdigit() and within(int(pid), group, proc)
-    ]
-    main = unit_restart.check(
-        name, host, (wanted.get("guard") or {}).get("allow") or [], path, members
-    )
-    try:
-        before = own_file.read(path)
-    except OSError as error:
-        raise guard.Refused(
-            f"{path} of {host} cannot be read ({files.one_line(error)}): nothing was changed"
+    def complete(self, step, record, applied):
+        """Set the processes, or restart the unit."""
+        if record.get("restart"):
+            return outcome(step.context, *_restarted(step.context, record))
+        seen, refused = run(record["processes"], self.proc)
+        if record["line"] is None and not seen:
+            reason = "; ".join(refused) or "there was nothing to do"
+            return outcome(step.context, step_record.NOT_DONE, reason)
+        return outcome(
+            step.context,
+            step_record.PROVEN,
+            "; ".join(refused) or None,
+            {"running": seen, "line": record["line"]},
         )
-    return {
-        "restart": wanted["change"]["restart"],
-        "main": list(main),
-        "before": None if before is None else base64.b64encode(before).decode(),
-    }
+
+    def recover(self, record, context=None, params=None):
+        """Set the processes where the file has the limit, or complete the restart."""
+        line, name = record["line"], record["unit"]
+        written = line is None or managed_file.says(
+            record["path"], lambda present: merged(present, line)
+        )
+        if record.get("phase") == ASKED:
+            return _restart_recovered(record, context, written)
+        if not written:
+            return step_record.NOT_DONE, "nothing of it was written"
+        if not record.get("restart"):
+            refused = run(record["processes"], self.proc)[1]
+            return step_record.PROVEN, "; ".join(refused) or "the unit and its processes have it"
+        # another operator may allow something else
+        if not line:
+            return step_record.NOT_DONE, f"{name} was not restarted"
+        return (
+            step_record.PROVEN,
+            f"the file is written, and {name} was not restarted: it counts from its next start",
+        )
 
 
-def _restarted(step, record):
-    """(state, why, seen) of the restart that the file waits for.
+def _restarted(context, record):
+    """Restart the unit, which loads the file: (state of the record, reason, what was seen).
 
-    The file and the service as they were where it does not come up with its limit.
+    The file and the service are restored where it does not come up with its limit.
     """
     name, host = record["unit"], record["host"]
-    proof.tell(step.run_id, step.step, ASKED, step.root, "phase")
+    step_record.tell(context.run_id, context.step, ASKED, context.root, "phase")
     # a later run would not know what to do with it
-    if (proof.read(step.run_id, step.step, step.root) or {}).get("phase") != ASKED:
-        return _back(
-            step,
-            record,
-            f"{name} of {host} was not restarted, because that cannot be recorded",
-            restart=False,
-        )
-    told = unit_restart.restart(name)
-    pid, why = unit_restart.wait(name, record["main"], record["restart"])
+    if (step_record.read(context.run_id, context.step, context.root) or {}).get("phase") != ASKED:
+        reason = f"{name} of {host} was not restarted, because that cannot be recorded"
+        return _back(context, record, reason, restart=False)
+    complaint = service_restart.restart(name)
+    pid, why = service_restart.wait(name, record["main"], record["restart"])
     if pid and not why:
-        return proof.PROVEN, None, {"pid": pid, "ticks": procfs.ticks(pid), "line": record["line"]}
-    return _back(
-        step,
-        record,
-        "{} of {} was restarted and {}: {}".format(
-            name,
-            host,
-            "has no more" if pid else "is not well",
-            "; ".join(filter(None, [why, told])),
-        ),
-        restart=not pid,
-    )
+        return (
+            step_record.PROVEN,
+            None,
+            {"pid": pid, "ticks": procfs.ticks(pid), "line": record["line"]},
+        )
+    effect = "has no more" if pid else "is not well"
+    details = "; ".join(filter(None, [why, complaint]))
+    reason = f"{name} of {host} was restarted and {effect}: {details}"
+    return _back(context, record, reason, restart=not pid)
 
 
-def _back(step, record, reason, restart=True):
-    """Our file as it was, and the unit started with that. restart: whether it is down.
+def _back(context, record, reason, restart=True):
+    """Restore the file, and start the unit with that.
 
-    One that is up is not stopped a second time.
+    restart: whether it is down. A unit that is up is not stopped a second time.
     """
     name, before = record["unit"], record["before"]
+    former = None if before is None else base64.b64decode(before)
     try:
-        own_file.put_back(
-            record["path"], None if before is None else base64.b64decode(before), step
-        )
+        managed_file.put_back(record["path"], former, context)
     except (ChangeError, OSError) as error:
-        return (
-            proof.FAILED,
-            "{}; and {} was not put back: {}".format(reason, record["path"], files.one_line(error)),
-            {},
-        )
+        trouble = "{} was not put back: {}".format(record["path"], files.one_line(error))
+        return step_record.FAILED, f"{reason}; and {trouble}", {}
     reason = "{}; {} is as it was".format(reason, record["path"])
     if not restart or _is_former(record):
-        unit_restart.reload()
-        if not _under_way(name):
-            return proof.ROLLED_BACK, f"{reason}, and {name} runs", {}
-        return (
-            proof.FAILED,
-            (
-                f"component down: {reason}, and {name} is stopping still: systemd starts it then"
-                f" with that, see that it does (systemctl status {name})"
-            ),
-            {},
-        )
-    told = unit_restart.restart(name)
-    pid, why = unit_restart.wait(name, None, None)
+        return _left_running(name, reason)
+    complaint = service_restart.restart(name)
+    pid, why = service_restart.wait(name, None, None)
     if pid:
-        return proof.ROLLED_BACK, "%s, and it runs with that (pid %d)" % (reason, pid), {"pid": pid}
+        return (
+            step_record.ROLLED_BACK,
+            "%s, and it runs with that (pid %d)" % (reason, pid),
+            {"pid": pid},
+        )
     return (
-        proof.FAILED,
+        step_record.FAILED,
         "component down: {}, and it does not come up with that either ({}): look at journalctl"
-        " -u {}".format(reason, "; ".join(filter(None, [why, told])), name),
+        " -u {}".format(reason, "; ".join(filter(None, [why, complaint])), name),
         {},
     )
 
 
-def _under_way(name):
+def _left_running(name, reason):
+    """Reload systemd, and return the end of a unit that is not restarted."""
+    service_restart.reload()
+    if not _is_stopping(name):
+        return step_record.ROLLED_BACK, f"{reason}, and {name} runs", {}
+    return (
+        step_record.FAILED,
+        (
+            f"component down: {reason}, and {name} is stopping still: systemd starts it then"
+            f" with that, see that it does (systemctl status {name})"
+        ),
+        {},
+    )
+
+
+def _is_stopping(name):
     try:
-        return unit_restart.is_stopping(name)
+        return service_restart.is_stopping(name)
     except (command.CommandError, OSError):
         return True
 
@@ -217,111 +218,124 @@ def _is_former(record):
     return procfs.ticks(record["main"][0]) == record["main"][1]
 
 
-def _demand(name, line, path, host, restart=None):
-    """What may be written, for a unit that is there, where nothing that is read later says less.
-
-    Guard.Refused.
-    """
-    if (
-        not unit_limits.UNIT.match(name or "")
-        or path.rpartition("/")[2] != unit_limits.OURS
-        or path.rpartition("/")[0].rpartition("/")[2] != name + ".d"
-    ):
-        raise guard.Refused(f"{files.one_line(name, 80)} is no unit whose limit is written here")
+def _require_settable(name, line, path, host, restart=None):
+    """Raise PreconditionFailed unless the unit is there, and nothing read later gives it less."""
+    if not _is_managed(name or "", path):
+        raise PreconditionFailed(
+            f"{files.one_line(name, 80)} is no unit whose limit is written here"
+        )
     if line is None and not restart:
         return
-    words = LINE.match(str(restart) if line is None else line)
-    most = file_limit.ceiling("nofile")
-    if words is None or most is None:
-        raise guard.Refused(
+    limit = str(restart) if line is None else line
+    number = LINE.match(limit)
+    bound = ceiling("nofile")
+    if number is None or bound is None:
+        raise PreconditionFailed(
             f"nobody can tell how many files a process of {host} may have open: nothing was changed"
         )
-    if int(words.group(1)) > most[0] >= 0:
-        raise guard.Refused(
+    most, owner = bound
+    if int(number.group(1)) > most >= 0:
+        raise PreconditionFailed(
             "LimitNOFILE=%s is above %d (%s) on %s: %s would not start with it, and nothing was"
-            " changed" % ((line or restart, *most, host, name))
+            " changed" % (line or restart, most, owner, host, name)
         )
-    block = _show(name, host)
-    for place in unit.unit(block)["drop_in_paths"]:
-        told = [
-            one
-            for one in limits.settings(place, files.text(place, own_file.MAX_FILE, ""))
-            if one["text"].startswith("LimitNOFILE=")
-        ]
-        if told and place.rpartition("/")[2] > unit_limits.OURS:
-            raise guard.Refused(
-                "%s:%d is read after our file and says %s: raise it there, or take the line away;"
-                " nothing was changed" % (place, told[-1]["line"], told[-1]["text"])
-            )
+    for place in unit.unit(_show(name, host))["drop_in_paths"]:
+        _require_read_before(place)
+
+
+def _is_managed(name, path):
+    folder, _slash, file = path.rpartition("/")
+    return bool(
+        unit_limits.UNIT.match(name)
+        and file == unit_limits.OURS
+        and folder.rpartition("/")[2] == name + ".d"
+    )
+
+
+def _require_read_before(place):
+    """Raise PreconditionFailed where a drop-in that is read after the managed one sets the limit."""
+    if place.rpartition("/")[2] <= unit_limits.OURS:
+        return
+    lines = [
+        line
+        for line in limits.settings(place, files.text(place, managed_file.MAX_FILE, ""))
+        if line["text"].startswith("LimitNOFILE=")
+    ]
+    if lines:
+        raise PreconditionFailed(
+            "%s:%d is read after our file and says %s: raise it there, or take the line away;"
+            " nothing was changed" % (place, lines[-1]["line"], lines[-1]["text"])
+        )
 
 
 def _show(name, host):
-    """Systemd's properties of the unit.
-
-    Guard.Refused where it has no such unit, or does not answer.
-    """
+    """Return systemd's properties of the unit; raise PreconditionFailed where there are none."""
     try:
         block = unit.show([name], (*limits.PROPERTIES, "ControlGroup")).get(name)
     except (command.CommandError, OSError) as error:
-        raise guard.Refused(
+        raise PreconditionFailed(
             f"systemd of {host} does not say what {name} is ({files.one_line(error)}): nothing was"
             " changed"
-        )
+        ) from error
     if not block or block.get("LoadState", [""])[0] != "loaded":
-        raise guard.Refused(f"{host} has no unit {name} that could be started: nothing was changed")
+        raise PreconditionFailed(
+            f"{host} has no unit {name} that could be started: nothing was changed"
+        )
     return block
 
 
-def _there(name, processes, proc, host):
-    """Those that are the ones of the evidence, and of this unit of this systemd.
+def _present(name, processes, proc, host):
+    """Return the processes of the evidence that still belong to this unit of this systemd.
 
-    One in a container may have a unit of the same name.
-
-    former: what each has now, so that the record knows it also of a step that is ended by somebody
-    else.
+    One in a container may have a unit of the same name. former: what each has now, so that the
+    record has it also for a step that another run ends.
     """
     group = _show(name, host).get("ControlGroup", [""])[0]
-    found = [
+    present = [
         dict(
-            [(key, one.get(key)) for key in ("pid", "ticks", "soft", "hard", "select")],
-            former=nofile(one["pid"], proc),
+            [(key, process.get(key)) for key in ("pid", "ticks", "soft", "hard", "select")],
+            former=nofile(process["pid"], proc),
         )
-        for one in processes
-        if one.get("ticks") is not None
-        and procfs.ticks(one["pid"], proc) == one["ticks"]
-        and within(one["pid"], group, proc)
+        for process in processes
+        if _is_same(process, proc) and within(process["pid"], group, proc)
     ]
-    if not found:
-        raise guard.Refused(
+    if not present:
+        raise PreconditionFailed(
             f"the evidence is old: no process of it is one of {name} of {host} any more;"
-            f" {guard.OLD}"
+            f" {preconditions.OLD}"
         )
-    return found
+    return present
+
+
+def _is_same(process, proc):
+    ticks = process.get("ticks")
+    return ticks is not None and procfs.ticks(process["pid"], proc) == ticks
 
 
 def within(pid, group, proc=PROC):
-    """Whether a process is in this control group, as PID 1 counts them."""
-    own, first = [_group(files.text("%s/%d/cgroup" % (proc, one), 65536, "")) for one in (pid, 1)]
+    """Return whether a process is in this control group, as PID 1 counts them."""
+    own, first = [
+        _group(files.text("%s/%d/cgroup" % (proc, number), 65536, "")) for number in (pid, 1)
+    ]
     if not group.strip("/") or own is None or first is None:
         return False
-    place = (first[: -len("/init.scope")] if first.endswith("/init.scope") else first).rstrip(
-        "/"
-    ) + group.rstrip("/")
+    if first.endswith("/init.scope"):
+        first = first[: -len("/init.scope")]
+    place = first.rstrip("/") + group.rstrip("/")
     return own == place or own.startswith(place + "/")
 
 
 def _group(text):
-    """Its path in systemd's hierarchy: of its own, where there are several."""
+    """Return a process's path in systemd's hierarchy: of its own, where there are several."""
     rows = [line.split(":", 2) for line in text.splitlines() if line.count(":") > 1]
-    paths = [row[2] for row in rows if row[1] == "name=systemd"] or [
-        row[2] for row in rows if row[0] == "0"
-    ]
+    paths = [row[2] for row in rows if row[1] == "name=systemd"]
+    paths = paths or [row[2] for row in rows if row[0] == "0"]
     return paths[0] if paths else None
 
 
 def merged(present, line):
-    """The bytes of our file with this limit: whatever else it holds stays."""
-    ours = b"%s=%s\n" % (KEY, line.encode())
+    """Return the bytes of the drop-in with this limit: the rest of it stays."""
+    limit = b"%s=%s\n" % (KEY, line.encode())
     rows = [
         row
         for row in (HEADER if present is None else present).splitlines(True)
@@ -330,161 +344,136 @@ def merged(present, line):
     if rows and not rows[-1].endswith(b"\n"):
         rows[-1] += b"\n"
     sections = [row.strip() for row in rows if row.strip().startswith(b"[")]
-    return b"".join(rows + ([] if sections[-1:] == [b"[Service]"] else [b"[Service]\n"]) + [ours])
+    if sections[-1:] != [b"[Service]"]:
+        rows.append(b"[Service]\n")
+    return b"".join([*rows, limit])
 
 
-def run(those, proc=PROC):
-    """Tell the processes: ([{pid, ticks, former, now}], what could not be).
+def run(processes, proc=PROC):
+    """Set the processes' limits: ([{pid, ticks, former, now}], what could not be set).
 
-    Each is compared once more, and looked at afterwards.
+    Each is compared once more, and inspected afterwards.
     """
     seen, refused = [], []
-    for one in those:
-        pid = one["pid"]
-        if one["soft"] is None:
-            refused.append(
-                "process %d keeps its limit until its unit is started again: %s"
-                % (
-                    pid,
-                    (
-                        "it may use select(), which breaks beyond it"
-                        if one.get("select")
-                        else "raising it needs CAP_SYS_RESOURCE"
-                    ),
-                )
-            )
-            continue
-        former, ticks = nofile(pid, proc), procfs.ticks(pid, proc)
-        if former is None or ticks != one["ticks"]:
-            there = os.path.exists("%s/%d/stat" % (proc, pid)) and ticks in (None, one["ticks"])
-            refused.append(
-                "process %d %s"
-                % (
-                    pid,
-                    (
-                        "keeps its limit until its unit is started again (what it has cannot be"
-                        " read)"
-                        if there
-                        else "has ended"
-                    ),
-                )
-            )
-            continue
-        asked = aim(former, one)
-        why = told(pid, asked)
-        now = nofile(pid, proc)
-        if why is None and now is not None and now != asked:
-            why = f"it has {now}"
-        if why is None:
-            seen.append({"pid": pid, "ticks": one["ticks"], "former": former, "now": now})
+    for process in processes:
+        result, reason = _set(process, proc)
+        if result:
+            seen.append(result)
         else:
-            refused.append(
-                "process %d keeps its limit until its unit is started again (%s)" % (pid, why)
-            )
+            refused.append("process %d %s" % (process["pid"], reason))
     return seen, refused
 
 
-def aim(former, one):
-    """[soft, hard] that a process gets that had former."""
-    return [_more(former[0], one["soft"]), _more(former[1], one["hard"])]
+def _set(process, proc):
+    """Set one process's limit; return (what was seen, None) or (None, why it was not set)."""
+    pid = process["pid"]
+    if process["soft"] is None:
+        reason = "raising it needs CAP_SYS_RESOURCE"
+        if process.get("select"):
+            reason = "it may use select(), which breaks beyond it"
+        return None, f"keeps its limit until its unit is started again: {reason}"
+    former, ticks = nofile(pid, proc), procfs.ticks(pid, proc)
+    if former is None or ticks != process["ticks"]:
+        is_there = os.path.exists("%s/%d/stat" % (proc, pid))
+        if is_there and ticks in (None, process["ticks"]):
+            return None, (
+                "keeps its limit until its unit is started again (what it has cannot be read)"
+            )
+        return None, "has ended"
+    asked = aim(former, process)
+    reason = told(pid, asked)
+    now = nofile(pid, proc)
+    if reason is None and now not in (None, asked):
+        reason = f"it has {now}"
+    if reason is not None:
+        return None, f"keeps its limit until its unit is started again ({reason})"
+    return {"pid": pid, "ticks": process["ticks"], "former": former, "now": now}, None
+
+
+def aim(former, process):
+    """Return [soft, hard] that a process gets that had former."""
+    return [_more(former[0], process["soft"]), _more(former[1], process["hard"])]
 
 
 def _more(former, asked):
-    """Nothing is lowered; -1 is unlimited."""
+    """Return the higher limit; -1 is unlimited."""
     return -1 if -1 in (former, asked) else max(former, asked)
 
 
 def nofile(pid, proc=PROC):
-    """[soft, hard] of a process as the kernel says it; None when it is gone."""
+    """Return [soft, hard] of a process by the kernel; None when it is gone."""
     return procfs.rlimit(files.text("%s/%d/limits" % (proc, pid), 8192, ""), "Max open files")
 
 
 def told(pid, pair):
-    """Why the kernel does not give a process these limits, or None.
+    """Set these limits; return why the kernel does not, or None.
 
     Python lacks the call where the C library does.
     """
-    import resource  # a step alone needs it
+    import resource  # only this step needs it
 
     try:
         resource.prlimit(
             pid,
             resource.RLIMIT_NOFILE,
-            tuple(resource.RLIM_INFINITY if one < 0 else one for one in pair),
+            tuple(resource.RLIM_INFINITY if number < 0 else number for number in pair),
         )
     except (AttributeError, OSError, ValueError, OverflowError) as error:
         return files.one_line(error)
     return None
 
 
-def resumed(record, step=None, proc=PROC):
-    """What was interrupted, ended: (how its proof ends, why).
+def _restart_recovered(record, context, written):
+    """Complete a restart whose program is gone: (state of the record, reason).
 
-    Where our file says it, the processes are told too, or the unit is proven, or as it was.
-    """
-    written = record["line"] is None or own_file.says(
-        record["path"], lambda present: merged(present, record["line"])
-    )
-    if record.get("phase") == ASKED:
-        return _restart_resumed(record, step, written)
-    if not written:
-        return proof.NOT_DONE, "nothing of it was written"
-    if record.get("restart"):  # another operator may allow something else
-        return (
-            (
-                proof.PROVEN,
-                "the file is written, and {} was not restarted: it counts from its next start".format(
-                    record["unit"]
-                ),
-            )
-            if record["line"]
-            else (proof.NOT_DONE, "{} was not restarted".format(record["unit"]))
-        )
-    refused = run(record["processes"], proc)[1]
-    return proof.PROVEN, "; ".join(refused) or "the unit and its processes have it"
-
-
-def _restart_resumed(record, step, written):
-    """A restart goes on without whoever asked for it.
-
-    One that is down is started as before, unless somebody stopped it since; one that is up is left.
+    A unit that is down is started as before, unless it was stopped since; one that is up stays.
     """
     name, host = record["unit"], record["host"]
-    end = time.monotonic() + SETTLED
-    while _is_former(record) and not _under_way(name):
-        if time.monotonic() > end:
-            return (
-                proof.PROVEN,
-                f"{name} was not restarted: what is written counts from its next start",
-            )
-        time.sleep(0.2)
-    pid, why = unit_restart.wait(name, record["main"], record["restart"] if written else None)
-    if pid and not written:
-        return proof.ROLLED_BACK, "%s is as it was, and %s runs with that (pid %d)" % (
-            record["path"],
-            name,
-            pid,
+    if not _has_begun(record):
+        return (
+            step_record.PROVEN,
+            f"{name} was not restarted: what is written counts from its next start",
         )
+    pid, why = service_restart.wait(name, record["main"], record["restart"] if written else None)
     if pid:
-        return proof.PROVEN, (
-            "%s runs with it (pid %d)" % (name, pid)
-            if not why
-            else f"{name} runs, and {why}: the file counts from its next start"
-        )
+        return _restart_ended(record, written, pid, why)
     try:
-        if unit_restart.is_stopped(name):
-            return proof.PROVEN, f"{name} was stopped since, and stays so"
-        if not _is_former(record) and "kubelet_restart" not in (
-            (record.get("guard") or {}).get("allow") or []
-        ):
+        if service_restart.is_stopped(name):
+            return step_record.PROVEN, f"{name} was stopped since, and stays so"
+        allow = (record.get("guard") or {}).get("allow") or []
+        if not _is_former(record) and KUBELET_RESTART not in allow:
             kubelet_restart.demand_no_devices(host)
-    except (command.CommandError, OSError, guard.Refused) as error:
+    except (command.CommandError, OSError, PreconditionFailed) as error:
         return (
             None,
             f"{name} of {host} is not well ({why}), and was left so: {files.one_line(error)}",
         )
     return _back(
-        step,
+        context,
         record,
         f"{name} of {host} was restarted by a run that was interrupted, and is not well: {why}",
     )[:2]
+
+
+def _has_begun(record):
+    """Return whether the restart began, within the seconds that systemd needs for that."""
+    end = time.monotonic() + SETTLED
+    while _is_former(record) and not _is_stopping(record["unit"]):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def _restart_ended(record, written, pid, why):
+    """Return how a restart ended after which the unit runs."""
+    name = record["unit"]
+    if not written:
+        return step_record.ROLLED_BACK, "%s is as it was, and %s runs with that (pid %d)" % (
+            record["path"],
+            name,
+            pid,
+        )
+    if why:
+        return step_record.PROVEN, f"{name} runs, and {why}: the file counts from its next start"
+    return step_record.PROVEN, "%s runs with it (pid %d)" % (name, pid)

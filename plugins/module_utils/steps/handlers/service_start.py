@@ -1,17 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""This node's kubelet, or its container runtime, brought back.
-
-Its unit enabled at boot, and started.
+"""Enables this node's kubelet, or its container runtime, at boot, and starts it.
 
 `enable_kubelet`, `enable_runtime`: systemctl enable, without the daemon-reload that takes devices
 away from running containers. It is journalled as a change of a text, the answer of is-enabled, so
 that an interrupted one is found and a revert disables the unit again, which stops nothing.
-`start_kubelet`, `start_runtime`: a unit that is down started, and proven: active with one main
+`start_kubelet`, `start_runtime`: a unit that is down is started and verified: active with one main
 process, and healthy (a kubelet's healthz; a runtime's socket takes connections), for long enough.
-One that does not come up is left to systemd, which goes on trying as after a boot: to stop it again
-would not bring the node back either.
+One that does not come up is left to systemd, which goes on trying as after a boot: stopping it
+would not help the node either.
 """
 
 import time
@@ -19,10 +17,12 @@ import time
 from ...collectors import registry as spec
 from ...collectors.node import kubelet, runtime, unit_start
 from ...shared import start_refusal as unit_refusal
+from ...shared import step_kinds
+from ...shared.errors import PreconditionFailed
+from ...shared.unit_enablement import DISABLED, ENABLED, component_of, path_of
 from ...shared.units import KUBELET_UNITS as UNITS
 from ...shared.units import RUNTIMES
-from ...state import journal
-from ...state import step_record as proof
+from ...state import journal, step_record
 from ...state import storage as durable
 from ...state.storage import ChangeError
 from ...state.unit_target import ASKING, is_enabled, name_of, state
@@ -30,106 +30,182 @@ from ...state.unit_target import digest as _digest
 from ...state.unit_target import encoded as _bytes
 from ...system import command, cri, files, procfs
 from .. import file_change as change
-from .. import kubelet_restart
-from .. import preconditions as guard
+from .. import kubelet_restart, preconditions
+from ..base import StepHandler, outcome, state_after
 
-ENABLE, START = "enable_kubelet", "start_kubelet"
-ENABLE_RUNTIME, START_RUNTIME = "enable_runtime", "start_runtime"
-STARTS = (START, START_RUNTIME)
-COMPONENT = "kubelet"
 # until it is proven; a server of k3s takes a minute
-SECONDS = {ENABLE: 60, START: 150, ENABLE_RUNTIME: 60, START_RUNTIME: 150}
+START_SECONDS = step_kinds.kind_of(step_kinds.START_KUBELET).seconds
 STABLE = 10.0  # seconds of one main process that answers
 DEATHS = 3  # main processes that ended again
 PAUSE = 0.5
-# What a step of this kind may touch.
-OF = {ENABLE: UNITS, START: UNITS, ENABLE_RUNTIME: RUNTIMES, START_RUNTIME: RUNTIMES}
-ENABLED = "enabled"
-FORMER = ("disabled", "enabled-runtime")  # from which enable leads to enabled, and disable back
+# The units that a step of a kind may change.
+UNITS_OF = {
+    step_kinds.ENABLE_KUBELET: UNITS,
+    step_kinds.START_KUBELET: UNITS,
+    step_kinds.ENABLE_RUNTIME: RUNTIMES,
+    step_kinds.START_RUNTIME: RUNTIMES,
+}
 LIMITED = ("start-limit-hit", "start-limit")
 DOWN = ("inactive", "failed")
 
 
-def do(step, wanted, host, dummy_params=None):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted.
+class _ServiceHandler(StepHandler):
+    """A step on a unit that must be neither foreign nor masked. change: {path, unit, former}."""
 
-    The plan's step, its change {path, unit, former}.
-    """
-    name, former = wanted["change"].get("unit"), wanted["change"].get("former")
-    try:
-        now = _demand(name, host, wanted["remedy"])
-        if wanted["remedy"] in STARTS:
-            _demand_start(name, now, host)
-        elif now["enabled"] not in (ENABLED, former) or former not in FORMER:
-            raise guard.Refused(
-                "the evidence is old: {} of {} is {}, not {}; {}".format(
-                    name, host, now["enabled"], files.one_line(former, 40), guard.OLD
-                )
-            )
-        record = {
+    def check(self, step):
+        """Return the unit, and its states for the record."""
+        name = step.change.get("unit")
+        self.now = _require_allowed(name, step.host, step.kind.name)
+        self.require_state(step, name)
+        return {
             "component": component_of(name),
-            "host": host,
-            "remedy": wanted["remedy"],
-            "limit": SECONDS[wanted["remedy"]],
-            "kind": "none",
             "path": path_of(name),
             "unit": name,
-            "expect": {},
-            "guard": wanted.get("guard"),
-            "former": None,
-            "former_states": [now["enabled"], now["active"], now["result"]],
+            "former_states": [self.now["enabled"], self.now["active"], self.now["result"]],
         }
-        if proof.claim(step, record) is not None:
-            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
-    except (guard.Refused, ChangeError) as error:
-        return proof.NOT_DONE, str(error), {}
-    return (_start if wanted["remedy"] in STARTS else _enable)(step, name, host, now)
+
+    def require_state(self, step, name):
+        """Raise PreconditionFailed where the unit is no longer as the plan has it."""
+        raise NotImplementedError
+
+    def recover(self, record, context=None, params=None):
+        """Return how it ended by what systemd says; open while systemd does not answer."""
+        name = record.get("unit")
+        try:
+            now = state(name)
+        except ChangeError as error:
+            return None, str(error)
+        return self.recovered(record, name, now)
+
+    def recovered(self, record, name, now):
+        """Return (state of the record, reason) by the unit's present state."""
+        raise NotImplementedError
 
 
-def component_of(name):
-    """What a unit runs: the kubelet, or a runtime by the name of its unit."""
-    return name[: -len(".service")] if name in RUNTIMES else COMPONENT
+class EnableService(_ServiceHandler):
+    """Enables a unit at boot."""
+
+    def require_state(self, step, name):
+        """Refuse where the unit is neither enabled nor as the plan found it."""
+        former = step.change.get("former")
+        if self.now["enabled"] in (ENABLED, former) and former in DISABLED:
+            return
+        raise PreconditionFailed(
+            "the evidence is old: {} of {} is {}, not {}; {}".format(
+                name,
+                step.host,
+                self.now["enabled"],
+                files.one_line(former, 40),
+                preconditions.OLD,
+            )
+        )
+
+    def perform(self, step, record):
+        """Enable the unit, and compare what is-enabled says."""
+        enabled = self.now["enabled"]
+        if enabled == ENABLED:
+            return outcome(step.context, step_record.PROVEN, "it is enabled already")
+        try:
+            done = switch(record["unit"], _digest(enabled), ENABLED, step.context)
+        except (ChangeError, OSError) as error:
+            return outcome(
+                step.context,
+                state_after(error),
+                f"{_phrase(record['unit'], step.host)} was not enabled:"
+                f" {files.one_line(error, 600)}",
+            )
+        seen = {"enabled": [enabled, ENABLED], "journal": done["entry"]}
+        return outcome(step.context, step_record.PROVEN, None, seen)
+
+    def recovered(self, record, name, now):
+        """Return whether the unit is enabled."""
+        if now["enabled"] == ENABLED:
+            return step_record.PROVEN, f"{name} is enabled"
+        return step_record.NOT_DONE, "{} is {}".format(name, now["enabled"])
 
 
-def _spoken(name, host):
-    """What sentences call it."""
+class StartService(_ServiceHandler):
+    """Starts a unit that is down."""
+
+    def require_state(self, step, name):
+        """Refuse where the unit is changing, or cannot start now."""
+        _require_startable(name, self.now, step.host)
+
+    def perform(self, step, record):
+        """Start the unit, and wait until it is healthy."""
+        name = record["unit"]
+        is_down = self.now["active"] in DOWN
+        complaint = None
+        if is_down:
+            complaint = _start(name, self.now)
+        pid, reason = proven(name)
+        if pid:
+            seen = {"pid": pid, "ticks": step_record.ticks(pid)}
+            note = None if is_down else "it runs already"
+            return outcome(step.context, step_record.PROVEN, note, seen)
+        if complaint:
+            reason = f"{reason} ({complaint})"
+        return outcome(step.context, step_record.FAILED, _down(name, step.host, reason))
+
+    def recovered(self, record, name, now):
+        """Return whether the unit runs and is healthy."""
+        if now["active"] in DOWN:
+            return (
+                step_record.NOT_DONE,
+                f"its {component_of(name)} does not run; what to do is judged anew",
+            )
+        pid, reason = proven(name)
+        if pid:
+            return step_record.PROVEN, "its %s runs (pid %d)" % (component_of(name), pid)
+        return step_record.FAILED, _down(name, record["host"], reason)
+
+
+def _start(name, now):
+    """Start the unit; return what systemctl complained of, or None."""
+    if now["active"] == "failed" or now["result"] in LIMITED:
+        _systemctl("reset-failed", name)
+    return _systemctl("start", "--no-block", name)
+
+
+def _phrase(name, host):
+    """Return what sentences call a unit."""
     return f"the {component_of(name)} of {host}"
 
 
-def path_of(name):
-    """What the journal calls it."""
-    return f"enablement of {name}"
-
-
-def _demand(name, host, remedy):
-    """The unit as it is, when it may be brought back, or guard.Refused or ChangeError."""
+def _require_allowed(name, host, kind):
+    """Return the unit's state; raise PreconditionFailed or ChangeError where it stays as it is."""
     now = state(name)
-    if name not in OF[remedy]:
-        raise guard.Refused(f"{name} is no unit for a step of the kind {remedy}; {guard.OLD}")
+    if name not in UNITS_OF[kind]:
+        raise PreconditionFailed(
+            f"{name} is no unit for a step of the kind {kind}; {preconditions.OLD}"
+        )
     if now["load"] == "masked" or now["enabled"].startswith("masked"):
-        raise guard.Refused(
+        raise PreconditionFailed(
             f"{name} of {host} is masked, which somebody did on purpose: unmask it first, or leave"
             " the node alone"
         )
     return now
 
 
-def _demand_start(name, now, host):
-    """Nothing is in the way of a start that is known now, or guard.Refused."""
+def _require_startable(name, now, host):
+    """Raise PreconditionFailed where something that is known now prevents the start."""
     if now["active"] == "active":
-        return  # somebody was quicker; whether it is well is what the proof says
+        return  # It was started meanwhile; the verification says whether it is well.
     if now["active"] not in DOWN:
-        raise guard.Refused(
+        raise PreconditionFailed(
             "the evidence is old: {} is {} ({}), not stopped; {}".format(
-                _spoken(name, host), now["active"], now["sub"], guard.OLD
+                _phrase(name, host), now["active"], now["sub"], preconditions.OLD
             )
         )
-    _demand_accepted(name, host)
-    if name in RUNTIMES:
-        return
+    _require_accepted(name, host)
+    if name not in RUNTIMES:
+        _require_no_other_kubelet(host)
+
+
+def _require_no_other_kubelet(host):
     found = kubelet_restart.look(host)
     if found.pid is not None:
-        raise guard.Refused(
+        raise PreconditionFailed(
             "a kubelet runs on %s beside its unit (pid %d): end it first, or find out who"
             " started it" % (host, found.pid)
         )
@@ -137,55 +213,38 @@ def _demand_start(name, now, host):
         kubelet_restart.demand_start(found, host)
 
 
-def _demand_accepted(name, host):
-    """Systemd would start it now, as far as that can be seen; guard.Refused.
-
-    What it does not tell is left to the proof of the start.
-    """
+def _require_accepted(name, host):
+    """Raise PreconditionFailed where systemd would not start the unit, as far as that is known."""
     try:
         facts = unit_start.every([name])
     except command.CommandError:
         return
     refused = unit_refusal.now({}, facts[0] if facts else {})
     if refused:
-        raise guard.Refused(
+        raise PreconditionFailed(
             f"nothing was started: {name} of {host}: {refused.what}; {refused.cure}"
         )
 
 
-def _ask(*words):
-    """systemctl: what it complained of, or None.
+def _systemctl(*arguments):
+    """Run systemctl; return what it complained of, or None.
 
     It says something only where something is wrong, or on standard error what it links.
     """
     try:
-        command.run(["systemctl", *list(words)], ASKING)
+        command.run(["systemctl", *arguments], ASKING)
     except command.CommandError as error:
-        told = files.one_line(error)
-        return None if told.endswith("it said nothing") else told
+        complaint = files.one_line(error)
+        return None if complaint.endswith("it said nothing") else complaint
     return None
 
 
-def _enable(step, name, host, now):
-    if now["enabled"] == ENABLED:
-        return proof.ended(step, proof.PROVEN, "it is enabled already")
-    try:
-        done = switch(name, _digest(now["enabled"]), ENABLED, step)
-    except (ChangeError, OSError) as error:
-        return proof.ended(
-            step,
-            proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE,
-            f"{_spoken(name, host)} was not enabled: {files.one_line(error, 600)}",
-        )
-    return proof.ended(
-        step, proof.PROVEN, None, {"enabled": [now["enabled"], ENABLED], "journal": done["entry"]}
-    )
 
 
 def switch(name, expected, after, step):
     """Enable or disable the unit where is-enabled still says what has this digest.
 
-    {changed, entry}; ChangeError.
+    Returns {changed, entry}; raises ChangeError.
     """
     path, now = path_of(name), state(name)["enabled"]
     with step.exclusive() as root_fd:
@@ -193,71 +252,75 @@ def switch(name, expected, after, step):
         if now == after:
             return {"changed": False, "entry": None}
         change.demand_ended(path, journal.UNIT + name, step.root)
-        if after not in (*FORMER, ENABLED):
+        if after not in (*DISABLED, ENABLED):
             raise ChangeError(
                 f"{path} was not changed: nothing here makes it {files.one_line(after, 40)}"
             )
-        return {
-            "changed": True,
-            "entry": None if step.check else _switched(name, now, after, step, root_fd),
-        }
+        entry = None
+        if not step.check:
+            entry = _switched(name, now, after, step, root_fd)
+        return {"changed": True, "entry": entry}
 
 
 def _switched(name, now, after, step, root_fd):
-    """The intent, the switch, what is-enabled says then, the commit; the entry."""
+    """Write the intent, switch, read is-enabled, commit; return the entry."""
     path = path_of(name)
+    facts = {
+        "path": path,
+        "real": journal.UNIT + name,
+        "sha256_before": _digest(now),
+        "sha256_after": _digest(after),
+        "size_before": len(_bytes(now)),
+    }
     with durable.told(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
-        entry = journal.begin(
-            step,
-            root_fd,
-            {
-                "path": path,
-                "real": journal.UNIT + name,
-                "sha256_before": _digest(now),
-                "sha256_after": _digest(after),
-                "size_before": len(_bytes(now)),
-            },
-            _bytes(now),
-            None,
-        )[0]
+        entry = journal.begin(step, root_fd, facts, _bytes(now), None)[0]
     with entry:
-        told = _ask(*_words(name, after))
-        found = _said(name)
-        if found not in (after, now):
-            told = f"{told}; {_ask(*_words(name, now))}"
-            found = _said(name)
-        if found == now:
-            entry.abandon("systemd did not do it")
-            raise ChangeError(
-                "systemctl {} was asked for, and it is {} still ({})".format(
-                    " ".join(_words(name, after)), now, told or "it said nothing"
-                )
-            )
-        open_still = f"the journal's entry {entry.name} of run {entry.run_id} stays open"
-        if found != after:
-            raise ChangeError(
-                f"{name} is {found} now, neither {now} nor {after} ({told}): {open_still}",
-                changed=True,
-            )
+        _enable_or_abandon(name, now, after, entry)
         try:
             entry.commit()
         except OSError as error:
             raise ChangeError(
                 f"{name} is {after}, but that cannot be committed: {durable.why(error)};"
-                f" {open_still}",
+                f" {_stays_open(entry)}",
                 changed=True,
-            )
+            ) from error
     return f"{entry.run_id}/{entry.name}"
 
 
-def _words(name, after):
-    """--no-reload: no daemon-reload, which only a container with devices would notice, badly. Neither starts nor stops anything."""
+def _enable_or_abandon(name, now, after, entry):
+    """Switch the unit to this state, or back where it takes another one; raise ChangeError."""
+    complaint = _systemctl(*_arguments(name, after))
+    present = _present_state(name)
+    if present not in (after, now):
+        complaint = f"{complaint}; {_systemctl(*_arguments(name, now))}"
+        present = _present_state(name)
+    if present == now:
+        entry.abandon("systemd did not do it")
+        raise ChangeError(
+            "systemctl {} was asked for, and it is {} still ({})".format(
+                " ".join(_arguments(name, after)), now, complaint or "it said nothing"
+            )
+        )
+    if present != after:
+        raise ChangeError(
+            f"{name} is {present} now, neither {now} nor {after} ({complaint}):"
+            f" {_stays_open(entry)}",
+            changed=True,
+        )
+
+
+def _stays_open(entry):
+    return f"the journal's entry {entry.name} of run {entry.run_id} stays open"
+
+
+def _arguments(name, after):
+    # A daemon-reload is left out: containers with devices would lose them.
     return ["enable" if after == ENABLED else "disable", "--no-reload", name]
 
 
-def _said(name):
+def _present_state(name):
     try:
         return is_enabled(name)
     except command.CommandError as error:
@@ -282,62 +345,63 @@ def put_back(one, intent, former, step):
     )
 
 
-def _start(step, name, host, now):
-    told = None
-    if now["active"] in DOWN:
-        if now["active"] == "failed" or now["result"] in LIMITED:
-            _ask("reset-failed", name)
-        told = _ask("start", "--no-block", name)
-    pid, reason = proven(name)
-    if pid:
-        return proof.ended(
-            step,
-            proof.PROVEN,
-            None if now["active"] in DOWN else "it runs already",
-            {"pid": pid, "ticks": proof.ticks(pid)},
-        )
-    return proof.ended(
-        step, proof.FAILED, _down(name, host, "{}{}".format(reason, f" ({told})" if told else ""))
-    )
-
-
 def _down(name, host, reason):
     return (
-        f"component down: {_spoken(name, host)} was started and is not well: {reason}; systemd has"
+        f"component down: {_phrase(name, host)} was started and is not well: {reason}; systemd has"
         f" it now: look at journalctl -u {name}"
     )
 
 
 def proven(name, seconds=None, looks=None):
-    """(its main pid, why not): active with this process, and healthy, for STABLE seconds. looks.
+    """Return (its main pid, why it is not verified).
 
-    In place of `look`.
+    Verified: active with one process, and healthy, for STABLE seconds. looks: in place of `look`.
     """
-    end, since, pid, deaths, reason = (
-        time.monotonic() + (seconds or SECONDS[START]),
-        None,
-        None,
-        0,
-        "nothing was seen",
-    )
-    while time.monotonic() < end and deaths < DEATHS:
-        now, reason = (looks or look)(name)
-        if now and now["pid"] and now["pid"] != pid:
-            deaths, pid, since = deaths + (pid is not None), now["pid"], None
-        since = (since or time.monotonic()) if reason is None else None
-        if since is not None and time.monotonic() - since >= STABLE:
-            return pid, None
+    watch = _Watch(looks or look)
+    end = time.monotonic() + (seconds or START_SECONDS)
+    while time.monotonic() < end and watch.deaths < DEATHS:
+        now = watch.inspect(name)
+        if watch.is_stable():
+            return watch.pid, None
         if now and now["active"] == "failed":
             break
         time.sleep(PAUSE)
-    return None, "{}{}".format(
-        reason or "it was not healthy for %d s" % STABLE,
-        " (it ended again %d times)" % deaths if deaths else "",
-    )
+    reason = watch.reason or "it was not healthy for %d s" % STABLE
+    if watch.deaths:
+        reason += " (it ended again %d times)" % watch.deaths
+    return None, reason
+
+
+class _Watch:
+    """What was seen of a unit that starts: its process, since when it is healthy, its deaths."""
+
+    def __init__(self, inspection):
+        self.inspection = inspection
+        self.healthy_since = None
+        self.pid = None
+        self.deaths = 0
+        self.reason = "nothing was seen"
+
+    def inspect(self, name):
+        """Look at the unit once more, and return its state."""
+        now, self.reason = self.inspection(name)
+        if now and now["pid"] and now["pid"] != self.pid:
+            if self.pid is not None:
+                self.deaths += 1
+            self.pid, self.healthy_since = now["pid"], None
+        if self.reason is not None:
+            self.healthy_since = None
+        elif self.healthy_since is None:
+            self.healthy_since = time.monotonic()
+        return now
+
+    def is_stable(self):
+        """Return whether one process was healthy for long enough."""
+        return self.healthy_since is not None and time.monotonic() - self.healthy_since >= STABLE
 
 
 def look(name):
-    """(its state, what is not well with it)."""
+    """Return (the unit's state, what is not well with it)."""
     try:
         now = state(name)
         if now["active"] != "active" or not now["pid"]:
@@ -348,7 +412,7 @@ def look(name):
                 now["result"],
             )
         if name in RUNTIMES:
-            return now, _silent(name)
+            return now, _unconnectable(name)
         healthz = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))["healthz"]
     except Exception as error:  # pylint: disable=broad-except
         return None, files.one_line(error)
@@ -359,35 +423,12 @@ def look(name):
     )
 
 
-def _silent(name):
-    """Why no connection to this runtime's socket can be made.
+def _unconnectable(name):
+    """Return why no connection to this runtime's socket can be made.
 
-    None where one can, or where the kubelet uses another's.
+    None where one can, or where the kubelet uses another runtime.
     """
     known = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))
     path = runtime.socket_of(name, known)
     error = cri.connect(path, runtime.CONNECT) if path else None
     return error and f"{path} takes no connection ({error})"
-
-
-def resumed(record, dummy_step=None):
-    """What was interrupted, ended: (how its proof ends, None while nobody can tell; why)."""
-    name = record.get("unit")
-    try:
-        now = state(name)
-    except ChangeError as error:
-        return None, str(error)
-    if record["remedy"] not in STARTS:
-        return (
-            (proof.PROVEN, f"{name} is enabled")
-            if now["enabled"] == ENABLED
-            else (proof.NOT_DONE, "{} is {}".format(name, now["enabled"]))
-        )
-    if now["active"] in DOWN:
-        return proof.NOT_DONE, f"its {component_of(name)} does not run; what to do is judged anew"
-    pid, reason = proven(name)
-    return (
-        (proof.PROVEN, "its %s runs (pid %d)" % (component_of(name), pid))
-        if pid
-        else (proof.FAILED, _down(name, record["host"], reason))
-    )

@@ -1,138 +1,134 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""This node's kubelet unmasked, where its operator says that whoever masked it agrees.
+"""Unmasks this node's kubelet, where its operator says that its mask may go.
 
-The mask is one link to /dev/null, which the journal remembers, so that a revert masks the unit
-again; that stops nothing. systemd has to read its units again before the unit can be started. With
-the systemd cgroup driver that can take devices away from running containers, and is refused where
-such run.
+The mask is one link to /dev/null, which the journal keeps, so that a revert masks the unit again;
+that stops nothing. systemd has to read its units again before the unit can be started. With the
+systemd cgroup driver that can take devices away from running containers, and is refused where such
+run.
 """
 
 import os
 
 from ...collectors.node import devices
-from ...state import journal
-from ...state import step_record as proof
+from ...shared.consent import KUBELET_RESTART
+from ...shared.errors import PreconditionFailed
+from ...shared.step_kinds import UNMASK_KUBELET, kind_of
+from ...state import journal, step_record
 from ...state import storage as durable
 from ...state.storage import ChangeError
 from ...state.unit_target import mask_digest as _digest
 from ...state.unit_target import mask_of as _there
 from ...system import command, files, unit_mask
 from .. import file_change as change
-from .. import kubelet_restart
-from .. import preconditions as guard
-from . import service_start as kubelet_service
+from .. import kubelet_restart, preconditions
+from ..base import StepHandler, outcome, state_after
+from . import service_start
 
-REMEDY = "unmask_kubelet"
-SECONDS = 60
-ALLOW = "kubelet_restart"
+SECONDS = kind_of(UNMASK_KUBELET).seconds
 MASKED = "masked"
 
 
-def do(step, wanted, host, dummy_params=None):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted.
+class UnmaskKubelet(StepHandler):
+    """Removes the one mask of a kubelet's unit. change: {path, unit, to}."""
 
-    The plan's step, its change {path, unit, to}.
-    """
-    asked = wanted["change"]
-    name, path, to = asked.get("unit"), asked["path"], asked.get("to")
-    try:
-        _demand(name, path, to, host)
-        if ALLOW not in ((wanted.get("guard") or {}).get("allow") or []):
-            kubelet_restart.demand_no_devices(host)
-        record = {
-            "component": None,
-            "host": host,
-            "remedy": REMEDY,
-            "limit": SECONDS,
-            "kind": "none",
-            "path": path,
-            "unit": name,
-            "to": to,
-            "expect": {},
-            "guard": wanted.get("guard"),
-            "former": None,
-        }
-        if proof.claim(step, record) is not None:
-            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
-    except (guard.Refused, ChangeError) as error:
-        return proof.NOT_DONE, str(error), {}
-    try:
-        done = switch(path, _digest(to), None, step)
-    except (ChangeError, OSError) as error:
-        changed = getattr(error, "changed", False)
-        if changed:
-            _reload()  # the mask is gone: nobody comes back to tell systemd
-        return proof.ended(
-            step,
-            proof.FAILED if changed else proof.NOT_DONE,
-            "the kubelet of {} {}: {}".format(
-                host,
-                "is unmasked, but that is not proven" if changed else "was not unmasked",
-                files.one_line(error, 600),
-            ),
+    def check(self, step):
+        """Refuse where the mask is another one, or devices could be lost."""
+        name, target = step.change.get("unit"), step.change.get("to")
+        _require_only_mask(name, step.path, target, step.host)
+        if KUBELET_RESTART not in step.allow:
+            kubelet_restart.demand_no_devices(step.host)
+        return {"unit": name, "to": target}
+
+    def perform(self, step, record):
+        """Remove the mask, tell systemd, and restore the mask where the unit stays masked."""
+        try:
+            done = switch(step.path, _digest(record["to"]), None, step.context)
+        except (ChangeError, OSError) as error:
+            return self._unfinished(step, error)
+        complaint = _reload()
+        seen = {"journal": done["entry"]}
+        reason = _still_masked(record["unit"], seen)
+        if reason is None:
+            return outcome(step.context, step_record.PROVEN, None, seen)
+        reason = f"the kubelet of {step.host} is not unmasked: {reason}"
+        if complaint:
+            reason += f" ({complaint})"
+        return outcome(
+            step.context, *self._masked_again(step, record, done["entry"], reason), seen=seen
         )
-    told = _reload()
-    return _proven(step, name, host, path, to, done["entry"], told)
+
+    def _unfinished(self, step, error):
+        state = state_after(error)
+        effect = "was not unmasked"
+        if state == step_record.FAILED:
+            _reload()  # The mask is gone, and no later run tells systemd.
+            effect = "is unmasked, but that is not proven"
+        reason = f"the kubelet of {step.host} {effect}: {files.one_line(error, 600)}"
+        return outcome(step.context, state, reason)
+
+    def _masked_again(self, step, record, entry, reason):
+        again = step.context.also(what=f"roll back: {step.path}", reverts=entry)
+        try:
+            switch(step.path, None, record["to"], again)
+        except (ChangeError, OSError) as error:
+            return (
+                step_record.FAILED,
+                f"{reason}; and its mask was not put back: {files.one_line(error, 300)}",
+            )
+        return step_record.ROLLED_BACK, f"{reason}; its mask is back"
+
+    def recover(self, record, context=None, params=None):
+        """Tell systemd where the mask is gone and that does no harm."""
+        try:
+            target = _there(record["path"])
+        except ChangeError as error:
+            return step_record.FAILED, str(error)
+        if target is not None:
+            return step_record.NOT_DONE, "{} is masked still".format(record["unit"])
+        if devices.running() == set():
+            _reload()
+        return step_record.PROVEN, "{} is unmasked".format(record["unit"])
 
 
-def _demand(name, path, to, host):
-    """The mask is the one of the evidence and the only one, and the unit is a kubelet's.
+def _require_only_mask(name, path, target, host):
+    """Raise unless the mask is that of the evidence, the only one, and of a kubelet's unit.
 
-    Guard.Refused or ChangeError.
+    Raises PreconditionFailed or ChangeError.
     """
-    if name not in kubelet_service.UNITS or path not in [
-        os.path.join(folder, name) for folder in unit_mask.MASKS
-    ]:
-        raise guard.Refused(
+    places = [os.path.join(folder, name or "") for folder in unit_mask.MASKS]
+    if name not in service_start.UNITS or path not in places:
+        raise PreconditionFailed(
             f"{files.one_line(name, 80)} is no unit of a kubelet that is unmasked here"
         )
-    kubelet_service.state(name)
-    links = unit_mask.facts(name)["links"]
-    if [one["path"] for one in links] != [path] or links[0]["to"] is None or links[0]["to"] != to:
-        raise guard.Refused(
+    service_start.state(name)
+    links = [(link["path"], link["to"]) for link in unit_mask.facts(name)["links"]]
+    if target is None or links != [(path, target)]:
+        raise PreconditionFailed(
             f"the evidence is old: the mask of {name} of {host} is no longer {files.one_line(path)}"
-            f" -> {files.one_line(to)} alone; {guard.OLD}"
+            f" -> {files.one_line(target)} alone; {preconditions.OLD}"
         )
 
 
-def _proven(step, name, host, path, to, entry, told):
-    """Systemd says so; else the mask is put back."""
-    seen = {"journal": entry}
+def _still_masked(name, seen):
+    """Return why systemd does not have the unit unmasked, or None; seen gets what it says."""
     try:
-        now = kubelet_service.state(name)
-        seen["enabled"] = now["enabled"]
-        why = (
-            "systemd has it as {} still".format(now["enabled"])
-            if MASKED in (now["load"], now["enabled"])
-            else None
-        )
+        now = service_start.state(name)
     except ChangeError as error:
-        why = str(error)
-    if why is None:
-        return proof.ended(step, proof.PROVEN, None, seen)
-    why = "the kubelet of {} is not unmasked: {}{}".format(host, why, f" ({told})" if told else "")
-    try:
-        switch(path, None, to, step.also(what=f"roll back: {path}", reverts=entry))
-    except (ChangeError, OSError) as error:
-        return proof.ended(
-            step,
-            proof.FAILED,
-            f"{why}; and its mask was not put back: {files.one_line(error, 300)}",
-            seen,
-        )
-    return proof.ended(step, proof.ROLLED_BACK, f"{why}; its mask is back", seen)
+        return str(error)
+    seen["enabled"] = now["enabled"]
+    if MASKED in (now["load"], now["enabled"]):
+        return "systemd has it as {} still".format(now["enabled"])
+    return None
 
 
 def put_back(path, expected, former, step):
-    """What an entry left, as it was before.
-
-    Masked again by the very link, or, of a revert that is taken back, unmasked again.
-    """
-    done = switch(
-        path, expected, None if former is None else former.decode("utf-8", "surrogateescape"), step
-    )
+    """Restore the mask that an entry removed, or, of a revert that is reverted, remove it."""
+    target = None
+    if former is not None:
+        target = former.decode("utf-8", "surrogateescape")
+    done = switch(path, expected, target, step)
     if done["changed"] and not step.check and devices.running() == set():
         # else systemd takes note of it at the next reload, at the latest at the next boot
         _reload()
@@ -140,9 +136,9 @@ def put_back(path, expected, former, step):
 
 
 def switch(path, expected, after, step):
-    """The mask made (after: what it says) or taken away (None), where it still has this digest.
+    """Make the mask (after: its target) or remove it (None), where it still has this digest.
 
-    {changed, entry}; ChangeError.
+    Returns {changed, entry}; raises ChangeError.
     """
     with step.exclusive() as root_fd:
         now = _there(path)
@@ -150,35 +146,31 @@ def switch(path, expected, after, step):
         if now == after:
             return {"changed": False, "entry": None}
         change.demand_ended(path, journal.UNIT + path, step.root)
-        return {
-            "changed": True,
-            "entry": None if step.check else _switched(path, now, after, step, root_fd),
-        }
+        entry = None
+        if not step.check:
+            entry = _switched(path, now, after, step, root_fd)
+        return {"changed": True, "entry": entry}
 
 
 def _switched(path, now, after, step, root_fd):
+    """Write the intent, switch, compare, commit; return the entry."""
     former = None if now is None else now.encode("utf-8", "surrogateescape")
+    facts = {
+        "path": path,
+        "real": journal.UNIT + path,
+        "sha256_before": _digest(now),
+        "sha256_after": _digest(after),
+        "size_before": None if former is None else len(former),
+    }
     with durable.told(
         f"{path} was not changed, because the journal in {step.root} cannot be written"
     ):
-        entry = journal.begin(
-            step,
-            root_fd,
-            {
-                "path": path,
-                "real": journal.UNIT + path,
-                "sha256_before": _digest(now),
-                "sha256_after": _digest(after),
-                "size_before": None if former is None else len(former),
-            },
-            former,
-            None,
-        )[0]
+        entry = journal.begin(step, root_fd, facts, former, None)[0]
     with entry:
-        told = _unmask(path) if after is None else _mask(path, after)
+        complaint = _unmask(path) if after is None else _mask(path, after)
         if _there(path) != after:
             entry.abandon("it was not done")
-            raise ChangeError("{} is as it was ({})".format(path, told or "systemctl said nothing"))
+            raise ChangeError(f"{path} is as it was ({complaint or 'systemctl said nothing'})")
         try:
             durable.sync_folder(os.path.dirname(path))
             entry.commit()
@@ -187,23 +179,20 @@ def _switched(path, now, after, step, root_fd):
                 f"{path} is done, but that cannot be committed: {durable.why(error)}; the journal's"
                 f" entry {entry.name} of run {entry.run_id} stays open",
                 changed=True,
-            )
+            ) from error
     return f"{entry.run_id}/{entry.name}"
 
 
 def _unmask(path):
-    """Systemctl takes the link away.
-
-    It is told of its units afterwards, where that harms nobody.
-    """
+    """Remove the link with systemctl; systemd reads its units later, where that does no harm."""
     folder, name = os.path.split(path)
     runtime = ["--runtime"] if folder == unit_mask.RUN else []
     return command.complaint(["systemctl", "unmask", "--no-reload", *runtime, name], SECONDS)
 
 
-def _mask(path, to):
+def _mask(path, target):
     try:
-        os.symlink(to, path)
+        os.symlink(target, path)
     except OSError as error:
         return durable.why(error)
     return None
@@ -211,19 +200,3 @@ def _mask(path, to):
 
 def _reload():
     return command.complaint(["systemctl", "daemon-reload"], SECONDS)
-
-
-def resumed(record, dummy_step=None):
-    """What was interrupted, ended: (how its proof ends, why).
-
-    Where the mask is gone, systemd is told where that harms nobody.
-    """
-    try:
-        left = _there(record["path"])
-    except ChangeError as error:
-        return proof.FAILED, str(error)
-    if left is not None:
-        return proof.NOT_DONE, "{} is masked still".format(record["unit"])
-    if devices.running() == set():
-        _reload()
-    return proof.PROVEN, "{} is unmasked".format(record["unit"])

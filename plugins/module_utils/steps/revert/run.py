@@ -12,6 +12,7 @@ left it. Nothing is rolled forward again by itself.
 import os
 import time
 
+from ...shared import step_kinds, step_times
 from ...state import journal, lock, revert_plan
 from ...state import step_record as proof
 from ...state import storage as durable
@@ -19,7 +20,6 @@ from ...state.raised_levels import raised_kubelet_runs
 from ...state.storage import ROOT, ChangeError
 from ...system import detached as outlive
 from ...system import files
-from .. import executor as apply_step
 from .. import health_probe as prove
 from .. import preconditions as guard
 from . import running_limits
@@ -71,8 +71,8 @@ def _meant(params, runs):
 
 def budget(count):
     """Seconds after which so many components are taken back or not, whatever happens."""
-    return apply_step.GUARDS + count * (
-        apply_step.GUARDS + apply_step.BACK_OFF + apply_step.WATCHED
+    return step_times.PRECONDITIONS + count * (
+        step_times.PRECONDITIONS + step_times.BACK_OFF + step_times.WATCHED
     )
 
 
@@ -297,7 +297,7 @@ class _Revert:
             record = {
                 "component": component,
                 "host": self.host,
-                "remedy": apply_step.REVERT,
+                "remedy": step_kinds.REVERT,
                 "limit": _limit(signalled),
                 "path": pending[0].path,
                 "kind": "none",
@@ -342,13 +342,13 @@ class _Revert:
         )
 
         def later():
-            return begin + apply_step.BACK_OFF if guard.startable(expect["image"]) else 0
+            return begin + step_times.BACK_OFF if guard.startable(expect["image"]) else 0
 
         found = prove.wait(
             want,
             scene.credentials,
             begin + record["limit"],
-            apply_step.WATCHED if moved else None,
+            step_times.WATCHED if moved else None,
             later=later,
         )
         reason = None
@@ -508,4 +508,4 @@ def _change(stretch):
 
 
 def _limit(signalled):
-    return max(apply_step.LIMIT, apply_step.BACK_OFF) if signalled else apply_step.LIMIT
+    return max(step_times.LIMIT, step_times.BACK_OFF) if signalled else step_times.LIMIT

@@ -10,6 +10,7 @@ none. A value that is not what the run left is somebody else's.
 """
 
 from ...collectors.node import boot
+from ...shared import step_kinds
 from ...state import step_record as proof
 from ...system import files, procfs
 from .. import preconditions as guard
@@ -110,9 +111,9 @@ def values(run_id, root, kernel=kernel_setting.KERNEL):
     """What the proven steps of a run raised; each once, from its first value to its last."""
     found = {}
     for record in proof.of_run(run_id, root):
-        if record.get("state") == proof.PROVEN and record.get("remedy") == kernel_setting.REMEDY:
+        if record.get("state") == proof.PROVEN and record.get("remedy") == step_kinds.KERNEL_SETTING:
             fresh = _of_kernel(record, kernel)
-        elif record.get("state") == proof.PROVEN and record.get("remedy") == unit_limit.REMEDY:
+        elif record.get("state") == proof.PROVEN and record.get("remedy") == step_kinds.UNIT_LIMIT:
             fresh = _of_processes(record)
         else:
             continue

@@ -8,7 +8,7 @@ A kernel setting or a module, in a file of ours and in the running kernel.
 
 from __future__ import annotations
 
-from ....module_utils.steps.handlers import kernel_module
+from ....module_utils.shared.step_kinds import KERNEL_MODULE
 from ...models import boot as node_boot
 from ...models import persistent_sysctl as lasting_settings
 from ...models.boot import NodeBoot, Problem
@@ -48,10 +48,10 @@ def _module(scene: Scene, one: Problem) -> Step:
         "the kernel: modprobe " + one.name + "\n" if one.now else ""
     )
     return Step(
-        label(where, kernel_module.REMEDY.replace("_", "-"), one.name),
+        label(where, KERNEL_MODULE.replace("_", "-"), one.name),
         where,
         finding.code,
-        kernel_module.REMEDY,
+        KERNEL_MODULE,
         limits_plan.RISK,
         path,
         one.name,
@@ -60,7 +60,7 @@ def _module(scene: Scene, one: Problem) -> Step:
         diff=diff,
         limit=60,
         note="a revert takes the line away and leaves the module loaded",
-        change={"kind": kernel_module.REMEDY, "path": path, "module": one.name},
+        change={"kind": KERNEL_MODULE, "path": path, "module": one.name},
         expect={"component": None},
     )
 

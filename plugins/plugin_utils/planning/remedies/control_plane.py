@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....module_utils.shared import restart_impact as pending
+from ....module_utils.shared.step_kinds import CLEAN_UP, PROBE, UNCORDON
 from ...editing import argument as edit
 from ...editing import scalar as edit_scalar
 from ...editing.draft import EditRefused, Source
@@ -20,7 +21,7 @@ from ...models.kubelet import dropin as kubelet_dropin
 from ...parsers import pflag as flags
 from ...parsers import pod_manifest as manifest
 from .. import fencing
-from ..plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, all_of, label, left_out
+from ..plan import Remedy, Scene, Step, all_of, label, left_out
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"

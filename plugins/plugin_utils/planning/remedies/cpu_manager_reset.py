@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ....module_utils.shared import consent
 from ....module_utils.shared import restart_impact as pending
-from ....module_utils.steps import executor as apply_step
-from ....module_utils.steps.drain import plan as drain_plan
-from ....module_utils.steps.handlers import api_steps as apply_api
-from ....module_utils.steps.handlers import pinning_probe as pinned_pod
+from ....module_utils.shared.managed_files import PINNED_POD as PINNED_POD_FILE
+from ....module_utils.shared.step_kinds import DRAIN, PINNED_POD, UNCORDON, kind_of
+from ....module_utils.shared.step_kinds import RESET_STATE as RESET
+from ....module_utils.shared.step_kinds import START_FORMER as START
 from ...editing import draft as edit_source
 from ...editing import kubelet_config as kubelet_edit
 from ...models import control_plane, membership
@@ -43,18 +44,22 @@ from ..plan import Scene, Step
 from . import control_plane as remedies
 from .kubelet_dropin import argument_files
 
-START, RESET = apply_step.MANAGERS[:2]
-PINNED = pinned_pod.REMEDY
 RISK = 3
 READY_SECONDS = 60  # until a Node is ready whose kubelet was started
 UNIT = "kubelet.service"
 KUBESPRAY_FILE = "/etc/kubernetes/kubelet-config.yaml"
-WITHOUT = "reset_without_drain"
+WITHOUT = consent.RESET_WITHOUT_DRAIN
+DRAIN_WORDS = {
+    consent.DRAIN_BARE_PODS,
+    consent.DRAIN_LOCAL_STORAGE,
+    consent.FENCED,
+    consent.KUBELET_RESTART,
+}
 LEFT = (
     "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their"
     " CPUs anew"
 )
-FORCE = "force_reset"
+FORCE = consent.FORCE_RESET
 
 
 def asked(scene: Scene) -> Sequence[Step]:
@@ -365,13 +370,10 @@ def _drain(scene: Scene, lent: bool) -> Step:
     # Not keep_cordon: what a repair cordons is its own to take away, or the next one's (KM903).
     name, lifted = (
         str(scene.finding.node),
-        sorted(
-            scene.consent.allow
-            & {drain_plan.BARE, drain_plan.LOCAL, drain_plan.FENCED, drain_plan.RESTART}
-        ),
+        sorted(scene.consent.allow & DRAIN_WORDS),
     )
     change = {
-        "kind": apply_api.DRAIN,
+        "kind": DRAIN,
         "node": name,
         "timeout": scene.consent.drain_timeout,
         "max_unavailable": None if lent else scene.consent.max_unavailable,
@@ -383,7 +385,7 @@ def _drain(scene: Scene, lent: bool) -> Step:
     }
     return _through_api(
         scene,
-        apply_api.DRAIN,
+        DRAIN,
         f"pods of {name}",
         change,
         f"{name} is cordoned and its pods are evicted, as their budgets allow\n",
@@ -473,17 +475,17 @@ def _pinned(scene: Scene, node: Node) -> Step:
             " on a cordoned node"
         )
     )
-    path = f"{folder or ''}/{pinned_pod.FILE}"
+    path = f"{folder or ''}/{PINNED_POD_FILE}"
     return _step(
         scene,
-        PINNED,
+        PINNED_POD,
         path,
         blocked,
         diff="a static pod of ours gets CPUs alone, and is removed again\n",
-        limit=pinned_pod.SECONDS,
+        limit=kind_of(PINNED_POD).seconds,
         expect={"component": None},
         change={
-            "kind": PINNED,
+            "kind": PINNED_POD,
             "path": path,
             "whole_cores": "full-pcpus-only" in node.options,
             "state": f"{node.seen.get('root_dir')}/cpu_manager_state",
@@ -493,7 +495,7 @@ def _pinned(scene: Scene, node: Node) -> Step:
 
 def _uncordon(scene: Scene) -> Step:
     name = str(scene.finding.node)
-    change = {"kind": apply_api.UNCORDON, "node": name, "cluster_uid": _uid(scene)}
+    change = {"kind": UNCORDON, "node": name, "cluster_uid": _uid(scene)}
     told = (
         f"the cordon of {name} is somebody else's and stays"
         if fencing.is_held(scene)
@@ -501,7 +503,7 @@ def _uncordon(scene: Scene) -> Step:
     )
     return _through_api(
         scene,
-        apply_api.UNCORDON,
+        UNCORDON,
         f"cordon of {name}",
         change,
         told + "\n",

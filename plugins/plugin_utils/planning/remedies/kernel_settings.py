@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ....module_utils.steps.handlers import kernel_setting
+from ....module_utils.shared.consent import LOWER_LIMITS
+from ....module_utils.shared.step_kinds import KERNEL_SETTING
 from ...models import limits as node_limits
 from ...models import persistent_sysctl as lasting_settings
 from ...models.cluster import Cluster
@@ -25,7 +26,6 @@ from . import login_limits
 from . import service_limits as unit_limits
 
 RISK = 1
-LOWER = "lower_limits"
 
 
 def raised(scene: Scene) -> Step | None:
@@ -119,7 +119,11 @@ def _may_lower(
     """Whether the kernel has more than the operator's own number, or will have after a boot, and
     that is to be lowered.
     """
-    if not _is_wished(scene) or LOWER not in scene.consent.allow or key not in scene.consent.limits:
+    if (
+        not _is_wished(scene)
+        or LOWER_LIMITS not in scene.consent.allow
+        or key not in scene.consent.limits
+    ):
         return False
     found = limits.at_boot().get(key)
     return running > target or (
@@ -223,16 +227,16 @@ def step_of(
     )
     note = f"{later.why}; whatever writes {path} has to say so too" if edit else ""
     change = {
-        "kind": kernel_setting.REMEDY,
+        "kind": KERNEL_SETTING,
         "path": path,
         "settings": {key: value},
         **({"line": {"number": edit.line, "text": edit.old}} if edit else {}),
     }
     return Step(
-        label(where, kernel_setting.REMEDY.replace("_", "-"), key),
+        label(where, KERNEL_SETTING.replace("_", "-"), key),
         where,
         finding.code,
-        kernel_setting.REMEDY,
+        KERNEL_SETTING,
         RISK,
         path,
         key,

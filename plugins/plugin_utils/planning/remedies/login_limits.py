@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ....module_utils.steps.handlers import login_limit as file_limit
+from ....module_utils.shared.managed_files import LOGIN_LIMIT_KEY
+from ....module_utils.shared.step_kinds import FILE_LIMIT
 from ...evidence.document import one_line
 from ...models import limits as node_limits
 from ...models.limits import NOFILE, NPROC, PID_MAX, UNLIMITED, Limits
@@ -77,7 +78,7 @@ def lowered(scene: Scene, fenced: str | None) -> Step | None:
             f"{one.path}:{one.line} names {one_line(one.domain, 40)!r}, which is not written anew"
             " here: mend that line"
             for one in entries
-            if not file_limit.KEY.match(f"{one.domain} hard {NOFILE}")
+            if not LOGIN_LIMIT_KEY.match(f"{one.domain} hard {NOFILE}")
         ),
         None,
     )
@@ -213,10 +214,10 @@ def step(
         f"+{key} {value}\n" for key, value in sorted(values.items())
     )
     return Step(
-        label(where, file_limit.REMEDY.replace("_", "-"), item),
+        label(where, FILE_LIMIT.replace("_", "-"), item),
         where,
         scene.finding.code,
-        file_limit.REMEDY,
+        FILE_LIMIT,
         RISK,
         FILE,
         item,
@@ -225,7 +226,7 @@ def step(
         note="; ".join(filter(None, [note, _unused(scene), NEXT])),
         diff=diff,
         limit=60,
-        change={"kind": file_limit.REMEDY, "path": FILE, "lines": dict(values)},
+        change={"kind": FILE_LIMIT, "path": FILE, "lines": dict(values)},
         expect={"component": None},
     )
 

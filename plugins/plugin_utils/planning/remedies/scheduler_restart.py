@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ....module_utils.shared.consent import SCHEDULER_PAUSE
+from ....module_utils.shared.step_kinds import RESTART_LEADER
 from ...evidence.document import one_line
 from ...faults.scheduling import lost_nodes as scheduling_tree
 from ...models.api_node import and_others
 from ...models.scheduling import node_tree
 from .. import fencing
-from ..plan import LEADER, Remedy, Scene, Step, all_of
+from ..plan import Remedy, Scene, Step, all_of
 from . import control_plane as remedies
 
-PAUSE = "scheduler_pause"
 NOTE = (
     "it returns when nodes join unevenly again, until the schedulers are upgraded ({cures}); a"
     " restart leaves nothing to revert"
@@ -37,7 +38,7 @@ def restart_leader(scene: Scene) -> Step:
             " places pods whoever leads, so that which one lost the node is not known: mend KM101"
             " first, or restart that one by hand where no other runs"
         )
-        return remedies.new_step(scene, LEADER, finding.component or "", why, note=note)
+        return remedies.new_step(scene, RESTART_LEADER, finding.component or "", why, note=note)
     if lock is None or host is None:
         told = (
             f"its lock names {one_line(lock.get('holder') or 'nobody', 120)}"
@@ -46,7 +47,7 @@ def restart_leader(scene: Scene) -> Step:
         )
         return remedies.new_step(
             scene,
-            LEADER,
+            RESTART_LEADER,
             finding.component or "",
             f"which scheduler leads is not known ({told}): restart that one by hand",
             note=note,
@@ -58,7 +59,7 @@ def restart_leader(scene: Scene) -> Step:
     )
     made = remedies.restart(there, config=False)
     change = {
-        "kind": LEADER,
+        "kind": RESTART_LEADER,
         "lock": {name: lock.get(name) for name in ("kind", "name")},
         "holder": lock.get("holder"),
         "node": host.node,
@@ -68,7 +69,7 @@ def restart_leader(scene: Scene) -> Step:
     return replace(
         made,
         id=made.id.replace("-restart", "-restart-leader"),
-        remedy=LEADER,
+        remedy=RESTART_LEADER,
         node=finding.node,
         change=change,
         note="; ".join(filter(None, (note, made.note))),
@@ -95,12 +96,12 @@ def _version(scene: Scene, host: str) -> str | None:
 
 
 def _alone(scene: Scene, ready: bool) -> str | None:
-    if ready or PAUSE in scene.consent.allow:
+    if ready or SCHEDULER_PAUSE in scene.consent.allow:
         return None
     return (
         "no other healthy kube-scheduler is known that could take over while that of"
         f" {scene.finding.host} starts again: no pod would be placed meanwhile;"
-        f" {fencing.lifted(scene, PAUSE)}"
+        f" {fencing.lifted(scene, SCHEDULER_PAUSE)}"
     )
 
 

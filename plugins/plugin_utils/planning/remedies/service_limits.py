@@ -17,14 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ....module_utils.shared import service_restart_rules
+from ....module_utils.shared.consent import SERVICE_RESTART
+from ....module_utils.shared.step_kinds import UNIT_LIMIT
 from ....module_utils.shared.unit_limits import DROPINS, OURS, UNIT
-from ....module_utils.steps import service_restart as unit_restart
-from ....module_utils.steps.handlers import (
-    service_limit as unit_limit,
-)
-from ....module_utils.steps.handlers import (
-    service_start as kubelet_service,
-)
+from ....module_utils.shared.units import KUBELET_UNITS, RUNTIMES
 from ...evidence.document import one_line
 from ...models import control_plane
 from ...models import limits as node_limits
@@ -69,7 +66,7 @@ def steps(scene: Scene, fenced: str | None) -> Sequence[Step]:
         if (
             one.role != "kubelet"
             and UNIT.match(one.unit)
-            and one.unit not in kubelet_service.UNITS
+            and one.unit not in KUBELET_UNITS
             and not one.unit.startswith(USER)
         ):
             of.setdefault(one.unit, []).append(one)
@@ -148,7 +145,7 @@ def _of_unit(
         short
         and running
         and not passing
-        and unit_restart.ALLOW in scene.consent.allow
+        and SERVICE_RESTART in scene.consent.allow
         and scene.finding.host not in scene.consent.profile
     ):
         return _restarted(
@@ -265,15 +262,15 @@ def _restarted(scene: Scene, name: str, those: Sequence[Holder], target: int, st
             ONCE.format(name=name, kept=_price(name, those)),
             _select(those),
         ],
-        unit_restart.refused(name),
+        service_restart_rules.never_reason(name),
     )
     return replace(
         step,
         risk=RUNTIME if risky else RESTARTS,
         blocked_by=step.blocked_by
-        or (unit_restart.sentence(name, step.host, never) if never else None),
+        or (service_restart_rules.refusal(name, step.host, never) if never else None),
         diff=f"{step.diff}systemctl daemon-reload; systemctl restart {name}: {pids} -> {target}\n",
-        limit=unit_restart.SECONDS,
+        limit=service_restart_rules.SECONDS,
         note="; ".join(filter(None, notes)),
         guard={"allow": sorted(scene.consent.allow)},
         change={**(step.change or {}), "restart": target},
@@ -289,7 +286,7 @@ def _select(those: Sequence[Holder]) -> str:
 
 
 def _is_runtime(name: str, those: Sequence[Holder]) -> bool:
-    return name in kubelet_service.RUNTIMES or any(one.role == "runtime" for one in those)
+    return name in RUNTIMES or any(one.role == "runtime" for one in those)
 
 
 def _price(name: str, those: Sequence[Holder]) -> str:
@@ -297,7 +294,7 @@ def _price(name: str, those: Sequence[Holder]) -> str:
         return ""
     return (
         ", and of docker containers without live-restore (refused then)"
-        if name == unit_restart.DOCKER
+        if name == service_restart_rules.DOCKER
         else ", and leaves containers running"
     )
 
@@ -306,12 +303,12 @@ def _sooner(name: str, those: Sequence[Holder]) -> str:
     """How what could not be told to a running process comes into effect at once, and at what
     price.
     """
-    if unit_restart.refused(name):
+    if service_restart_rules.never_reason(name):
         return ""
     risk = RUNTIME if _is_runtime(name, those) else RESTARTS
     return (
-        f"a restart would give it at once ({unit_restart.ALLOW}, which ends what {name} does in"
-        f" that moment{_price(name, those)}): -e kubemend_allow={unit_restart.ALLOW} -e"
+        f"a restart would give it at once ({SERVICE_RESTART}, which ends what {name} does in"
+        f" that moment{_price(name, those)}): -e kubemend_allow={SERVICE_RESTART} -e"
         f" kubemend_max_risk={risk}"
     )
 
@@ -408,10 +405,10 @@ def _step(
     finding = scene.finding
     where = finding.host or ""
     return Step(
-        label(where, unit_limit.REMEDY.replace("_", "-"), name),
+        label(where, UNIT_LIMIT.replace("_", "-"), name),
         where,
         finding.code,
-        unit_limit.REMEDY,
+        UNIT_LIMIT,
         RISK,
         _path(name),
         None,
@@ -422,7 +419,7 @@ def _step(
         limit=60,
         expect={"component": None},
         change={
-            "kind": unit_limit.REMEDY,
+            "kind": UNIT_LIMIT,
             "path": _path(name),
             "unit": name,
             "line": line,

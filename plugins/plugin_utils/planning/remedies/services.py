@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ....module_utils.steps.handlers import (
-    service_start as kubelet_service,
-)
-from ....module_utils.steps.handlers import (
-    service_unmask as unit_unmask,
-)
+from ....module_utils.shared.consent import PENDING_CHANGES
+from ....module_utils.shared.step_kinds import ENABLE_KUBELET as ENABLE
+from ....module_utils.shared.step_kinds import ENABLE_RUNTIME, START_RUNTIME, kind_of
+from ....module_utils.shared.step_kinds import START_KUBELET as START
+from ....module_utils.shared.step_kinds import UNMASK_KUBELET as UNMASK
+from ....module_utils.shared.unit_enablement import DISABLED, ENABLED, component_of, path_of
+from ....module_utils.shared.units import KUBELET_UNITS, RUNTIMES
 from ...faults.control_plane import manifests
 from ...faults.node import container_runtime as node_runtime
 from ...models import control_plane
@@ -28,11 +29,8 @@ from ...parsers.systemd_unit import Unit
 from .. import fencing
 from ..plan import Scene, Step, label, left_out
 
-ENABLE, START = kubelet_service.ENABLE, kubelet_service.START
-ENABLE_RUNTIME, START_RUNTIME = kubelet_service.ENABLE_RUNTIME, kubelet_service.START_RUNTIME
-UNMASK, UNMASK_RISK = unit_unmask.REMEDY, 3
+UNMASK_RISK = 3
 RISK = {ENABLE: 1, START: 2, ENABLE_RUNTIME: 1, START_RUNTIME: 2}
-PENDING = "pending_changes"
 # What a start mends. One that systemd starts again and again ends of something else, which its own
 # finding names.
 DOWN = frozenset((kubelet_unit.STOPPED, kubelet_unit.FAILED, kubelet_unit.GAVE_UP))
@@ -49,7 +47,7 @@ class Service:
 
     @property
     def component(self) -> str:
-        return kubelet_service.component_of(self.unit.name)
+        return component_of(self.unit.name)
 
 
 def enabled(scene: Scene) -> Sequence[Step]:
@@ -89,11 +87,11 @@ def unmasked(scene: Scene) -> Sequence[Step]:
         " changed in units' files; a revert masks it again, and stops nothing"
     )
     step = _step(scene, masked, UNMASK, blocked, diff, note, UNMASK_RISK)
-    path = link.get("path") or kubelet_service.path_of(unit.name)
+    path = link.get("path") or path_of(unit.name)
     rows = [
         replace(
             step,
-            limit=unit_unmask.SECONDS,
+            limit=kind_of(UNMASK).seconds,
             change={"kind": UNMASK, "path": path, "unit": unit.name, "to": link.get("to")},
         )
     ]
@@ -104,7 +102,7 @@ def unmasked(scene: Scene) -> Sequence[Step]:
         unit=replace(
             unit,
             load="loaded",
-            file_state="enabled" if known.get("wanted") else kubelet_service.FORMER[0],
+            file_state="enabled" if known.get("wanted") else DISABLED[0],
         ),
     )
     if not known.get("wanted"):
@@ -115,7 +113,7 @@ def unmasked(scene: Scene) -> Sequence[Step]:
                 behind,
                 ENABLE,
                 None,
-                f"systemctl is-enabled {unit.name}: disabled -> {kubelet_service.ENABLED}\n",
+                f"systemctl is-enabled {unit.name}: disabled -> {ENABLED}\n",
                 note,
                 UNMASK_RISK,
             )
@@ -141,7 +139,7 @@ def _no_mask(
     unit: Unit, links: Sequence[Mapping[str, Any]], known: Mapping[str, Any]
 ) -> str | None:
     """Why there is no one link that masks it and could be taken away."""
-    if unit.name not in kubelet_service.UNITS or (unit.family == "rke2" and not unit.runs):
+    if unit.name not in KUBELET_UNITS or (unit.family == "rke2" and not unit.runs):
         return _unknown(replace(unit, load="loaded", file_state=""))
     if not known:
         return "its evidence does not say where the mask lies: run again"
@@ -206,7 +204,7 @@ def _brought_back(scene: Scene, service: Service) -> Sequence[Step]:
 def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
     unit = service.unit
     unfit = _not_enabled(unit)
-    diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n"
+    diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {ENABLED}\n"
     note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
     refused = _refused(scene, service) if _down(unit) else None
     if refused:
@@ -300,7 +298,7 @@ def _unknown(unit: Unit) -> str | None:
             "snapd switches its services itself: snap start --enable"
             f" {unit.name.removeprefix('snap.').removesuffix('.service')}"
         )
-    if unit.name not in kubelet_service.UNITS + kubelet_service.RUNTIMES:
+    if unit.name not in KUBELET_UNITS + RUNTIMES:
         return "its unit is none that is known here: do by hand what its finding says"
     if unit.family == "rke2" and not unit.runs:
         return (
@@ -312,7 +310,7 @@ def _unknown(unit: Unit) -> str | None:
 
 def _not_enabled(unit: Unit) -> str | None:
     """What keeps `systemctl enable` from making it enabled."""
-    if unit.file_state in kubelet_service.FORMER:
+    if unit.file_state in DISABLED:
         return None
     return (
         f"{kubelet_unit.at_boot(unit).why}, which systemctl enable does not mend as it should: look"
@@ -325,7 +323,7 @@ def _loads(scene: Scene) -> str | None:
     nobody looked at them.
     """
     host = next((one for one in scene.cluster.hosts if one.host == scene.finding.host), None)
-    if host is None or host.control_plane is None or PENDING in scene.consent.allow:
+    if host is None or host.control_plane is None or PENDING_CHANGES in scene.consent.allow:
         return None
     running = {process.component for process in host.control_plane.processes}
     hits = [
@@ -345,7 +343,7 @@ def _loads(scene: Scene) -> str | None:
     )
     return (
         f"its start would also load what was changed while it was away: {', '.join(paths)}; look at"
-        f" that, then {fencing.lifted(scene, PENDING)}"
+        f" that, then {fencing.lifted(scene, PENDING_CHANGES)}"
         if paths
         else None
     )
@@ -408,12 +406,12 @@ def _step(
         blocked_by=blocked,
         note=note,
         diff=diff,
-        limit=kubelet_service.SECONDS.get(remedy, unit_unmask.SECONDS),
+        limit=kind_of(remedy).seconds,
         expect={"component": service.component},
         guard={"allow": sorted(scene.consent.allow)},
         change={
             "kind": remedy,
-            "path": kubelet_service.path_of(unit.name),
+            "path": path_of(unit.name),
             "unit": unit.name,
             "former": former,
         },

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ....module_utils.steps.handlers.swap_off import OFF, PERSISTENCE, SECONDS
+from ....module_utils.shared.step_kinds import SWAP_OFF as OFF
+from ....module_utils.shared.step_kinds import SWAP_PERSISTENCE as PERSISTENCE
+from ....module_utils.shared.step_kinds import kind_of
 from ...editing.draft import Splice, change_of
 from ...evidence.document import one_line
 from ...models import control_plane
@@ -27,6 +29,7 @@ from ...parsers import swap_files
 from .. import fencing
 from ..plan import Scene, Step, label, left_out
 
+SECONDS = kind_of(OFF).seconds
 MARK = "# kubemend: "
 UNITS = "/etc/systemd/system"
 ZRAM = "/etc/systemd/zram-generator.conf"

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ....module_utils.state import journal
-from ....module_utils.steps.handlers import api_steps as apply_api
+from ....module_utils.shared.journal_names import WORKLOAD
+from ....module_utils.shared.step_kinds import PATCH_WORKLOAD, kind_of
 from ...faults.resource_managers import unpinned_pods as pinning_pods
 from ...models import qos as guaranteed
 from ...models.qos import APP, Subject
@@ -47,13 +47,13 @@ def patch(scene: Scene) -> Step | None:
         return None
     of, advice = scene.cluster, guaranteed.advise(subject)
     step = Step(
-        label(of.api_host or "cluster", apply_api.PATCH, subject.title),
+        label(of.api_host or "cluster", PATCH_WORKLOAD, subject.title),
         of.api_host or "",
         scene.finding.code,
-        apply_api.PATCH,
+        PATCH_WORKLOAD,
         RISK,
         subject.title,
-        limit=apply_api.SECONDS[apply_api.PATCH],
+        limit=kind_of(PATCH_WORKLOAD).seconds,
     )
     change = _change(subject, scene)
     if advice.patch is None or change is None:
@@ -74,9 +74,9 @@ def _change(subject: Subject, scene: Scene) -> dict[str, Any] | None:
         return None
     path = f"/apis/{template['api_version']}/namespaces/{subject.namespace}/{PLURALS[subject.kind]}/{subject.name}"
     return {
-        "kind": apply_api.PATCH,
+        "kind": PATCH_WORKLOAD,
         "path": subject.title,
-        "real": journal.WORKLOAD + path,
+        "real": WORKLOAD + path,
         "sha256": template["resources"],
         "resources": _resources(guaranteed.cure(template).values),
         "cluster_uid": (scene.cluster.answer("server") or {}).get("kube_system_uid"),

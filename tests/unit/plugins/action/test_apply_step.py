@@ -393,4 +393,4 @@ def test_a_node_that_may_take_its_time_is_given_it_in_check_mode_too(
         ]
         == "skipped"
     )
-    assert asked == [apply_step.apply_step.LOOK + seconds]
+    assert asked == [apply_step.step_times.CHECK_MODE + seconds]

@@ -28,6 +28,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     journal as collector,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_times
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
@@ -708,7 +709,7 @@ def test_a_program_that_is_at_work_is_waited_for(
     }
     path.write_text(json.dumps({**json.loads(path.read_text()), "by": by}))
     level_restart._wait(journal.Step(RUN, "restore", "levels", "asked for", node.root))
-    assert len(slept) == apply_step.BACK_OFF / 0.5
+    assert len(slept) == step_times.BACK_OFF / 0.5
 
 
 def test_the_service_says_why_it_could_not_and_holds_no_lock_for_it(

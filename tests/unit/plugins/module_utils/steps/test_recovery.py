@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     step_record as proof,
 )
@@ -29,6 +30,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     preconditions as guard,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import registry
 from tests.unit.support.fake_file_change import AFTER, BEFORE, NEXT, RUN, Node, sha
 
 
@@ -172,12 +174,10 @@ def test_an_end_that_is_not_recorded_is_told(node: Node, monkeypatch: pytest.Mon
 
 def test_every_step_with_a_module_of_its_own_names_it() -> None:
     """None of them falls to whoever is left."""
-    for remedy in apply_step.ALONE + apply_step.SERVICE + apply_step.MANAGERS:
-        module = apply_step.module_of(remedy)
-        assert (
-            module.do
-            and module.resumed
-            and (module.__name__.endswith(".cpu_manager_reset") == (remedy in apply_step.MANAGERS))
-        ), remedy
+    for kind in step_kinds.KINDS.values():
+        handler = registry.handler_of(kind.name)
+        assert (handler is None) == (kind.handler is None), kind.name
+        is_of_managers = type(handler).__module__.endswith(".cpu_manager_reset")
+        assert is_of_managers == (kind.check_mode == step_kinds.MANAGERS), kind.name
     with pytest.raises(KeyError):
-        apply_step.module_of("one_more")
+        registry.handler_of("one_more")

@@ -17,6 +17,9 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    service_restart_rules,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record as proof
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     service_restart as unit_restart,
@@ -252,7 +255,7 @@ def test_a_limit_that_nobody_can_read_is_no_proof(node, monkeypatch):
 
 @pytest.mark.parametrize("name", ["etcd.service", "dbus.service"])
 def test_what_hangs_on_it_is_asked_before_whether_it_is_there(node, name):
-    with pytest.raises(unit_restart.guard.Refused, match="more than a service hangs on it"):
+    with pytest.raises(unit_restart.PreconditionFailed, match="more than a service hangs on it"):
         unit_restart.check(name, "w1", ["service_restart"], str(node.path), [])
 
 
@@ -361,9 +364,9 @@ def test_nobody_says_who_follows_it(node, monkeypatch):
     ],
 )
 def test_more_than_a_service_hangs_on_some(name):
-    assert "more than a service hangs on it" in unit_restart.refused(name)
-    assert unit_restart.refused("containerd.service") is None
-    assert unit_restart.refused("ssh.service") is None
+    assert "more than a service hangs on it" in service_restart_rules.never_reason(name)
+    assert service_restart_rules.never_reason("containerd.service") is None
+    assert service_restart_rules.never_reason("ssh.service") is None
 
 
 def member(node, pid):
@@ -426,8 +429,8 @@ def test_docker_spares_containers_only_with_live_restore(
     monkeypatch.setattr(unit_restart, "DOCKER_CONFIG", str(path))
     monkeypatch.setattr(procfs, "started_at", lambda pid: 2.0**31)
     monkeypatch.setattr(procfs, "argv", lambda pid: ["dockerd", *argv])
-    assert (unit_restart._docker("docker.service", 5) is None) == spared
-    assert unit_restart._docker(APP, 5) is None
+    assert (unit_restart._lost_by_docker("docker.service", 5) is None) == spared
+    assert unit_restart._lost_by_docker(APP, 5) is None
 
 
 def test_devices_of_running_pods_are_not_risked_by_the_reload(node):
@@ -640,7 +643,7 @@ def test_docker_with_a_file_that_it_has_not_read_does_not_spare(tmp_path, monkey
     monkeypatch.setattr(procfs, "argv", lambda pid: ["dockerd", "--config-file", str(path)])
     for started, spared in ((2.0**31, True), (5.0, False), (None, False)):
         monkeypatch.setattr(procfs, "started_at", lambda pid, started=started: started)
-        assert (unit_restart._docker("docker.service", 5) is None) == spared
+        assert (unit_restart._lost_by_docker("docker.service", 5) is None) == spared
 
 
 def test_a_revert_says_what_the_new_process_keeps(node):

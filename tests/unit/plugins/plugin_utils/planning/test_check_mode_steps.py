@@ -16,22 +16,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_unmask as unit_unmask,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import (
     check_mode as looks,
 )
 from tests.fault_injection import clusters, nodes
 from tests.fault_injection.judged import RUN
 
+PREDICTED = {kind.name for kind in step_kinds.KINDS.values() if kind.check_mode in looks.PREDICTED}
 SCENES = {**nodes.SCENES, **clusters.SCENES}
-ASKED = {
-    name: scene for name, scene in SCENES.items() if not set(scene.kinds) & set(looks.PREDICTED)
-}
+ASKED = {name: scene for name, scene in SCENES.items() if not set(scene.kinds) & PREDICTED}
 ANOTHER = "a" * 64
 
 
@@ -67,8 +61,8 @@ def test_every_kind_of_step_is_asked_or_named_as_one_that_is_not() -> None:
     predicted.
     """
     kinds = {kind for scene in SCENES.values() for kind in scene.kinds}
-    assert set(apply_step.REMEDIES) - kinds <= set(looks.PREDICTED) | {"recover"}
-    assert not {kind for scene in ASKED.values() for kind in scene.kinds} & set(looks.PREDICTED)
+    assert set(step_kinds.in_plans()) - kinds <= PREDICTED | {"recover"}
+    assert not {kind for scene in ASKED.values() for kind in scene.kinds} & PREDICTED
 
 
 @pytest.mark.parametrize(
@@ -125,9 +119,3 @@ def test_what_stands_in_the_way_now_would_refuse_it(
     trouble(node)
     answer = look(made, node, step)
     assert answer["state"] == "refused" and said in answer["reason"], answer
-
-
-def test_what_a_step_does_alone_is_in_the_list_of_its_program() -> None:
-    assert unit_unmask.REMEDY in apply_step.REMEDIES
-    assert set(looks.MANIFESTS) | set(looks.BESIDE) | set(looks.BACK) <= set(apply_step.REMEDIES)
-    assert set(looks.PREDICTED) <= set(apply_step.REMEDIES)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     executor as apply_step,
@@ -277,8 +278,8 @@ def test_what_came_between_the_two_looks_refuses_it_and_takes_the_cordon_back(
 def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, fake: Cluster) -> None:
     fake.add(*[pod("p%d" % number) for number in range(12)])
     fake.ends = 6000
-    asked, answer, told = 0, {"state": apply_step.AT_WORK}, []
-    while answer["state"] == apply_step.AT_WORK and asked < 400:
+    asked, answer, told = 0, {"state": step_kinds.RUNNING}, []
+    while answer["state"] == step_kinds.RUNNING and asked < 400:
         answer, asked = apply_step.run(dict(params(tmp_path, timeout=600), patience=0.4)), asked + 1
         told.append(answer["reason"])
         if "w1: 12 pods left" in told and asked > 2:
@@ -295,8 +296,8 @@ def test_whoever_waits_is_told_why_it_stays_open(
         raise ChangeError("the API is away", changed=True)
 
     monkeypatch.setattr(drain.Drain, "run", left_alone)
-    asked, answer = 0, {"state": apply_step.AT_WORK}
-    while answer["state"] == apply_step.AT_WORK and asked < 400:
+    asked, answer = 0, {"state": step_kinds.RUNNING}
+    while answer["state"] == step_kinds.RUNNING and asked < 400:
         answer, asked = apply_step.run(dict(params(tmp_path), patience=0.3)), asked + 1
         if asked == 2:
             (tmp_path / "asked-twice").touch()

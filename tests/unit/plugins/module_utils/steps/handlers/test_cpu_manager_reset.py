@@ -33,10 +33,12 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     kubelet_restart,
+    registry,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     preconditions as guard,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.base import Step
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     cpu_manager_reset as manager_reset,
 )
@@ -186,8 +188,9 @@ class Node:
         }
 
     def do(self, wanted: Any, run_id: str = RUN, **params: Any) -> tuple[str, str]:
-        state, why, _dummy = manager_reset.do(
-            journal.Step(run_id, wanted["id"], "reset", "KM301", self.root), wanted, "w1", params
+        context = journal.Step(run_id, wanted["id"], "reset", "KM301", self.root)
+        state, why, _dummy = registry.handler_of(wanted["remedy"]).run(
+            Step(context, wanted, "w1", params)
         )
         return state, why or ""
 
@@ -680,7 +683,9 @@ def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(
     assert node.env.exists()
     assert proof.read(RUN, "01-start", node.root)["state"] == proof.AWAITED
     with monkeypatch.context() as during:  # neither can the next run: then the one after it does
-        during.setattr(manager_reset, "_unlent", lambda *dummy, **more: "No space left on device")
+        during.setattr(
+            manager_reset, "_remove_arguments", lambda *dummy, **more: "No space left on device"
+        )
         again = apply_step.work(node.forget("01-start"))
     assert again["state"] == "failed"
     assert "No space left" in again["reason"]

@@ -42,8 +42,9 @@ class Node:
     def __init__(self, path, monkeypatch):
         self.path, self.root = path / "modules-load.d" / "zz-kubemend.conf", str(path / "kubemend")
         self.loaded, self.asked, self.said = {NAME: boot.ABSENT, "overlay": boot.BUILTIN}, [], ""
-        for one in (kernel_module.do, kernel_module.resumed):
-            monkeypatch.setattr(one, "__defaults__", (None, lambda: dict(self.loaded)))
+        monkeypatch.setattr(
+            kernel_module.LoadKernelModule, "states", staticmethod(lambda: dict(self.loaded))
+        )
         monkeypatch.setattr(command, "complaint", self.modprobe)
 
     def modprobe(self, argv, seconds):

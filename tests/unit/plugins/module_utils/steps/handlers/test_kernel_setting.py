@@ -57,8 +57,7 @@ class Node:
             place = self.place(key)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text("%d\n" % value)
-        monkeypatch.setattr(kernel_setting.do, "__defaults__", (None, str(self.kernel)))
-        monkeypatch.setattr(kernel_setting.resumed, "__defaults__", (None, str(self.kernel)))
+        monkeypatch.setattr(kernel_setting.SetKernelSetting, "kernel", str(self.kernel))
         monkeypatch.setattr(running_limits.rows, "__defaults__", ((), False, str(self.kernel)))
 
     def place(self, key):
@@ -147,7 +146,7 @@ def test_nothing_is_lowered(node):
 def test_what_the_kernel_does_not_take_is_taken_back(node, monkeypatch):
     monkeypatch.setattr(
         kernel_setting,
-        "run",
+        "set_running",
         lambda raised, kernel, host, lower: "it is 128 after 8192 was written",
     )
     answer = node.do()
@@ -170,7 +169,7 @@ def test_a_setting_that_is_gone_meanwhile(node):
 
     That is said, and what was interrupted there is not proven.
     """
-    assert "fs.none of w1 was not brought to 5" in kernel_setting.run(
+    assert "fs.none of w1 was not brought to 5" in kernel_setting.set_running(
         {"fs.none": 5}, str(node.kernel), "w1"
     )
     node.do()
@@ -182,7 +181,7 @@ def test_a_setting_that_is_gone_meanwhile(node):
 def test_what_cannot_be_lowered_again_is_said(node, monkeypatch):
     monkeypatch.setattr(
         kernel_setting,
-        "run",
+        "set_running",
         lambda raised, kernel, host, lower: node.place(KEY).unlink() or "it was refused",
     )
     answer = node.do()
@@ -208,10 +207,10 @@ def test_a_setting_that_is_no_number_is_refused_before_any_is_raised(node):
 
 
 def test_half_of_it_is_lowered_again(node, monkeypatch):
-    run = kernel_setting.run
+    run = kernel_setting.set_running
     monkeypatch.setattr(
         kernel_setting,
-        "run",
+        "set_running",
         lambda raised, kernel, host, lower: (
             run({OTHER: raised[OTHER]}, kernel, host) or "the other was refused"
         ),
@@ -558,7 +557,7 @@ def test_a_file_that_is_gone_meanwhile_is_not_made(foreign):
 def test_what_the_kernel_does_not_take_gives_the_line_back(foreign, monkeypatch):
     monkeypatch.setattr(
         kernel_setting,
-        "run",
+        "set_running",
         lambda raised, kernel, host, lower: "it is 128 after 8192 was written",
     )
     assert foreign.do()["state"] == "rolled_back"

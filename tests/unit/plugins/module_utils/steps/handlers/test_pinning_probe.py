@@ -25,6 +25,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     preconditions as guard,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.base import Step
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     pinning_probe as pinned_pod,
 )
@@ -200,9 +201,8 @@ class Node:
                 "state": str(self.state),
             },
         }
-        found, why, _seen = pinned_pod.do(
-            journal.Step(RUN, "04-pinned", "pinned", "KM301", self.root), wanted, "w1"
-        )
+        context = journal.Step(RUN, "04-pinned", "pinned", "KM301", self.root)
+        found, why, _seen = pinned_pod.ProbePinning().run(Step(context, wanted, "w1"))
         return found, why or ""
 
 
@@ -299,10 +299,10 @@ def test_killed_and_something_else_lies_there_now(node: Node) -> None:
     (node.static / "other.yaml").write_text("{}")
     record = {"host": "w1", "path": str(node.file), "made": True}
     step = journal.Step(RUN, "r", "recover", "KM902", node.root)
-    assert pinned_pod.resumed(record, step) == ("not_done", "its test pod is gone")
+    assert pinned_pod.ProbePinning().recover(record, step) == ("not_done", "its test pod is gone")
     assert (node.static / "other.yaml").exists()
     node.file.mkdir()
-    found, why = pinned_pod.resumed(record, step)
+    found, why = pinned_pod.ProbePinning().recover(record, step)
     # it stays open: the run after this one tries again
     assert found is None
     assert "is still there" in why
@@ -314,7 +314,9 @@ def test_killed_while_it_ran(node: Node, made: bool) -> None:
     node.static.mkdir()
     node.file.write_bytes(pinned_pod.manifest(IMAGE, 1))
     record = {"host": "w1", "path": str(node.file), "made": made}
-    assert pinned_pod.resumed(record, journal.Step(RUN, "r", "recover", "KM902", node.root)) == (
+    assert pinned_pod.ProbePinning().recover(
+        record, journal.Step(RUN, "r", "recover", "KM902", node.root)
+    ) == (
         "not_done",
         "its test pod is gone",
     )
@@ -329,7 +331,7 @@ def test_nothing_is_known_of_the_kubelet_then(node: Node, monkeypatch: pytest.Mo
     node.static.mkdir()
     node.file.write_text("{}")
     monkeypatch.setattr(pinned_pod.kubelet_restart, "look", refuse)
-    found, why = pinned_pod.resumed(
+    found, why = pinned_pod.ProbePinning().recover(
         {"host": "w1", "path": str(node.file)},
         journal.Step(RUN, "r", "recover", "KM902", node.root),
     )
@@ -362,7 +364,9 @@ def test_a_pod_whose_file_lies_there_still_is_taken_away_by_the_next_run(
         assert "KM902" in why
         assert node.file.exists()
     (record,) = proof.unproven(node.root)
-    assert pinned_pod.resumed(record, journal.Step(RUN, "r", "recover", "KM902", node.root)) == (
+    assert pinned_pod.ProbePinning().recover(
+        record, journal.Step(RUN, "r", "recover", "KM902", node.root)
+    ) == (
         "not_done",
         "its test pod is gone",
     )

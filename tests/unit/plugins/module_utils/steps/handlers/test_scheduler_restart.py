@@ -15,6 +15,10 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi.client import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    step_kinds,
+    step_times,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
 )
@@ -30,6 +34,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     preconditions as guard,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps import registry
+from ansible_collections.kubemend.remediation.plugins.module_utils.steps.base import Step
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     scheduler_restart,
 )
@@ -171,9 +177,8 @@ class Node:
             "expect": {"component": "kube-scheduler", "restart": "signal", "pid": pid},
             "guard": {"allow": list(allow)},
         }
-        return scheduler_restart.do(
-            journal.Step(RUN, STEP, "restart", "KM202", self.root), wanted, "m1", {}
-        )
+        context = journal.Step(RUN, STEP, "restart", "KM202", self.root)
+        return scheduler_restart.RestartLeader().run(Step(context, wanted, "m1"))
 
 
 @pytest.fixture
@@ -342,7 +347,7 @@ def test_a_message_that_does_not_speak_of_all_nodes_is_none(node, before, after)
 
 def test_some_are_placed_and_some_wait_for_another_reason():
     told = {"pods": [["shop", "a", "m3"], ["shop", "b", "m3"]]}
-    assert scheduler_restart._told(told, "m2_b", [], ["the pod shop/b waits"]) == (
+    assert scheduler_restart._ended(told, "m2_b", [], ["the pod shop/b waits"]) == (
         proof.PROVEN,
         "m2 leads now, and one pod is placed; the pod shop/b waits",
     )
@@ -423,7 +428,7 @@ RECORD = {"host": "m1", "limit": 1, "expect": {}, "former": {"pid": 10, "ticks":
 
 
 def test_killed_before_anything_was_ended(node):
-    assert scheduler_restart.resumed(RECORD, None) == (
+    assert scheduler_restart.RestartLeader().recover(RECORD, None) == (
         proof.NOT_DONE,
         "kube-scheduler of m1 was not restarted",
     )
@@ -432,7 +437,7 @@ def test_killed_before_anything_was_ended(node):
 @pytest.mark.parametrize(("well", "state"), [(True, proof.PROVEN), (False, proof.FAILED)])
 def test_killed_after_it(node, well, state):
     node.running, node.well = [NEW], well
-    assert scheduler_restart.resumed(RECORD, None)[0] == state
+    assert scheduler_restart.RestartLeader().recover(RECORD, None)[0] == state
 
 
 class Cluster:
@@ -558,7 +563,7 @@ def test_killed_between_the_end_of_the_former_and_its_proof(real):
 
 
 def test_killed_and_it_does_not_come_back(real, monkeypatch):
-    monkeypatch.setattr(apply_step, "BACK_OFF", 5)
+    monkeypatch.setattr(step_times, "BACK_OFF", 5)
     real.wanted["limit"] = 3
     ended(begun(real, apply_step.work))
     answer = real.run(dict(RECOVERY, guard=real.wanted["guard"]), run_id=step_node.NEXT)
@@ -581,9 +586,9 @@ def test_it_proves_itself_without_whoever_asked_for_it(real):
 
 
 def test_the_program_knows_the_step():
-    assert scheduler_restart.REMEDY in apply_step.REMEDIES
-    assert apply_step.module_of(scheduler_restart.REMEDY) is scheduler_restart
+    assert "restart_leader" in step_kinds.in_plans()
+    assert isinstance(registry.handler_of("restart_leader"), scheduler_restart.RestartLeader)
     assert (
-        apply_step.budget({"remedy": scheduler_restart.REMEDY, "expect": {"restart": "signal"}})
-        > apply_step.BACK_OFF + scheduler_restart.PLACED
+        apply_step.budget({"remedy": "restart_leader", "expect": {"restart": "signal"}})
+        > step_times.BACK_OFF + scheduler_restart.PLACED
     )

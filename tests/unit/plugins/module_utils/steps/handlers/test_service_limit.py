@@ -87,8 +87,7 @@ class Node:
         monkeypatch.setattr(file_limit.limits, "init", lambda: self.init)
         monkeypatch.setattr(file_limit.limits, "kernel", lambda: self.kernel)
         monkeypatch.setattr(unit_limit.unit, "show", lambda names, properties: {APP: self.block})
-        monkeypatch.setattr(unit_limit.do, "__defaults__", (None, str(self.proc)))
-        monkeypatch.setattr(unit_limit.resumed, "__defaults__", (None, str(self.proc)))
+        monkeypatch.setattr(unit_limit.SetServiceLimit, "proc", str(self.proc))
 
     def group(self, own, first="0::/init.scope\n"):
         for pid, text in ((self.pid, own), (1, first)):
@@ -483,7 +482,7 @@ def test_whatever_the_file_holds_our_limit_is_its_last_and_in_its_section(presen
 def test_groups_that_are_strange():
     assert unit_limit.within(2**22 + 1, GROUP) is False
     with pytest.raises(guard.Refused):
-        unit_limit._demand("", None, "", "w1")
+        unit_limit._require_settable("", None, "", "w1")
 
 
 def test_a_process_that_cannot_be_looked_at_is_not_said_to_have_ended(node, monkeypatch):
@@ -512,7 +511,7 @@ def test_a_file_that_was_written_and_not_committed_is_no_step_that_was_not_done(
     def broken(*dummy):
         raise ChangeError("it holds its new bytes, but that cannot be committed", changed=True)
 
-    monkeypatch.setattr(unit_limit.own_file, "write", broken)
+    monkeypatch.setattr(unit_limit.managed_file, "write", broken)
     answer = node.do()
     assert answer["state"] == "failed"
     assert "cannot be committed" in answer["reason"]

@@ -128,13 +128,7 @@ class Node:
             "look",
             lambda host: SimpleNamespace(**{**vars(found), "pid": self.beside}),
         )
-        seconds = {
-            "enable_kubelet": 5,
-            "enable_runtime": 5,
-            "start_kubelet": 60,
-            "start_runtime": 60,
-        }
-        for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("SECONDS", seconds)):
+        for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("START_SECONDS", 60)):
             monkeypatch.setattr(kubelet_service, name, value)
 
     def set(self, **changes):
@@ -398,7 +392,7 @@ def test_what_does_not_come_up_is_said_and_left_to_systemd(
     node, monkeypatch, changes, healthz, said
 ):
     if not changes.get("ends"):
-        monkeypatch.setitem(kubelet_service.SECONDS, "start_kubelet", 2)
+        monkeypatch.setattr(kubelet_service, "START_SECONDS", 2)
     node.set(**changes)
     node.healthz = healthz or node.healthz
     answer = node.start()
@@ -566,7 +560,7 @@ def test_a_runtime_is_proven_by_its_socket(runtime, monkeypatch):
     assert len(runtime.paths) > 4
     runtime.set(active="inactive")
     runtime.said = ["Connection refused"]
-    monkeypatch.setitem(kubelet_service.SECONDS, "start_kubelet", 1)
+    monkeypatch.setattr(kubelet_service, "START_SECONDS", 1)
     answer = runtime.do("start_runtime", run_id=NEXT, unit=CONTAINERD)
     assert (answer["state"], answer["changed"]) == ("failed", True)
     assert answer["reason"].startswith(

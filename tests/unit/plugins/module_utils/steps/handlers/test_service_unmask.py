@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import devices
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_kinds
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
 )
@@ -28,9 +29,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     service_start as kubelet_service,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
-    service_unmask as unit_unmask,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -325,7 +323,7 @@ def test_what_somebody_put_in_its_place_stays_open(node):
     assert answer["state"] == "failed"
     assert "it is no link to /dev/null" in answer["reason"]
     assert node.etc.read_text() == "[Service]\n"
-    assert unit_unmask.REMEDY in apply_step.REMEDIES
+    assert "unmask_kubelet" in step_kinds.in_plans()
 
 
 def test_where_the_mask_lies(tmp_path):

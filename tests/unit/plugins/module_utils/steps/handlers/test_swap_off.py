@@ -48,8 +48,7 @@ class Node:
         self.memory(2000000)
         self.says("sed -i /swapfile/d %s" % (self.proc / "swaps"))
         monkeypatch.setenv("PATH", "%s:/usr/bin:/bin" % (path / "bin"))
-        monkeypatch.setattr(swap_off.do, "__defaults__", (str(self.proc),))
-        monkeypatch.setattr(swap_off.resumed, "__defaults__", (str(self.proc),))
+        monkeypatch.setattr(swap_off.SwitchSwapOff, "proc", str(self.proc))
 
     def swaps(self, text):
         (self.proc / "swaps").write_text(HEAD + text)
@@ -289,7 +288,7 @@ def test_what_was_killed_before_it_was_off_is_not_done_by_the_next(node):
 @pytest.mark.parametrize("entry", [None, {"end": None}, {"end": {"result": "abandoned"}}])
 def test_a_file_whose_step_was_killed_before_it_was_written(entry):
     record = {"remedy": "swap_persistence", "path": "/etc/fstab", "entry": entry}
-    assert swap_off.resumed(record) == ("not_done", "nothing of it was written")
+    assert swap_off.KeepSwapOff().recover(record) == ("not_done", "nothing of it was written")
 
 
 def test_what_nobody_can_read_after_a_kill_is_not_proven(node):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import step_times
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     journal,
     lock,
@@ -22,9 +23,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
     storage as durable,
-)
-from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
-    executor as apply_step,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert import (
     run as revert_run,
@@ -37,7 +35,7 @@ THIRD = "20261121T110000Z-aaaaaa"
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     with made(monkeypatch) as one:
-        monkeypatch.setattr(apply_step, "LIMIT", 120)
+        monkeypatch.setattr(step_times, "LIMIT", 120)
         yield one
 
 
@@ -192,7 +190,7 @@ def test_not_proven_is_said_and_not_rolled_forward(
 ) -> None:
     former = node.manifest.read_bytes()
     node.run()
-    monkeypatch.setattr(apply_step, "LIMIT", 4)
+    monkeypatch.setattr(step_times, "LIMIT", 4)
     (node.state / "stuck").touch()
     answer = _back(node)
     (component,) = answer["components"]

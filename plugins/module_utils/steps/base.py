@@ -1,0 +1,139 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every handler of a kind of step has in common: the frame around its work.
+
+A step is checked, recorded and begun once; then it writes, verifies what it wrote, and rolls that
+back where it is not verified. Each end is recorded. A handler says what its kind does in each part.
+"""
+
+from ..shared.errors import PreconditionFailed
+from ..shared.step_kinds import kind_of
+from ..state import step_record
+from ..state.storage import ChangeError
+
+BEGUN_BEFORE = "it was begun before (a connection that was made twice)"
+
+
+class Step:
+    """One step of a plan on this node.
+
+    plan: the step as the plan has it. context: the run and the plan's step on whose behalf
+    something is changed. params: what the program was called with.
+    """
+
+    def __init__(self, context, plan, host, params=None):
+        self.context = context
+        self.plan = plan
+        self.host = host
+        self.params = params or {}
+        self.kind = kind_of(plan["remedy"])
+        self.change = plan["change"]
+        self.path = self.change.get("path")
+        self.expect = plan.get("expect") or {}
+        self.guard = plan.get("guard") or {}
+
+    @property
+    def allow(self):
+        """What the operator allowed, as words of kubemend_allow."""
+        return self.guard.get("allow") or []
+
+
+def outcome(context, state, reason, seen=None):
+    """Record how a step ended, and return (state of its record, reason, what was seen)."""
+    return step_record.ended(context, state, reason, seen)
+
+
+def state_after(error):
+    """Return how a record ends whose write raised this error: failed where bytes were changed."""
+    if getattr(error, "changed", False):
+        return step_record.FAILED
+    return step_record.NOT_DONE
+
+
+class StepHandler:
+    """One kind of step: what must hold before it, what it does, and how it ends.
+
+    Subclasses define check, and either apply, verify and roll_back, or perform.
+    """
+
+    def run(self, step):
+        """Do the step once, and return (state of its record, reason, what was seen)."""
+        try:
+            facts = self.check(step)
+            record = self.record_of(step, facts)
+            if step_record.claim(step.context, record) is not None:
+                return step_record.FAILED, BEGUN_BEFORE, {}
+        except (PreconditionFailed, ChangeError) as error:
+            return self.refuse(step, error)
+        return self.perform(step, record)
+
+    def check(self, step):
+        """Return what the record holds besides; raise PreconditionFailed or ChangeError."""
+        raise NotImplementedError
+
+    def record_of(self, step, facts):
+        """Return what the next run needs if this program is killed before the step has ended."""
+        return dict(
+            {
+                "component": None,
+                "host": step.host,
+                "remedy": step.kind.name,
+                "limit": step.kind.seconds,
+                "kind": "none",
+                "path": step.path,
+                "expect": {},
+                "guard": step.plan.get("guard"),
+                "former": None,
+            },
+            **facts,
+        )
+
+    def refuse(self, _step, error):
+        """Return the result of a step whose preconditions do not hold."""
+        return step_record.NOT_DONE, str(error), {}
+
+    def perform(self, step, record):
+        """Write, then complete what is written; return the result."""
+        try:
+            applied = self.apply(step, record)
+        except (ChangeError, OSError) as error:
+            return outcome(step.context, state_after(error), self.explain_unwritten(step, error))
+        return self.complete(step, record, applied)
+
+    def complete(self, step, record, applied):
+        """Verify what was written, and roll it back where it has no effect."""
+        reason = self.verify(step, record)
+        if reason is None:
+            return outcome(
+                step.context, step_record.PROVEN, None, self.describe(step, record, applied)
+            )
+        state, reason, seen = self.roll_back(step, record, applied, reason)
+        return outcome(step.context, state, reason, seen)
+
+    def apply(self, step, record):
+        """Write, and return what a rollback needs; raise ChangeError or OSError."""
+        raise NotImplementedError
+
+    def explain_unwritten(self, step, error):
+        """Return the sentence about a write that failed."""
+        raise NotImplementedError
+
+    def verify(self, _step, _record):
+        """Return why the step has no effect, or None. A written file needs no more."""
+        return None
+
+    def describe(self, _step, _record, _applied):
+        """Return what was seen of a step that is verified."""
+        return None
+
+    def roll_back(self, _step, _record, _applied, reason):
+        """Undo what apply did; return (state of the record, reason, what was seen)."""
+        return step_record.FAILED, reason, None
+
+    def recover(self, record, context=None, params=None):
+        """End a step that was interrupted: (state of its record, reason).
+
+        The state is None where it stays open and the next run tries again.
+        """
+        raise NotImplementedError

@@ -1,0 +1,44 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that a step writes for this node's kubelet, and the restart that loads them."""
+
+import base64
+import contextlib
+import os
+
+from ..system import command, files
+from . import file_change as change
+from . import kubelet_restart
+
+MOMENTARY = "/run/"  # A reboot removes it; directories that were made there are removed again.
+
+
+def write(file, step):
+    """Make one file of a plan's step, or replace its bytes."""
+    if file["kind"] == "create":
+        change.create_file(
+            file["path"],
+            base64.b64decode(file["data"]),
+            step,
+            change.Attributes(int(file.get("mode") or "0644", 8)),
+            make_folder=True,
+        )
+        return
+    change.compare_and_swap(file["path"], file["sha256"], change.decoded(file["splices"]), step)
+
+
+def ask_restart(reload_units):
+    """Restart the kubelet; return why not even that was asked for, or None."""
+    try:
+        kubelet_restart.restart(reload_units)
+        return None
+    except command.CommandError as error:
+        return f"it could not be restarted ({files.one_line(error)})"
+
+
+def tidy(paths):
+    """Remove the directories under /run that only these files needed."""
+    for folder in {os.path.dirname(path) for path in paths if path.startswith(MOMENTARY)}:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
