@@ -185,9 +185,7 @@ def _collectors(fault) -> list[tuple[str, str, str]]:
     )
 
     collectors = [(name, "each host", collector_names.NODE[name]) for name in fault.needs]
-    collectors += [
-        (name, "the API", collector_names.CLUSTER[name]) for name in fault.cluster_needs
-    ]
+    collectors += [(name, "the API", collector_names.CLUSTER[name]) for name in fault.cluster_needs]
     return collectors
 
 

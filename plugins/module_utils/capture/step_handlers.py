@@ -7,9 +7,9 @@ The package `steps` finds them by name: it lies below this one.
 """
 
 from ..shared import step_kinds
-from ..state import journal, raised_levels
+from ..state import journal, level_target, raised_levels
 from ..steps.base import StepHandler
-from . import klog_level, kubelet_level, level_window
+from . import kubelet_level, level_window
 
 
 class RestoreVerbosity(StepHandler):
@@ -34,7 +34,7 @@ class RestoreVerbosity(StepHandler):
 
 
 def _runs_with_raised(root):
-    runs = {item["run_id"] for item in klog_level.raised(root)}
+    runs = {item["run_id"] for item in level_target.raised(root)}
     runs.update(run_id for run_id in journal.run_ids(root) if _is_raised_by_restart(run_id, root))
     return runs
 

@@ -13,12 +13,13 @@ import time
 from ..collectors import registry as spec
 from ..collectors.node import devices, instances, kubelet
 from ..shared import restart_impact as pending
+from ..shared import units
 from ..state import step_record as proof
 from ..system import command, files, procfs
 from ..system import yaml_scalars as kubeconfig
 from . import preconditions as guard
 
-UNIT = kubelet.UNIT
+UNIT = units.KUBELET
 # until the new process must have been healthy for long enough; its unit may wait ten before it
 # starts it again
 SECONDS = 90

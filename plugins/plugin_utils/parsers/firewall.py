@@ -250,7 +250,9 @@ def _zone_file(wall: Wall, path: str | None, port: int) -> bool | None:
 
 def _path(wall: Wall, name: str) -> str | None:
     """Return the file of a zone: the administrator's before the package's."""
-    paths = (f"{folder}/zones/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR))
+    paths = (
+        f"{folder}/zones/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR)
+    )
     return next((path for path in paths if path in wall.files), None)
 
 
@@ -366,7 +368,9 @@ def _service(wall: Wall, name: str, port: int, within: tuple[str, ...]) -> bool 
 
     Of the services that firewalld ships only those of Kubernetes have its ports.
     """
-    paths = (f"{folder}/services/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR))
+    paths = (
+        f"{folder}/services/{name}.xml" for folder in (firewall_files.OURS, firewall_files.VENDOR)
+    )
     path = next((path for path in paths if path in wall.files), None)
     if name in within:
         return False

@@ -22,8 +22,7 @@ def interpreter(folder: Path) -> str:
         return sys.executable
     script = folder / "python-alone"
     script.write_text(
-        "#!/bin/sh\n"
-        f'exec {unshare} --pid --fork --kill-child --mount-proc {sys.executable} "$@"\n',
+        f'#!/bin/sh\nexec {unshare} --pid --fork --kill-child --mount-proc {sys.executable} "$@"\n',
         encoding="utf-8",
     )
     script.chmod(0o755)

@@ -19,6 +19,7 @@ from ...collectors import registry as spec
 from ...collectors.node import instances
 from ...shared import consent, restart_impact
 from ...shared.errors import PreconditionFailed
+from ...shared.kubelet_start import COMPONENT, SETTLED_SECONDS
 from ...state import step_record
 from ...state import storage as durable
 from ...state.storage import ChangeError
@@ -27,10 +28,7 @@ from .. import file_change as change
 from .. import kubelet_files, kubelet_restart, preconditions
 from ..base import StepHandler, outcome
 
-COMPONENT = "kubelet"
 STOPPING = 60  # seconds until its process has ended
-# seconds after its start: a kubelet that its state ends has answered healthz for a moment before
-SETTLED = 10
 # seconds until a healthy kubelet has written its state, which it does before it is healthy
 WRITTEN = 20
 PAUSE = 0.3
@@ -296,7 +294,7 @@ def _require_nothing_pending(step, found):
 
 def _settled(host):
     """Return the kubelet; one that answers and was just started is inspected again."""
-    found, end = kubelet_restart.look(host), time.monotonic() + SETTLED
+    found, end = kubelet_restart.look(host), time.monotonic() + SETTLED_SECONDS
     while found.healthy and _young(found) and time.monotonic() < end:
         time.sleep(PAUSE)
         found = kubelet_restart.look(host)
@@ -309,7 +307,7 @@ def _young(found):
     A hidden process, as in another namespace, is not known to be young.
     """
     process = found.evidence["process"]
-    return process is not None and time.time() - (process.get("started_at") or 0) < SETTLED
+    return process is not None and time.time() - (process.get("started_at") or 0) < SETTLED_SECONDS
 
 
 def _runs_so(found, plan):

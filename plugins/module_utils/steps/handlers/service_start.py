@@ -20,8 +20,8 @@ from ...shared import start_refusal as unit_refusal
 from ...shared import step_kinds
 from ...shared.errors import PreconditionFailed
 from ...shared.unit_enablement import DISABLED, ENABLED, component_of, path_of
+from ...shared.units import KUBELET, RUNTIMES
 from ...shared.units import KUBELET_UNITS as UNITS
-from ...shared.units import RUNTIMES
 from ...state import journal, step_record
 from ...state import storage as durable
 from ...state.storage import ChangeError
@@ -209,7 +209,7 @@ def _require_no_other_kubelet(host):
             "a kubelet runs on %s beside its unit (pid %d): end it first, or find out who"
             " started it" % (host, found.pid)
         )
-    if found.evidence["unit"] and found.evidence["unit"]["name"] == kubelet.UNIT:
+    if found.evidence["unit"] and found.evidence["unit"]["name"] == KUBELET:
         kubelet_restart.demand_start(found, host)
 
 
@@ -237,8 +237,6 @@ def _systemctl(*arguments):
         complaint = files.one_line(error)
         return None if complaint.endswith("it said nothing") else complaint
     return None
-
-
 
 
 def switch(name, expected, after, step):

@@ -111,7 +111,10 @@ def values(run_id, root, kernel=kernel_setting.KERNEL):
     """What the proven steps of a run raised; each once, from its first value to its last."""
     found = {}
     for record in proof.of_run(run_id, root):
-        if record.get("state") == proof.PROVEN and record.get("remedy") == step_kinds.KERNEL_SETTING:
+        if (
+            record.get("state") == proof.PROVEN
+            and record.get("remedy") == step_kinds.KERNEL_SETTING
+        ):
             fresh = _of_kernel(record, kernel)
         elif record.get("state") == proof.PROVEN and record.get("remedy") == step_kinds.UNIT_LIMIT:
             fresh = _of_processes(record)

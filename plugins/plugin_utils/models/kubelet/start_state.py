@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....module_utils.steps.handlers import cpu_manager_reset as manager_reset
+from ....module_utils.shared import kubelet_start
 from ...parsers import cpu_manager_state, cpuset
 from .. import control_plane, cpu_manager
 from ..cpu_manager import Node
@@ -33,7 +33,7 @@ def stands(document: Mapping[str, Any], node: Node) -> bool:
 def _is_young(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> bool:
     clock = control_plane.data(document, "system").get("clock")
     started = (kubelet.get("process") or {}).get("started_at")
-    return bool(started and clock) and float(clock) - float(started) < manager_reset.SETTLED
+    return bool(started and clock) and float(clock) - float(started) < kubelet_start.SETTLED_SECONDS
 
 
 def comes_back(document: Mapping[str, Any], node: Node) -> bool:
@@ -43,7 +43,7 @@ def comes_back(document: Mapping[str, Any], node: Node) -> bool:
     """
     records = control_plane.data(document, "journal").get("unproven") or ()
     return node.file is None and any(
-        record.get("component") == manager_reset.COMPONENT and not record.get("running")
+        record.get("component") == kubelet_start.COMPONENT and not record.get("running")
         for record in records
     )
 

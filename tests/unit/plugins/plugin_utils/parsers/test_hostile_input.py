@@ -480,7 +480,9 @@ def test_no_parser_is_forgotten() -> None:
                 and str(path.relative_to(PLUGINS)) not in ELSEWHERE
             ):
                 assert (
-                    (module, node.name) in known or node.name == "told" or path.stem == "yaml_scalars"
+                    (module, node.name) in known
+                    or node.name == "told"
+                    or path.stem == "yaml_scalars"
                 ), f"{path.relative_to(PLUGINS)}: {node.name}"
 
 

@@ -267,8 +267,7 @@ def test_the_program_carries_what_it_imports() -> None:
                         *f"{module}.{one.name}".removeprefix(node_program.PACKAGE).split(".")
                     )
                     assert (
-                        not path.with_suffix(".py").is_file()
-                        or f"{module}.{one.name}" in sources
+                        not path.with_suffix(".py").is_file() or f"{module}.{one.name}" in sources
                     ), f"{name} imports {one.name}"
 
 

@@ -14,9 +14,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     registry as collectors,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import (
-    runner,
-)
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import collector_names
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import contract, decode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers import registry
 
@@ -41,7 +39,7 @@ def kept(raw, value, path):
 
 def test_every_collector_has_a_type_and_no_type_is_without_one():
     assert list(registry.NODE) == [one.name for one in collectors.COLLECTORS]
-    assert list(registry.CLUSTER) == list(runner.COLLECTORS)
+    assert list(registry.CLUSTER) == list(collector_names.CLUSTER)
     assert len(registry.COLLECTORS) == len(registry.NODE) + len(registry.CLUSTER)
 
 

@@ -232,10 +232,7 @@ def test_a_runtime_within_another_program_is_not_judged(node, family, changes):
             {**DOWN, "unit_file_state": "disabled"},
             "critical",
             2,
-            (
-                "does not run: containerd.service: it is disabled: it was not started since the"
-                " boot"
-            ),
+            ("does not run: containerd.service: it is disabled: it was not started since the boot"),
             (
                 "systemctl enable --no-reload containerd.service, and systemctl start"
                 " containerd.service"
