@@ -19,6 +19,7 @@ from ..plugin_utils.evidence import document as evidence
 from ..plugin_utils.faults import engine as judge
 from ..plugin_utils.faults import symptoms
 from ..plugin_utils.models import limits as node_limits
+from ..plugin_utils.reports import diff
 from ..plugin_utils.run.inventory import Hosts, play_of, templated
 from ..plugin_utils.run.report_dir import FACES, ReportFolder, absolute, remove_face
 from ..plugin_utils.run.settings import PREFIX, Settings, SettingsError, check, without_effect
@@ -102,7 +103,7 @@ class ActionModule(ActionBase):
             *hosts.notices,
             *(without_effect(settings, "audit") if args["mode"] == "observe" else []),
         ]
-        run = ReportFolder(settings)
+        run = _report_folder(settings)
         made = run.make(collects=True)
         for folder in (made["evidence_dir"], made["evidence_after_dir"]):
             _note_left_out(folder, hosts)
@@ -140,7 +141,7 @@ class ActionModule(ActionBase):
         hosts = Hosts(self, task_vars)
         settings = hosts.settings()
         return {
-            **ReportFolder(settings).make(collects=True),
+            **_report_folder(settings).make(collects=True),
             **_chosen(settings, None, None),
             "pattern": hosts.pattern,
             "mode": "revert",
@@ -181,7 +182,7 @@ class ActionModule(ActionBase):
             "journal",
             *more,
         ]
-        made = ReportFolder(settings).make(collects=True)
+        made = _report_folder(settings).make(collects=True)
         _note_left_out(made["evidence_dir"], hosts)
         return {
             **made,
@@ -210,7 +211,7 @@ class ActionModule(ActionBase):
                 " a bundle."
             )
         chosen_bundle = _bundle(settings)
-        made = ReportFolder(settings).make(collects=False)
+        made = _report_folder(settings).make(collects=False)
         return {
             **made,
             **_chosen(settings, settings.faults, None, notices=without_effect(settings, "replay")),
@@ -221,6 +222,14 @@ class ActionModule(ActionBase):
             "control_plane_hosts": [],
             "groups": {},
         }
+
+
+def _report_folder(settings: Settings) -> ReportFolder:
+    """Return the report directory of this run, with the earlier report that it is compared to."""
+    earlier = None
+    if settings.compare_to:
+        earlier = diff.read(absolute(settings.compare_to))
+    return ReportFolder(settings, earlier)
 
 
 def _without_effect(answer: Mapping[str, Any], task_vars: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ..reports import diff as compare
 from . import cluster_lock as locking
 from .settings import Settings, SettingsError
 
@@ -36,13 +35,13 @@ HEAD = 2048
 class ReportFolder:
     """The folder of a run's report, as its operator asked for it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, earlier: bytes | None = None) -> None:
         now = datetime.now(timezone.utc)
         self.started = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.run_id = f"{now.strftime('%Y%m%dT%H%M%SZ')}-{secrets.token_hex(3)}"
         self.path = absolute(settings.report_dir or f"~/.kubemend/runs/{self.run_id}")
-        # Read before anything is made or collected; it may be the report that this run replaces.
-        self._earlier = compare.read(absolute(settings.compare_to)) if settings.compare_to else None
+        # Read by the caller before anything is created: this run may replace that very report.
+        self._earlier = earlier
 
     def make(self, collects: bool) -> dict[str, Any]:
         """Create what is missing, for nobody else's eyes.
