@@ -1,33 +1,26 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about the state files of the CPU and the memory manager of one node."""
+"""Checks of the state files of the CPU manager and the memory manager of one node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ...models import control_plane
-from ...models import cpu_manager as pinning
+from ...models import control_plane, cpu_manager
 from ...models.cluster import Host
 from ...models.cpu_manager import Node
 from ...models.kubelet import (
-    dropin as kubelet_dropin,
-)
-from ...models.kubelet import (
-    manager_policies as manager_values,
-)
-from ...models.kubelet import (
-    refused_configuration as kubelet_refused,
-)
-from ...models.kubelet import (
-    reserved_resources as manager_reserved,
+    dropin,
+    manager_policies,
+    refused_configuration,
+    reserved_resources,
 )
 from ...models.result import Missing, Proof
-from ...parsers import cpu_manager_state as manager_state
-from ...parsers import cpuset
+from ...parsers import cpu_manager_state, cpuset
 from ...parsers.cpu_manager_state import STATIC, CpuState
+from ...parsers.memory_manager_state import MemoryState
 from ..base import Hit, Outcome
 
 RESET = (
@@ -42,13 +35,12 @@ UNDRAINED = (
 STARTS_NOT = "its kubelet does not start"
 WILL_NOT = "its kubelet runs, and will not start again"
 PerNode = Callable[[Host, Node], Iterator[Hit]]
+Entry = tuple[str, str]  # (pod UID or "", container), a key of the state's entries
+MAX_SHOWN_ENTRIES = 10
 
 
 class Unjudged(Exception):
-    """A predicate lacks what it judges by: the verdict is unknown. collector.
-
-    The one whose evidence is short of it.
-    """
+    """A check lacks evidence, of this collector: the verdict is unknown."""
 
     def __init__(self, reason: str, collector: str = "pinning") -> None:
         super().__init__(reason)
@@ -56,107 +48,115 @@ class Unjudged(Exception):
 
 
 class RefusedError(Exception):
-    """No kubelet starts with the setting that a predicate compares with.
-
-    It does not apply until that is corrected.
-    """
+    """No kubelet starts with the setting that a check compares with: it does not apply."""
 
 
 def per_node(
     look: PerNode, applies: Callable[[Node], bool] | None = None
 ) -> Callable[[Host, Mapping[str, Any]], Iterator[Outcome]]:
-    """A predicate over one node. applies: whether its policy leaves room for this fault.
+    """Return a check of one node. applies: whether its policy leaves room for this fault.
 
     Both may raise Unjudged.
     """
 
-    def judge(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-        missing = host.missing("kubelet") + host.missing("pinning")
+    def check(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         if host.status == "ok" and host.statuses.get("kubelet") == "absent":
             yield Outcome(applies=False, host=host.host, note="no kubelet")
             return
-        node = None if missing else pinning.read(document)
+        missing, node = host.missing("kubelet") + host.missing("pinning"), None
+        if not missing:
+            node = cpu_manager.read(document)
         if node is None:
-            yield Outcome(
-                missing=missing or (Missing(host.host, "kubelet", "absent"),), host=host.host
-            )
+            missing = missing or (Missing(host.host, "kubelet", "absent"),)
+            yield Outcome(missing=missing, host=host.host)
             return
-        try:
-            fits = applies is None or applies(node)
-            yield Outcome(tuple(look(host, node)) if fits else (), (), fits, host=host.host)
-        except RefusedError as refused:
-            yield Outcome(applies=False, host=host.host, note=str(refused))
-        except Unjudged as error:
-            yield Outcome(
-                (), (Missing(host.host, error.collector, "error"),), host=host.host, note=str(error)
-            )
+        yield _node_outcome(host, node, look, applies)
 
-    return judge
+    return check
+
+
+def _node_outcome(
+    host: Host, node: Node, look: PerNode, applies: Callable[[Node], bool] | None
+) -> Outcome:
+    try:
+        if applies is not None and not applies(node):
+            return Outcome(applies=False, host=host.host)
+        return Outcome(tuple(look(host, node)), host=host.host)
+    except RefusedError as refused:
+        return Outcome(applies=False, host=host.host, note=str(refused))
+    except Unjudged as error:
+        missing = (Missing(host.host, error.collector, "error"),)
+        return Outcome((), missing, host=host.host, note=str(error))
 
 
 def path(node: Node) -> str:
-    """Where the state lies."""
-    return str(
-        (node.file or {}).get("path")
-        or f"{node.seen.get('root_dir') or '/var/lib/kubelet'}/cpu_manager_state"
-    )
+    """Return the path of the state file."""
+    known = (node.file or {}).get("path")
+    if known:
+        return str(known)
+    return f"{node.seen.get('root_dir') or '/var/lib/kubelet'}/cpu_manager_state"
 
 
 def consequence(node: Node) -> str:
-    """What it means for the kubelet that is, or is not, there."""
-    if node.running and node.lent:
+    """Return what the fault means for the kubelet that runs, or does not run, there."""
+    if not node.running:
+        return STARTS_NOT
+    if node.lent:
         return (
             f"its kubelet runs by what a reset lent it ({' '.join(node.lent)}), until the next"
             " reset of its state or a reboot"
         )
-    return WILL_NOT if node.running else STARTS_NOT
+    return WILL_NOT
 
 
 def told(node: Node) -> bool:
-    """Whether the kubelet's policy is known at all: always, or Unjudged."""
+    """Return True where the kubelet's policy is known; raise Unjudged elsewhere."""
     if node.policy is None:
         raise Unjudged(node.config.problem, "kubelet")
     return True
 
 
 def told_policy(node: Node) -> bool:
-    """Whether the kubelet's policy is known, and one that a kubelet takes.
+    """Tell whether the kubelet's policy is known, and one that a kubelet takes.
 
     Only then its state is compared with it.
     """
-    _taken(node, manager_values.CPU)
+    _require_accepted(node, manager_policies.CPU)
     return told(node)
 
 
-def _taken(node: Node, *keys: str) -> None:
+def _require_accepted(node: Node, *keys: str) -> None:
     """Raise RefusedError where a kubelet refuses one of these settings."""
-    found = kubelet_refused.judged(node)
-    if found.of(*keys):
-        raise RefusedError(f"its kubelet refuses its configuration (KM506): {found.why}")
+    configuration = refused_configuration.judged(node)
+    if configuration.of(*keys):
+        reason = configuration.why
+        raise RefusedError(f"its kubelet refuses its configuration (KM506): {reason}")
 
 
 def told_static(node: Node) -> bool:
-    """Whether it is told to pin."""
+    """Tell whether the kubelet is configured to pin."""
     return told(node) and node.policy == STATIC
 
 
 def pins(node: Node) -> bool:
-    """Whether configuration and state agree on the policy static.
+    """Tell whether configuration and state agree on the policy static.
 
-    Only then the sets are looked at, and only where they are the kubelet's.
+    Only then the sets are evaluated, and only where they are the kubelet's.
     """
     if not told_static(node):
         return False
     state = known_state(node)
-    if state is None or state.problem or state.policy != STATIC or node.foreign():
+    if state is None or state.problem:
+        return False
+    if state.policy != STATIC or node.foreign():
         return False
     if state.more:
         raise Unjudged(_newer(node, state))
-    return state.checksum != manager_state.WRONG
+    return state.checksum != cpu_manager_state.WRONG
 
 
 def known_state(node: Node) -> CpuState | None:
-    """cpu_manager_state, None where there is none; Unjudged where it could not be read."""
+    """Return cpu_manager_state, None where there is none; raise Unjudged where it is unread."""
     if node.trouble:
         raise Unjudged(f"{path(node)}: {node.trouble}")
     return node.state
@@ -166,8 +166,8 @@ def _newer(node: Node, state: CpuState) -> str:
     return f"{path(node)} is of a newer format ({', '.join(state.more[:5])}), which is not judged"
 
 
-def _sure(node: Node) -> None:
-    """Reservation and options are all read, or Unjudged."""
+def _require_configuration(node: Node) -> None:
+    """Raise Unjudged where reservation or options are not all read."""
     if node.config.problem:
         raise Unjudged(node.config.problem, "kubelet")
 
@@ -180,60 +180,73 @@ def _hit(
     remedy: str = RESET,
     severity: str | None = None,
 ) -> Hit:
-    files = " and ".join(
-        [path(node)]
-        + [
-            str(one.get("path"))
-            for one in [node.seen.get("memory_state")]
-            if isinstance(one, Mapping)
-        ]
-    )
-    said = (
-        [Proof("log", host.host, text=node.last_words)]
-        if node.last_words and STARTS_NOT in summary
-        else []
-    )
-    remedy = _first(node) + remedy
+    log = []
+    if node.last_words and STARTS_NOT in summary:
+        log.append(Proof("log", host.host, text=node.last_words))
+    remedy = _before_reset(node) + remedy
     return Hit(
         summary,
-        (*proofs, *said),
-        remedy.format(node=host.node or host.host, files=files),
+        (*proofs, *log),
+        remedy.format(node=host.node or host.host, files=_state_files(node)),
         host=host.host,
         node=host.node,
         severity=severity,
     )
 
 
-def _first(node: Node) -> str:
-    """What comes before a reset: it cures no kubelet that refuses its configuration."""
-    found = kubelet_refused.judged(node)
-    why = found.why.replace("{", "{{").replace("}", "}}")
-    return f"first correct what its kubelet refuses (KM506: {why}); then " if found.refused else ""
+def _state_files(node: Node) -> str:
+    """Return the paths of the state files that a reset moves away."""
+    memory_state = node.seen.get("memory_state")
+    if isinstance(memory_state, Mapping):
+        return f"{path(node)} and {memory_state.get('path')}"
+    return path(node)
+
+
+def _before_reset(node: Node) -> str:
+    """Return what comes before a reset, which cures no kubelet that refuses its configuration."""
+    configuration = refused_configuration.judged(node)
+    if not configuration.refused:
+        return ""
+    reason = configuration.why.replace("{", "{{").replace("}", "}}")
+    return f"first correct what its kubelet refuses (KM506: {reason}); then "
 
 
 def _over_it(node: Node) -> str:
-    """The way out where no kubelet starts over the state."""
-    return RESET if node.running else UNDRAINED
+    """Return the remedy where no kubelet starts over the state."""
+    if node.running:
+        return RESET
+    return UNDRAINED
 
 
 def _file(host: Host, node: Node, text: str) -> Proof:
     return Proof("file", host.host, path=path(node), text=text)
 
 
-def _said(node: Node) -> str:
+def _content(node: Node) -> str:
+    """Return what the state file contains, on one line."""
     state = node.state
     if state is None:
         return ""
-    held = (
-        f", {len(state.entries)} container{'s have' if len(state.entries) > 1 else ' has'}"
-        f" {cpuset.text(state.assigned) or 'none'}"
-        if state.entries
-        else ""
-    )
     return (
-        f'policyName {state.policy}, defaultCpuSet "{cpuset.text(state.default)}"{held}, checksum'
-        f" {state.checksum}"
+        f'policyName {state.policy}, defaultCpuSet "{cpuset.text(state.default)}"'
+        f"{_assigned(state)}, checksum {state.checksum}"
     )
+
+
+def _assigned(state: CpuState) -> str:
+    if not state.entries:
+        return ""
+    containers = "1 container has"
+    if len(state.entries) > 1:
+        containers = f"{len(state.entries)} containers have"
+    return f", {containers} {cpuset.text(state.assigned) or 'none'}"
+
+
+def _policy_proof(host: Host, node: Node, default: str) -> Proof:
+    """Return the place where the CPU manager policy is set; default: the text where it is not."""
+    if node.policy_setting:
+        return node.policy_setting.proof(host.host)
+    return Proof("file", host.host, text=default)
 
 
 def differs(host: Host, node: Node) -> Iterator[Hit]:
@@ -243,33 +256,33 @@ def differs(host: Host, node: Node) -> Iterator[Hit]:
         return
     if state.more and not state.policy:
         raise Unjudged(_newer(node, state))
-    told = (
-        node.policy_setting.proof(host.host)
-        if node.policy_setting
-        else Proof("file", host.host, text="no cpuManagerPolicy is set: the default is none")
-    )
     yield _hit(
         host,
         node,
         f"the kubelet of {host.node or host.host} is configured for the CPU manager policy"
         f" {node.policy}, its state is of {state.policy or 'none that it names'}:"
         f" {consequence(node)}",
-        [told, _file(host, node, _said(node))],
+        [
+            _policy_proof(host, node, "no cpuManagerPolicy is set: the default is none"),
+            _file(host, node, _content(node)),
+        ],
     )
 
 
 def corrupt(host: Host, node: Node) -> Iterator[Hit]:
-    """KM302: it reads well, and is not what the checksum was made of."""
+    """KM302: it is well formed, and its checksum is that of other content."""
     state = known_state(node)
-    if state and not state.problem and state.more:
+    if state is None or state.problem:
+        return
+    if state.more:
         raise Unjudged(_newer(node, state))
-    if state and not state.problem and state.checksum == manager_state.WRONG:
+    if state.checksum == cpu_manager_state.WRONG:
         yield _hit(
             host,
             node,
             f"cpu_manager_state of {host.node or host.host} does not have the checksum that it"
             f" names: {consequence(node)}",
-            [_file(host, node, _said(node))],
+            [_file(host, node, _content(node))],
             _over_it(node),
         )
 
@@ -277,120 +290,154 @@ def corrupt(host: Host, node: Node) -> Iterator[Hit]:
 def unreadable(host: Host, node: Node) -> Iterator[Hit]:
     """KM303: empty, cut, of another shape, or of another version than the kubelet's."""
     state = known_state(node)
-    problem = (state.problem or node.foreign()) if state else ""
-    if problem:
-        size = (node.file or {}).get("size")
-        yield _hit(
-            host,
-            node,
-            f"cpu_manager_state of {host.node or host.host} cannot be read by"
-            f" {'a' if state and state.problem else 'its'} kubelet, {problem}: {consequence(node)}",
-            [_file(host, node, f"{size} bytes; {problem}")],
-            _over_it(node),
-        )
-
-
-def reserved(host: Host, node: Node) -> Iterator[Hit]:
-    """KM304: what is reserved now was given to a container, or (strict) is still in the shared
-    set.
-    """
-    _sure(node)
-    _taken(node, manager_reserved.LIST)
-    kept, state, online = node.reservation(), node.state, node.online
-    if state is None or kept.number == 0:
+    if state is None:
         return
-    if kept.cpus is None:
-        if not node.strict and online is not None and online <= state.default:
-            return  # whichever they are
-        raise Unjudged(kept.why, "kubelet")
-    wrong = kept.cpus & state.default if node.strict else kept.cpus - state.default
-    if not wrong or (online is not None and not kept.cpus <= online):
+    problem, reader = state.problem, "a kubelet"
+    if not problem:
+        problem, reader = node.foreign(), "its kubelet"
+    if not problem:
         return
-    holders = [
-        f"{container} of pod {pod} has {cpuset.text(cpus)}"
-        for (pod, container), cpus in sorted(state.entries.items())
-        if cpus & wrong
-    ]
-    how = "are still in the shared set" if node.strict else "are not in the shared set"
+    size = (node.file or {}).get("size")
     yield _hit(
         host,
         node,
-        f"the reserved CPUs {cpuset.text(wrong)} of {host.node or host.host} {how} of its state:"
+        f"cpu_manager_state of {host.node or host.host} cannot be read by {reader}, {problem}:"
         f" {consequence(node)}",
+        [_file(host, node, f"{size} bytes; {problem}")],
+        _over_it(node),
+    )
+
+
+def reserved(host: Host, node: Node) -> Iterator[Hit]:
+    """KM304: reserved CPUs were given to a container, or (strict) are still in the shared set."""
+    _require_configuration(node)
+    _require_accepted(node, reserved_resources.LIST)
+    reservation, state = node.reservation(), node.state
+    if state is None or reservation.number == 0:
+        return
+    if reservation.cpus is None:
+        if _all_shared(node, state):
+            return  # whichever they are
+        raise Unjudged(reservation.why, "kubelet")
+    misplaced, location = _misplaced(node, state, reservation.cpus)
+    if misplaced and _are_online(node, reservation.cpus):
+        yield _hit(
+            host,
+            node,
+            f"the reserved CPUs {cpuset.text(misplaced)} of {host.node or host.host} {location} of"
+            f" its state: {consequence(node)}",
+            [
+                *(setting.proof(host.host) for setting in reservation.settings),
+                _file(host, node, "; ".join([_content(node), *_holders(state, misplaced)])),
+            ],
+        )
+
+
+def _all_shared(node: Node, state: CpuState) -> bool:
+    """Tell whether every CPU is in the shared set, where reserved ones may be."""
+    return not node.strict and node.online is not None and node.online <= state.default
+
+
+def _misplaced(node: Node, state: CpuState, cpus: cpuset.CPUs) -> tuple[cpuset.CPUs, str]:
+    """Return (the reserved CPUs that are in the wrong set, how that is reported)."""
+    if node.strict:
+        return cpus & state.default, "are still in the shared set"
+    return cpus - state.default, "are not in the shared set"
+
+
+def _are_online(node: Node, cpus: cpuset.CPUs) -> bool:
+    return node.online is None or cpus <= node.online
+
+
+def _holders(state: CpuState, cpus: cpuset.CPUs) -> list[str]:
+    """Return the first containers that have any of these CPUs, as text."""
+    holders = [entry for entry in sorted(state.entries.items()) if entry[1] & cpus]
+    return [
+        f"{container} of pod {pod} has {cpuset.text(own)}" for (pod, container), own in holders[:5]
+    ]
+
+
+def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
+    """KM305: CPUs were added or removed since the state was written."""
+    _require_configuration(node)
+    _require_accepted(node, reserved_resources.LIST)
+    if node.state is None:
+        return
+    online = node.online
+    if online is None:
+        raise Unjudged("which CPUs are online could not be read")
+    known = _known_cpus(node, node.state)
+    if known == online:
+        return
+    yield _hit(
+        host,
+        node,
+        f"the CPUs of {host.node or host.host} are not those of its state"
+        f" ({_difference(known, online)}): {consequence(node)}",
         [
-            *(setting.proof(host.host) for setting in kept.settings),
-            _file(host, node, _said(node) + "".join(f"; {one}" for one in holders[:5])),
+            Proof(
+                "file", host.host, path="/sys/devices/system/cpu/online", text=cpuset.text(online)
+            ),
+            _file(host, node, _content(node)),
         ],
     )
 
 
-def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
-    """KM305: CPUs came or went since the state was written."""
-    _sure(node)
-    _taken(node, manager_reserved.LIST)
-    online, kept = node.online, node.reservation()
-    if node.state is None:
-        return
-    if online is None:
-        raise Unjudged("which CPUs are online could not be read")
-    if node.strict and kept.cpus is None:
-        raise Unjudged(kept.why, "kubelet")
-    known = (
-        node.state.default
-        | node.state.assigned
-        | (kept.cpus or frozenset() if node.strict else frozenset())
-    )
-    proofs = [
-        Proof("file", host.host, path="/sys/devices/system/cpu/online", text=cpuset.text(online)),
-        _file(host, node, _said(node)),
-    ]
-    if known != online:
-        gone, new = cpuset.text(known - online), cpuset.text(online - known)
-        what = " and ".join(
-            part for part in (f"{gone} went" if gone else "", f"{new} came" if new else "") if part
-        )
-        yield _hit(
-            host,
-            node,
-            f"the CPUs of {host.node or host.host} are not those of its state ({what}):"
-            f" {consequence(node)}",
-            proofs,
-        )
+def _known_cpus(node: Node, state: CpuState) -> cpuset.CPUs:
+    """Return the CPUs of the machine when its state was written; raise Unjudged where unknown."""
+    known = state.default | state.assigned
+    if not node.strict:
+        return known
+    reservation = node.reservation()
+    if reservation.cpus is None:
+        raise Unjudged(reservation.why, "kubelet")
+    return known | reservation.cpus
+
+
+def _difference(known: cpuset.CPUs, online: cpuset.CPUs) -> str:
+    changes = []
+    if known - online:
+        changes.append(f"{cpuset.text(known - online)} went")
+    if online - known:
+        changes.append(f"{cpuset.text(online - known)} came")
+    return " and ".join(changes)
 
 
 def overlapping(host: Host, node: Node) -> Iterator[Hit]:
-    """KM306: CPUs that one container has alone, and somebody else too.
+    """KM306: CPUs that a container should have alone are in another set too.
 
     A kubelet gives the CPUs of an init container to those of its pod that start later, and keeps
-    its entry: within one pod only what runs side by side counts.
+    its entry: within one pod only containers that run at the same time count.
     """
-    running = {(one.get("pod_uid"), one.get("name")) for one in node.containers()}
-    pairs = [
-        (one, other)
-        for one, other in (node.state.overlaps if node.state else ())
-        if other is None or one[0] != other[0] or {one, other} <= running
-    ]
-    if node.state is None or not pairs:
+    state = node.state
+    if state is None:
         return
-    entries, default = node.state.entries, node.state.default
+    pairs = _overlaps(node, state)
+    if not pairs:
+        return
+    summary = f"sets of CPUs overlap in the state of {host.node or host.host}"
+    if any(other is None for dummy, other in pairs):
+        summary += f": {consequence(node)}"
+    proofs = [_file(host, node, _overlap_text(state, *pair)) for pair in pairs[:5]]
+    yield _hit(host, node, summary, proofs)
 
-    def common(one: tuple[str, str], other: tuple[str, str] | None) -> str:
-        return cpuset.text(entries[one] & (default if other is None else entries[other]))
 
-    texts = [
-        f"{container} of pod {pod} and"
-        f" {f'{other[1]} of pod {other[0]}' if other else 'the shared set'} both have"
-        f" {common((pod, container), other)}"
-        for (pod, container), other in pairs[:5]
+def _overlaps(node: Node, state: CpuState) -> list[tuple[Entry, Entry | None]]:
+    """Return the pairs of sets that overlap; None stands for the shared set."""
+    running = {(container.get("pod_uid"), container.get("name")) for container in node.containers()}
+    return [
+        (entry, other)
+        for entry, other in state.overlaps
+        if other is None or entry[0] != other[0] or {entry, other} <= running
     ]
-    shared = any(other is None for dummy, other in pairs)
-    yield _hit(
-        host,
-        node,
-        f"sets of CPUs overlap in the state of {host.node or host.host}"
-        + (f": {consequence(node)}" if shared else ""),
-        [_file(host, node, text) for text in texts],
-    )
+
+
+def _overlap_text(state: CpuState, entry: Entry, other: Entry | None) -> str:
+    other_name, other_cpus = "the shared set", state.default
+    if other is not None:
+        other_name, other_cpus = f"{other[1]} of pod {other[0]}", state.entries[other]
+    common = cpuset.text(state.entries[entry] & other_cpus)
+    return f"{entry[1]} of pod {entry[0]} and {other_name} both have {common}"
 
 
 def orphans(host: Host, node: Node) -> Iterator[Hit]:
@@ -398,55 +445,67 @@ def orphans(host: Host, node: Node) -> Iterator[Hit]:
     state = node.state
     if state is None or not state.entries:
         return
-    by_pod = state.generation == 2
-    there = _pods_there(node) if by_pod else _containers_there(node)
-    gone = {
-        key: cpus
-        for key, cpus in state.entries.items()
-        if there is not None and key[0 if by_pod else 1] not in there
-    }
+    if state.generation == 2:
+        gone = _gone_pods(node, state)
+        trace, heals = "no folder under pods/", "a kubelet that runs"
+        counted, older = _count({pod for pod, dummy in gone}, "pod"), ""
+    else:
+        gone = _gone_containers(node, state)
+        trace = "no link to its log in /var/log/containers"
+        heals, older = "a kubelet of 1.17 that runs", ", an older one does not"
+        counted = _count({container for dummy, container in gone}, "container")
     if not gone:
         return
-    lost, whose = (
-        cpuset.text(frozenset().union(*gone.values())),
-        {key[0 if by_pod else 1] for key in gone},
-    )
-    what, trace = (
-        ("pod", "no folder under pods/")
-        if by_pod
-        else ("container", "no link to its log in /var/log/containers")
-    )
-    heals = "a kubelet that runs" if by_pod else "a kubelet of 1.17 that runs"
+    lost = cpuset.text(frozenset().union(*gone.values()))
     yield _hit(
         host,
         node,
-        f"CPUs {lost} of {host.node or host.host} are kept for {len(whose)}"
-        f" {what}{'s' if len(whose) > 1 else ''} that {'are' if len(whose) > 1 else 'is'} gone",
+        f"CPUs {lost} of {host.node or host.host} are kept for {counted} gone",
         [
-            _file(
-                host,
-                node,
-                f"{f'{container} of pod {pod}' if pod else f'container {container}'} has"
-                f" {cpuset.text(cpus)}: no process of it, and {trace}",
-            )
-            for (pod, container), cpus in sorted(gone.items())[:10]
+            _file(host, node, _orphan_text(entry, cpus, trace))
+            for entry, cpus in sorted(gone.items())[:MAX_SHOWN_ENTRIES]
         ],
-        f"{heals} and reaches the API gives them back within a"
-        f" minute{'' if by_pod else ', an older one does not'}; where they stay, the role"
-        " cpu_manager_reset with kubemend_allow: [force_reset] resets its state; by hand: " + RESET,
+        f"{heals} and reaches the API gives them back within a minute{older}; where they stay, the"
+        " role cpu_manager_reset with kubemend_allow: [force_reset] resets its state; by hand: "
+        + RESET,
     )
+
+
+def _gone_pods(node: Node, state: CpuState) -> dict[Entry, cpuset.CPUs]:
+    """Return the entries of pods that the node no longer has; none where that is not known."""
+    uids = _pods_there(node)
+    if uids is None:
+        return {}
+    return {entry: cpus for entry, cpus in state.entries.items() if entry[0] not in uids}
+
+
+def _gone_containers(node: Node, state: CpuState) -> dict[Entry, cpuset.CPUs]:
+    """Return the entries of containers that the node no longer has; raise Unjudged if unknown."""
+    identifiers = _containers_there(node)
+    return {entry: cpus for entry, cpus in state.entries.items() if entry[1] not in identifiers}
+
+
+def _count(names: set[str], noun: str) -> str:
+    if len(names) > 1:
+        return f"{len(names)} {noun}s that are"
+    return f"1 {noun} that is"
+
+
+def _orphan_text(entry: Entry, cpus: cpuset.CPUs, trace: str) -> str:
+    pod, container = entry
+    name = f"container {container}"
+    if pod:
+        name = f"{container} of pod {pod}"
+    return f"{name} has {cpuset.text(cpus)}: no process of it, and {trace}"
 
 
 def _pods_there(node: Node) -> set[str] | None:
-    """UIDs of the pods of which there is a process or the kubelet's folder, None where that is
-    not known.
-    """
+    """Return the UIDs of pods that have a process or the kubelet's directory, None if unknown."""
     pods = node.seen.get("pods")
-    return (
-        {str(uid) for uid in pods} | {str(one.get("pod_uid")) for one in node.containers()}
-        if isinstance(pods, list)
-        else None
-    )
+    if not isinstance(pods, list):
+        return None
+    containers = {str(container.get("pod_uid")) for container in node.containers()}
+    return {str(uid) for uid in pods} | containers
 
 
 def _containers_there(node: Node) -> set[str]:
@@ -461,100 +520,105 @@ def _containers_there(node: Node) -> set[str]:
 
 def unreserved(host: Host, node: Node) -> Iterator[Hit]:
     """KM309: the static policy needs CPUs that are kept from containers."""
-    _sure(node)
-    kept = node.reservation()
-    if kept.number is None:
-        raise Unjudged(kept.why, "kubelet")
-    if kept.number == 0:
-        told = (
-            node.policy_setting.proof(host.host)
-            if node.policy_setting
-            else Proof("file", host.host, text="cpuManagerPolicy: static")
-        )
+    _require_configuration(node)
+    reservation = node.reservation()
+    if reservation.number is None:
+        raise Unjudged(reservation.why, "kubelet")
+    if reservation.number == 0:
         yield _hit(
             host,
             node,
             f"the kubelet of {host.node or host.host} is told the static policy and reserves no"
             f" CPU: {consequence(node)}",
-            [told, *(setting.proof(host.host) for setting in kept.settings)],
+            [
+                _policy_proof(host, node, "cpuManagerPolicy: static"),
+                *(setting.proof(host.host) for setting in reservation.settings),
+            ],
             "set systemReserved.cpu, kubeReserved.cpu or reservedSystemCPUs in the configuration of"
             " this kubelet, and start it",
         )
 
 
 def memory(host: Host, node: Node) -> Iterator[Hit]:
-    """KM310: the memory manager's file, likewise."""
+    """KM310: the state of the memory manager does not fit."""
     file = node.seen.get("memory_state")
     if not isinstance(file, Mapping):
         return
-    if pinning.unread(file):
-        raise Unjudged(f"{file.get('path')}: {pinning.unread(file)}")
-    state, name = pinning.read_memory(file), host.node or host.host
-    where = Proof(
-        "file",
-        host.host,
-        path=file.get("path"),
-        text=(
-            f"{file.get('size')} bytes; {state.problem}"
-            if state.problem
-            else f"policyName {state.policy}"
-        ),
-    )
+    if cpu_manager.unread(file):
+        raise Unjudged(f"{file.get('path')}: {cpu_manager.unread(file)}")
+    state = cpu_manager.read_memory(file)
     if state.problem:
         yield _hit(
             host,
             node,
-            f"memory_manager_state of {name} cannot be read by a kubelet, {state.problem}:"
-            f" {consequence(node)}",
-            [where],
+            f"memory_manager_state of {host.node or host.host} cannot be read by a kubelet,"
+            f" {state.problem}: {consequence(node)}",
+            [_memory_file(host, file, f"{file.get('size')} bytes; {state.problem}")],
             _over_it(node),
         )
         return
-    _taken(node, manager_values.MEMORY)
-    wanted, setting = pinning.memory_policy(node)
-    if wanted is None:
+    _require_accepted(node, manager_policies.MEMORY)
+    yield from _memory_differs(host, node, file, state)
+
+
+def _memory_file(host: Host, file: Mapping[str, Any], text: str) -> Proof:
+    return Proof("file", host.host, path=file.get("path"), text=text)
+
+
+def _memory_differs(
+    host: Host, node: Node, file: Mapping[str, Any], state: MemoryState
+) -> Iterator[Hit]:
+    """Compare the memory manager's state, which can be read, with policy, machine and checksum."""
+    policy, setting = cpu_manager.memory_policy(node)
+    if policy is None:
         raise Unjudged(node.config.problem, "kubelet")
-    if state.policy != wanted:
-        proofs = [setting.proof(host.host)] if setting else []
+    location = _memory_file(host, file, f"policyName {state.policy}")
+    if state.policy != policy:
+        proofs = [location]
+        if setting:
+            proofs.insert(0, setting.proof(host.host))
         yield _hit(
             host,
             node,
-            f"the kubelet of {name} is configured for the memory manager policy {wanted}, its state"
-            f" is of {state.policy}: {consequence(node)}",
-            [*proofs, where],
+            f"the kubelet of {host.node or host.host} is configured for the memory manager policy"
+            f" {policy}, its state is of {state.policy}: {consequence(node)}",
+            proofs,
         )
     elif node.refused_memory:
         yield _hit(
             host,
             node,
-            f"the memory manager of {name} refuses its state, which is not that of the machine and"
-            f" its reservation: {consequence(node)}",
-            [where, Proof("log", host.host, text=node.refused_memory)],
+            f"the memory manager of {host.node or host.host} refuses its state, which is not that"
+            f" of the machine and its reservation: {consequence(node)}",
+            [location, Proof("log", host.host, text=node.refused_memory)],
             _over_it(node),
         )
-    elif state.checksum != manager_state.RIGHT:
+    else:
+        _require_memory_checksum(file, state)
+
+
+def _require_memory_checksum(file: Mapping[str, Any], state: MemoryState) -> None:
+    """Raise Unjudged where the checksum of the memory manager's state does not confirm it."""
+    if state.checksum == cpu_manager_state.RIGHT:
+        return
+    if state.more:
         raise Unjudged(
             f"{file.get('path')} is of a newer format ({', '.join(state.more)}), which is not"
             " judged"
-            if state.more
-            else f"{file.get('path')} names no checksum, which not every release accepts"
         )
+    raise Unjudged(f"{file.get('path')} names no checksum, which not every release accepts")
 
 
 def lent(host: Host, document: Mapping[str, Any]) -> Hit | None:
-    """Of KM903: arguments that a reset lent this kubelet, where no fault calls for that reset
-    any more.
-    """
-    words, node = (
-        kubelet_dropin.lent(control_plane.data(document, "kubelet")),
-        pinning.read(document),
-    )
-    if not words or node is None or _calls_for_a_reset(host, node):
+    """Return the hit of KM903: temporary arguments of a reset that no fault calls for any more."""
+    arguments = dropin.lent(control_plane.data(document, "kubelet"))
+    node = cpu_manager.read(document)
+    if not arguments or node is None or _calls_for_a_reset(host, node):
         return None
     return Hit(
-        f"the kubelet of {host.node or host.host} still has {' '.join(words)} from a reset that did"
-        " not come to its end",
-        (Proof("file", host.host, path=kubelet_dropin.ENVIRONMENT, text=" ".join(words)),),
+        f"the kubelet of {host.node or host.host} still has {' '.join(arguments)} from a reset that"
+        " did not come to its end",
+        (Proof("file", host.host, path=dropin.ENVIRONMENT, text=" ".join(arguments)),),
         "let the next repairing run take it away; so does a reboot, and the kubelet's next start is"
         " without it",
         host=host.host,
@@ -563,18 +627,14 @@ def lent(host: Host, document: Mapping[str, Any]) -> Hit | None:
 
 
 def _calls_for_a_reset(host: Host, node: Node) -> bool:
-    """Whether one of the faults that a reset cures is there, or cannot be judged."""
+    """Tell whether a fault that a reset cures is present, or cannot be evaluated."""
     try:
-        own = any(
-            True for look in (differs, corrupt, unreadable, memory) for dummy in look(host, node)
-        )
-        return own or (
-            pins(node)
-            and any(
-                True
-                for look in (reserved, changed_machine, overlapping)
-                for dummy in look(host, node)
-            )
-        )
+        if _any_hit(host, node, (differs, corrupt, unreadable, memory)):
+            return True
+        return pins(node) and _any_hit(host, node, (reserved, changed_machine, overlapping))
     except (RefusedError, Unjudged):
         return True
+
+
+def _any_hit(host: Host, node: Node, checks: Iterable[PerNode]) -> bool:
+    return any(list(check(host, node)) for check in checks)
