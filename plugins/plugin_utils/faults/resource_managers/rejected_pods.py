@@ -1,12 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about pods that a kubelet rejected, and the devices of its node."""
+"""Checks of pods that a kubelet rejected, and the devices of its node."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from ....module_utils.collectors.cluster.rejected import TELLING
 from ...models import devices
@@ -30,6 +32,7 @@ _WORDS = {
     "ephemeral-storage": "of ephemeral storage",
     "pods": "places for pods",
 }
+_LACKED = {"cpu": "CPUs of its own", "smt": "whole physical CPUs"}
 PerNode = Callable[[Node], Iterator[Hit]]
 
 
@@ -40,64 +43,60 @@ def per_node(
     collector: str = "devices",
     silent: Callable[[Node], bool] | None = None,
 ) -> Callable[[Cluster], Iterator[Outcome]]:
-    """A cluster predicate that looks at each node. needs: collectors of the API; own.
+    """Return a check of a cluster that evaluates each node. needs: collectors of the API.
 
-    Whether the node's own evidence decides there.
-
-    collector: which of the node's own it is that decides. silent: whether what is told of its pods
-    leaves out what decides.
+    own: whether the node's own evidence, of this collector, decides there. silent: whether the
+    evidence of its pods lacks what decides.
     """
 
-    def judge(cluster: Cluster) -> Iterator[Outcome]:
-        missing = [lack for name in needs for lack in cluster.missing(name)]
-        if not missing and "rejected" in needs:
-            missing += cluster.cut("rejected")
-        if not missing and not all(
-            "devices" in item for item in (cluster.answer("nodes") or {}).get("items") or ()
-        ):
-            # an older release collected it
-            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+    def node_missing(cluster: Cluster, node: Node) -> Iterator[Missing]:
+        if own is not None and own(node):
+            yield from node.missing(collector)
+            if collector == "kubelet":
+                yield from untimed(cluster, node)
+        if silent is not None and silent(node):
+            yield Missing(cluster.api_host or "cluster API", "rejected", "absent")
+
+    def check(cluster: Cluster) -> Iterator[Outcome]:
+        missing = _cluster_missing(cluster, needs)
         hits: list[Hit] = []
         for node in devices.nodes(cluster):
             hits += look(node)
-            if own is not None and own(node):
-                missing += node.missing(collector)
-                missing += untimed(cluster, node) if collector == "kubelet" else ()
-            if silent is not None and silent(node):
-                missing.append(Missing(cluster.api_host or "cluster API", "rejected", "absent"))
+            missing += node_missing(cluster, node)
         yield Outcome(tuple(hits), tuple(dict.fromkeys(missing)), cluster.key is not None)
 
-    return judge
+    return check
+
+
+def _cluster_missing(cluster: Cluster, needs: Iterable[str]) -> list[Missing]:
+    """Return what is missing of the answers of the API."""
+    missing = [lack for name in needs for lack in cluster.missing(name)]
+    if not missing and "rejected" in needs:
+        missing += cluster.cut("rejected")
+    if not missing and not _lists_devices(cluster):
+        missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+    return missing
+
+
+def _lists_devices(cluster: Cluster) -> bool:
+    """Tell whether the evidence has the devices of nodes; an older release did not collect them."""
+    nodes = (cluster.answer("nodes") or {}).get("items") or ()
+    return all("devices" in node for node in nodes)
 
 
 def rejected(node: Node) -> Iterator[Hit]:
     """KM320: the symptom, and who holds what was asked for."""
     if not node.rejected:
         return
-    newest = node.rejected[:SHOWN]
-    proofs = [
-        Proof("api", object=f"Pod {pod.name}", text=f"{pod.said} ({pod.way()})") for pod in newest
-    ]
-    asked = {pod.refusal.resource for pod in node.rejected if pod.refusal.kind in DEVICE_KINDS}
-    proofs += [_held(node, one) for one in node.holdings() if one.resource in asked][: 2 * SHOWN]
-    proofs += [
-        Proof(
-            "api",
-            object=f"Node {node.name}",
-            text=(
-                f"{name}: capacity {node.resources[name][0]}, allocatable {node.resources[name][1]}"
-            ),
-        )
-        for name in sorted(name for name in asked if name in node.resources)
-    ]
-    first = node.rejected[0].refusal
-    what = _lacked(first)
-    count = f"{node.count} pod{'s' if node.count > 1 else ''}"
+    first = node.rejected[0]
+    summary = f"the kubelet of {node.name} rejected {_pod_count(node)}, the newest {first.name}"
+    lacked = _lacked(first.refusal)
+    if lacked:
+        summary += f" ({lacked})"
     yield _hit(
         node,
-        f"the kubelet of {node.name} rejected {count}, the newest {node.rejected[0].name}"
-        + (f" ({what})" if what else ""),
-        proofs,
+        summary,
+        _rejection_proofs(node),
         "repair what it is because of; where nothing is named, look at its timeline (-e"
         " kubemend_pod=NAMESPACE/NAME), and capture the next one with"
         " kubemend.remediation.capture_logs. A rejected pod never runs again: -e"
@@ -106,11 +105,37 @@ def rejected(node: Node) -> Iterator[Hit]:
     )
 
 
-def _lacked(refusal: Refusal) -> str | None:
-    """What the kubelet missed, as far as its words tell."""
-    resource = refusal.resource or {"cpu": "CPUs of its own", "smt": "whole physical CPUs"}.get(
-        refusal.kind
+def _pod_count(node: Node) -> str:
+    if node.count > 1:
+        return f"{node.count} pods"
+    return f"{node.count} pod"
+
+
+def _rejection_proofs(node: Node) -> list[Proof]:
+    proofs = [
+        Proof("api", object=f"Pod {pod.name}", text=f"{pod.said} ({pod.way()})")
+        for pod in node.rejected[:SHOWN]
+    ]
+    resources = {pod.refusal.resource for pod in node.rejected if pod.refusal.kind in DEVICE_KINDS}
+    holdings = [holding for holding in node.holdings() if holding.resource in resources]
+    proofs += [_held(node, holding) for holding in holdings[: 2 * SHOWN]]
+    for resource in sorted(name for name in resources if name in node.resources):
+        capacity, allocatable = node.resources[resource]
+        proofs.append(_capacity_proof(node, resource, capacity, allocatable))
+    return proofs
+
+
+def _capacity_proof(node: Node, resource: str, capacity: int, allocatable: int) -> Proof:
+    return Proof(
+        "api",
+        object=f"Node {node.name}",
+        text=f"{resource}: capacity {capacity}, allocatable {allocatable}",
     )
+
+
+def _lacked(refusal: Refusal) -> str | None:
+    """Return what the kubelet lacked, as far as its message tells."""
+    resource = refusal.resource or _LACKED.get(refusal.kind)
     if resource is None or refusal.available is None or refusal.requested is None:
         return resource
     return (
@@ -120,32 +145,79 @@ def _lacked(refusal: Refusal) -> str | None:
 
 
 def _number(count: int, resource: str) -> str:
-    """So much of a resource, as quantities are written: millicores and bytes are nobody's units."""
+    """Return an amount of a resource as quantities are written, not in millicores or bytes."""
     if resource == "cpu":
         return f"{count / 1000:g}"
-    return (
-        f"{count / 2**20:.0f} MiB"
-        if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
-        else str(count)
-    )
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        return f"{count / 2**20:.0f} MiB"
+    return str(count)
 
 
 def _held(node: Node, holding: Holding) -> Proof:
-    who = holding.pod.name if holding.pod else f"pod {holding.pod_uid}"
-    by = f" ({holding.pod.way()})" if holding.pod else ""
-    still = holding.state in ("gone", "ended") and holding.pod_uid in (
-        node.seen.get("running") or ()
-    )
+    owner, origin = f"pod {holding.pod_uid}", ""
+    if holding.pod:
+        owner, origin = holding.pod.name, f" ({holding.pod.way()})"
     return Proof(
         "file",
         node.inventory_host,
         path=node.checkpoint.get("path"),
         text=(
-            f"{', '.join(holding.devices)} of {holding.resource} held by {who}, container"
-            f" {holding.container}, which "
-            f"{_STATES[holding.state]}{', but had processes when the node was asked' if still else ''}{by}"
+            f"{', '.join(holding.devices)} of {holding.resource} held by {owner}, container"
+            f" {holding.container}, which {_holding_state(node, holding)}{origin}"
         ),
     )
+
+
+def _holding_state(node: Node, holding: Holding) -> str:
+    state = _STATES[holding.state]
+    running = node.seen.get("running") or ()
+    if holding.state in ("gone", "ended") and holding.pod_uid in running:
+        state += ", but had processes when the node was asked"
+    return state
+
+
+@dataclass(frozen=True)
+class _Shortage:
+    """A rejected pod for which too little was left. others: pods that requested it as well."""
+
+    pod: Pod
+    resource: str
+    requested: int
+    available: int
+    others: list[Pod]
+
+    @property
+    def total(self) -> int:
+        """What all of them request."""
+        return self.requested + _sum(self.others, self.resource)
+
+
+def _shortages(node: Node) -> Iterator[_Shortage]:
+    for pod in node.rejected:
+        resource, available = pod.refusal.resource, _available(node, pod)
+        if resource is None or not available or node.admitted_again(pod):
+            continue
+        requested = pod.requests.get(resource) or pod.refusal.requested or 0
+        yield _Shortage(pod, resource, requested, available, _competitors(node, pod, resource))
+
+
+def _competitors(node: Node, pod: Pod, resource: str) -> list[Pod]:
+    """Return the other pods that requested this resource when the rejected one came."""
+    others = [
+        other for other in node.pods if other.requests.get(resource) and other.alive_at(pod.came)
+    ]
+    siblings = [other for other in others if _one_owner(other, pod)]
+    # More than were asked for: two controller managers, or a replacement.
+    if len(siblings) >= (pod.wanted or 1):
+        return [other for other in others if other not in siblings]
+    return others
+
+
+def _available(node: Node, pod: Pod) -> int:
+    """Return how much of what a pod lacked the node may give out; 0 where that is not known."""
+    if pod.refusal.kind == "devices":
+        return node.resources.get(pod.refusal.resource or "", (0, 0))[1]
+    return pod.refusal.capacity or 0
 
 
 def _hit(
@@ -156,32 +228,8 @@ def _hit(
     )
 
 
-def _short(node: Node) -> Iterator[tuple[Pod, str, int, int, list[Pod]]]:
-    """(rejected pod, resource, asked, what there is, the others that asked for it then) of pods
-    for which too little was left.
-    """
-    for pod in node.rejected:
-        resource, there = pod.refusal.resource, _there(node, pod)
-        if resource is None or not there or node.admitted_again(pod):
-            continue
-        asked = pod.requests.get(resource) or pod.refusal.requested or 0
-        others = [one for one in node.pods if one.requests.get(resource) and one.alive_at(pod.came)]
-        siblings = [one for one in others if _one_owner(one, pod)]
-        # more than were asked for: two controller managers, or a replacement
-        if len(siblings) >= (pod.wanted or 1):
-            others = [one for one in others if one not in siblings]
-        yield pod, resource, asked, there, others
-
-
-def _there(node: Node, pod: Pod) -> int:
-    """How much of what it lacked the node may give out; 0 where that is not told."""
-    if pod.refusal.kind == "devices":
-        return node.resources.get(pod.refusal.resource or "", (0, 0))[1]
-    return pod.refusal.capacity or 0
-
-
 def uncounted(node: Node) -> bool:
-    """Whether it lacked something of which evidence does not tell what each pod asks for.
+    """Tell whether pods lacked something whose requests are not in the evidence.
 
     An older release counted devices alone.
     """
@@ -192,7 +240,7 @@ def uncounted(node: Node) -> bool:
 
 
 def undated(node: Node) -> bool:
-    """Whether nobody tells when a pod was taken up whose devices the checkpoint does not know.
+    """Tell whether the evidence lacks when a pod that the checkpoint does not know was accepted.
 
     As evidence of an older release.
     """
@@ -201,12 +249,12 @@ def undated(node: Node) -> bool:
     )
 
 
-def _one_owner(one: Pod, other: Pod) -> bool:
-    return one.owner_uid is not None and one.owner_uid == other.owner_uid
+def _one_owner(pod: Pod, other: Pod) -> bool:
+    return pod.owner_uid is not None and pod.owner_uid == other.owner_uid
 
 
 def _sum(pods: Iterable[Pod], resource: str) -> int:
-    return sum(one.requests.get(resource, 0) for one in pods)
+    return sum(pod.requests.get(resource, 0) for pod in pods)
 
 
 def _amount(count: int, resource: str) -> str:
@@ -214,119 +262,143 @@ def _amount(count: int, resource: str) -> str:
 
 
 def _askers(pods: list[Pod], resource: str) -> list[Proof]:
-    """What each asks for and how it came, the largest first.
+    """Return what each pod requests and how it came, the largest first.
 
     The first of them is the rejected one.
     """
-    pods = pods[:1] + sorted(pods[1:], key=lambda one: -one.requests.get(resource, 0))
-    more = (
-        [Proof("api", text=f"and {len(pods) - 2 * SHOWN} more pods")]
-        if len(pods) > 2 * SHOWN
-        else []
+    pods = pods[:1] + sorted(pods[1:], key=lambda pod: -pod.requests.get(resource, 0))
+    proofs = [_request_proof(pod, resource) for pod in pods[: 2 * SHOWN]]
+    if len(pods) > 2 * SHOWN:
+        proofs.append(Proof("api", text=f"and {len(pods) - 2 * SHOWN} more pods"))
+    return proofs
+
+
+def _request_proof(pod: Pod, resource: str) -> Proof:
+    requested = pod.requests.get(resource) or pod.refusal.requested or 0
+    return Proof(
+        "api",
+        object=f"Pod {pod.name}",
+        text=f"asks for {_amount(requested, resource)}; {pod.way()}",
     )
-    return [
-        Proof(
-            "api",
-            object=f"Pod {one.name}",
-            text=(
-                "asks for"
-                f" {_amount(one.requests.get(resource) or one.refusal.requested or 0, resource)};"
-                f" {one.way()}"
-            ),
-        )
-        for one in pods[: 2 * SHOWN]
-    ] + more
 
 
 def oversubscribed(node: Node) -> Iterator[Hit]:
     """KM321: what was put on the node past the scheduler asks for more than there is."""
-    for pod, resource, asked, there, others in _short(node):
-        total, past = (
-            asked + _sum(others, resource),
-            [one for one in others if one.placed and not one.alias],
+    for shortage in _shortages(node):
+        past = [pod for pod in shortage.others if _is_placed(pod)]
+        if not _is_oversubscribed(shortage, past):
+            continue
+        resource = shortage.resource
+        remaining = [pod for pod in shortage.others if pod not in past]
+        yield _hit(
+            node,
+            f"pods that ask for {_amount(shortage.total, resource)} were put on {node.name}, which"
+            f" has {_amount(shortage.available, resource)}, past the scheduler",
+            _askers([shortage.pod, *past, *remaining], resource),
+            "take spec.nodeName out of the pod templates and let the scheduler count (a"
+            " nodeSelector still chooses the node)",
         )
-        # where the rejected one was scheduled itself, it would have found room without the others
-        if total > there and (
-            (pod.placed and not pod.alias) or (past and total - _sum(past, resource) <= there)
-        ):
-            yield _hit(
-                node,
-                f"pods that ask for {_amount(total, resource)} were put on {node.name}, which has"
-                f" {_amount(there, resource)}, past the scheduler",
-                _askers([pod, *past, *(one for one in others if one not in past)], resource),
-                "take spec.nodeName out of the pod templates and let the scheduler count (a"
-                " nodeSelector still chooses the node)",
-            )
-            return
+        return
+
+
+def _is_placed(pod: Pod) -> bool:
+    """Tell whether the author of a pod, and no scheduler, chose its node."""
+    return bool(pod.placed and not pod.alias)
+
+
+def _is_oversubscribed(shortage: _Shortage, past: list[Pod]) -> bool:
+    """Tell whether the pods that no scheduler placed (past) are what made it too much."""
+    if shortage.total <= shortage.available:
+        return False
+    if _is_placed(shortage.pod):
+        return True
+    # Where the rejected one was scheduled itself, it would have found room without the others.
+    scheduled = shortage.total - _sum(past, shortage.resource)
+    return bool(past) and scheduled <= shortage.available
 
 
 def two_schedulers(node: Node) -> Iterator[Hit]:
     """KM205: schedulers that do not see each other's choices filled one node."""
-    for pod, resource, asked, there, others in _short(node):
-        chosen = [
-            one
-            for one in [pod, *others]
-            if one.placed is not True and one.scheduler and not one.alias
-        ]
-        foreign = [one for one in chosen if one.scheduler != pod.scheduler]
-        total = asked + _sum(others, resource)
-        if pod in chosen and foreign and total > there >= total - _sum(foreign, resource):
-            names = sorted({one.scheduler for one in chosen if one.scheduler})
+    for shortage in _shortages(node):
+        scheduled = [pod for pod in [shortage.pod, *shortage.others] if _is_scheduled(pod)]
+        foreign = [pod for pod in scheduled if pod.scheduler != shortage.pod.scheduler]
+        if shortage.pod not in scheduled or not foreign:
+            continue
+        own = shortage.total - _sum(foreign, shortage.resource)
+        if shortage.total > shortage.available >= own:
+            names = sorted({pod.scheduler for pod in scheduled if pod.scheduler})
             yield _hit(
                 node,
-                f"{' and '.join(names)} each placed pods with {resource} on {node.name}",
-                _askers(chosen, resource),
+                f"{' and '.join(names)} each placed pods with {shortage.resource} on {node.name}",
+                _askers(scheduled, shortage.resource),
                 "give each scheduler nodes of its own (labels and taints), or let one of them place"
                 " every pod with this resource",
             )
             return
 
 
+def _is_scheduled(pod: Pod) -> bool:
+    """Tell whether a scheduler may have chosen the node of a pod."""
+    return pod.placed is not True and bool(pod.scheduler) and not pod.alias
+
+
 def not_given_back(node: Node) -> Iterator[Hit]:
     """KM322: the kubelet counted devices of pods that end or have ended."""
     for pod in node.rejected:
-        resource, told = pod.refusal.resource, pod.refusal.available
-        if (
-            pod.refusal.kind != "devices"
-            or resource is None
-            or told is None
-            or not node.resources.get(resource, (0, 0))[1]
-        ):
+        resource, available = pod.refusal.resource, pod.refusal.available
+        if pod.refusal.kind != "devices" or resource is None or available is None:
             continue
-        if node.admitted_again(pod):
-            continue  # nobody came when it was created: the kubelet did
-        held = [one for one in node.holdings() if one.resource == resource]
-        living = sum(len(one.devices) for one in held if one.pod and one.pod.alive_at(pod.came))
-        lacking = node.resources[resource][1] - living - told
-        stuck = [one for one in held if _before(one, pod)]
-        if 0 < lacking <= sum(len(one.devices) for one in stuck):
-            yield _hit(
-                node,
-                f"{lacking} {resource} of {node.name} were still held by pods that are ending or"
-                f" have ended when {pod.name} came",
-                [_held(node, one) for one in stuck],
-                "wait until they are gone, or find what keeps them (a volume that does not unmount,"
-                " a process that does not end: the kubelet's log names the pod); restarting the"
-                " kubelet is no cure and endangers the other device pods",
-            )
+        allocatable = node.resources.get(resource, (0, 0))[1]
+        if not allocatable or node.admitted_again(pod):
+            continue  # Of one admitted again only the kubelet came later, no other pod.
+        holdings = [holding for holding in node.holdings() if holding.resource == resource]
+        lacking = allocatable - _held_by_living(holdings, pod) - available
+        stuck = [holding for holding in holdings if _before(holding, pod)]
+        if 0 < lacking <= _device_count(stuck):
+            yield _not_given_back_hit(node, pod, lacking, stuck)
             return
 
 
-def _before(holding: Holding, pod: Pod) -> bool:
-    """Whether it was asked to go, or had ended, before the other came.
+def _not_given_back_hit(node: Node, pod: Pod, lacking: int, stuck: list[Holding]) -> Hit:
+    return _hit(
+        node,
+        f"{lacking} {pod.refusal.resource} of {node.name} were still held by pods that are ending"
+        f" or have ended when {pod.name} came",
+        [_held(node, holding) for holding in stuck],
+        "wait until they are gone, or find what keeps them (a volume that does not unmount,"
+        " a process that does not end: the kubelet's log names the pod); restarting the"
+        " kubelet is no cure and endangers the other device pods",
+    )
 
-    Of one that is no more nobody can tell: it may have lived then.
+
+def _held_by_living(holdings: Iterable[Holding], pod: Pod) -> int:
+    """Return how many devices were held by pods that were alive when this pod came."""
+    return _device_count(
+        holding for holding in holdings if holding.pod and holding.pod.alive_at(pod.came)
+    )
+
+
+def _device_count(holdings: Iterable[Holding]) -> int:
+    return sum(len(holding.devices) for holding in holdings)
+
+
+def _before(holding: Holding, pod: Pod) -> bool:
+    """Tell whether the holder was asked to go, or had ended, before the other pod came.
+
+    Not known of one that is no more: it may have lived then.
     """
-    if holding.pod is None or pod.came is None:
+    holder = holding.pod
+    if holder is None or pod.came is None:
         return False
     # Pods of one owner follow each other, with two controller managers several times a second: that
     # is no device that is not given back.
-    usual = timedelta(seconds=OWN_SECONDS if _one_owner(holding.pod, pod) else 0)
-    going = holding.pod.deleted is not None and holding.pod.deleted + usual <= pod.came
-    return going or (
-        holding.pod.ended is not None
-        and holding.pod.ended + max(usual, timedelta(seconds=GRACE_SECONDS)) <= pod.came
-    )
+    usual = timedelta(0)
+    if _one_owner(holder, pod):
+        usual = timedelta(seconds=OWN_SECONDS)
+    if holder.deleted is not None and holder.deleted + usual <= pod.came:
+        return True
+    grace = max(usual, timedelta(seconds=GRACE_SECONDS))
+    return holder.ended is not None and holder.ended + grace <= pod.came
 
 
 def admitted_again(node: Node) -> Iterator[Hit]:
@@ -334,28 +406,13 @@ def admitted_again(node: Node) -> Iterator[Hit]:
     pods = [pod for pod in of_devices(node) if node.admitted_again(pod)]
     if not pods:
         return
-    since = node.host.kubelet_started if node.host else None
-    proofs = (
-        [Proof("process", node.inventory_host, text=f"the kubelet runs since {since:{SECOND}}")]
-        if since
-        else []
-    )
-    for pod in pods[:SHOWN]:
-        had = f"; it had been given its {pod.refusal.resource}" if node.had_devices(pod) else ""
-        proofs.append(
-            Proof(
-                "api",
-                object=f"Pod {pod.name}",
-                text=(
-                    f"{pod.said} (first seen by a kubelet {_time(pod.started)}, rejected "
-                    f"{_time(pod.rejected_at)}{had})"
-                ),
-            )
-        )
-    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+    proofs = [_readmission_proof(node, pod) for pod in pods[:SHOWN]]
+    if node.host and node.host.kubelet_started:
+        text = f"the kubelet runs since {node.host.kubelet_started:{SECOND}}"
+        proofs.insert(0, Proof("process", node.inventory_host, text=text))
     yield _hit(
         node,
-        f"the kubelet of {node.name} rejected {pods[0].name}{more} when it had started and admitted"
+        f"the kubelet of {node.name} rejected {_first_of(pods)} when it had started and admitted"
         " again what was accepted before",
         proofs,
         f"see that the device plugin of {node.name} has registered, then delete the rejected pods,"
@@ -364,26 +421,39 @@ def admitted_again(node: Node) -> Iterator[Hit]:
     )
 
 
+def _readmission_proof(node: Node, pod: Pod) -> Proof:
+    times = f"first seen by a kubelet {_time(pod.started)}, rejected {_time(pod.rejected_at)}"
+    if node.had_devices(pod):
+        times += f"; it had been given its {pod.refusal.resource}"
+    return Proof("api", object=f"Pod {pod.name}", text=f"{pod.said} ({times})")
+
+
+def _first_of(pods: list[Pod]) -> str:
+    if len(pods) > 1:
+        return f"{pods[0].name} and {len(pods) - 1} more"
+    return pods[0].name
+
+
 def _time(when: datetime | None) -> str:
-    return f"{when:{SECOND}}" if when else "at a time that nobody tells any more"
+    if when is None:
+        return "at a time that nobody tells any more"
+    return f"{when:{SECOND}}"
 
 
 def of_devices(node: Node) -> list[Pod]:
-    """Rejected pods that asked for devices, and were rejected for want of them."""
-    return [
-        pod
-        for pod in node.rejected
-        if pod.refusal.kind in DEVICE_KINDS
-        or (
-            pod.refusal.kind == "resource"
-            and "/" in (pod.refusal.resource or "")
-            and pod.refusal.resource in pod.requests
-        )
-    ]
+    """Return the rejected pods that requested devices, and were rejected for want of them."""
+    return [pod for pod in node.rejected if _lacked_devices(pod)]
+
+
+def _lacked_devices(pod: Pod) -> bool:
+    resource = pod.refusal.resource
+    if pod.refusal.kind in DEVICE_KINDS:
+        return True
+    return pod.refusal.kind == "resource" and "/" in (resource or "") and resource in pod.requests
 
 
 def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
-    """Times without which it is not known whether a pod was admitted again."""
+    """Yield the times without which it is not known whether a pod was admitted again."""
     if not node.host or node.host.missing("kubelet"):
         return
     for pod in of_devices(node):
@@ -391,33 +461,34 @@ def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
             continue
         if node.host.kubelet_started is None:
             yield Missing(node.host.host, "kubelet", "absent")
-        else:  # evidence of an older release has no such time at all
-            yield Missing(
-                cluster.api_host or "cluster API",
-                "rejected",
-                "absent" if pod.timed else "not_asked",
-            )
+            continue
+        status = "absent"
+        if not pod.timed:  # evidence of an older release has no such time at all
+            status = "not_asked"
+        yield Missing(cluster.api_host or "cluster API", "rejected", status)
 
 
 def unhealthy(node: Node) -> Iterator[Hit]:
     """KM323: fewer devices may be given out than the plugin reports."""
-    for resource, (there, healthy) in sorted(node.resources.items()):
-        if healthy < there and (healthy or node.unserved(resource) is False):
+    for resource, (capacity, healthy) in sorted(node.resources.items()):
+        if healthy < capacity and (healthy or node.unserved(resource) is False):
             yield _hit(
                 node,
-                f"{there - healthy} of {there} {resource} on {node.name}"
-                f" {'are' if there - healthy > 1 else 'is'} unhealthy",
+                f"{capacity - healthy} of {capacity} {resource} on {node.name}"
+                f" {_verb(capacity - healthy)} unhealthy",
                 [
-                    Proof(
-                        "api",
-                        object=f"Node {node.name}",
-                        text=f"{resource}: capacity {there}, allocatable {healthy}",
-                    ),
+                    _capacity_proof(node, resource, capacity, healthy),
                     *_known(node, resource),
                 ],
                 "read the plugin pod's log and the driver's (nvidia-smi, dmesg for Xid); the"
                 " devices that are left stay in use",
             )
+
+
+def _verb(count: int) -> str:
+    if count > 1:
+        return "are"
+    return "is"
 
 
 def _known(node: Node, resource: str) -> list[Proof]:
@@ -434,192 +505,191 @@ def _known(node: Node, resource: str) -> list[Proof]:
 
 
 def silent_nodes(node: Node) -> bool:
-    """Whether a resource without a healthy device makes the node's own evidence necessary."""
+    """Tell whether a resource without a healthy device makes the node's own evidence necessary."""
     return any(not healthy for dummy, healthy in node.resources.values())
 
 
 def unregistered(node: Node) -> Iterator[Hit]:
-    """KM324: nobody serves a resource that the kubelet knows."""
-    for resource, (there, healthy) in sorted(node.resources.items()):
-        known = (
-            there
-            or resource in node.registered
-            or any(pod.refusal.resource == resource for pod in node.rejected)
-        )
-        if healthy or not known or not node.unserved(resource):
+    """KM324: no plugin serves a resource that the kubelet knows."""
+    for resource, (capacity, healthy) in sorted(node.resources.items()):
+        requested = any(pod.refusal.resource == resource for pod in node.rejected)
+        if healthy or not (capacity or resource in node.registered or requested):
             continue
-        kubelet = node.seen.get("kubelet_socket") or {}
-        dead = [
-            one.get("name") for one in node.seen.get("sockets") or () if one.get("answers") is False
-        ]
-        text = f"{node.live_sockets()} plugin sockets answer" + (
-            f"; nobody listens on {', '.join(map(str, dead))}" if dead else ""
-        )
-        older = [
-            one.get("name")
-            for one in node.seen.get("sockets") or ()
-            if one.get("answers") and node.is_older(one)
-        ]
+        if node.unserved(resource):
+            yield _unregistered_hit(node, resource, capacity, requested)
+
+
+def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool) -> Hit:
+    severity = None
+    if requested:
+        severity = "critical"
+    elif not capacity and not _is_held(node, resource):
+        # The plugin may have been taken away on purpose.
+        severity = "info"
+    folder = node.seen.get("folder")
+    return _hit(
+        node,
+        f"no device plugin serves {resource} on {node.name}",
+        [
+            _capacity_proof(node, resource, capacity, 0),
+            Proof("file", node.inventory_host, path=folder, text=_sockets(node)),
+        ],
+        f"let the plugin's pod on {node.name} be made anew (delete that one pod); it registers"
+        " with the kubelet that runs now",
+        severity,
+    )
+
+
+def _is_held(node: Node, resource: str) -> bool:
+    return any(holding.resource == resource for holding in node.holdings())
+
+
+def _sockets(node: Node) -> str:
+    """Return the state of the sockets of device plugins, as text."""
+    sockets = node.seen.get("sockets") or ()
+    dead = [str(socket.get("name")) for socket in sockets if socket.get("answers") is False]
+    older = [
+        str(socket.get("name"))
+        for socket in sockets
+        if socket.get("answers") and node.is_older(socket)
+    ]
+    text = f"{node.live_sockets()} plugin sockets answer"
+    if dead:
+        text += f"; nobody listens on {', '.join(dead)}"
+    if older:
+        text += f"; older than the kubelet's own, so not registered with it: {', '.join(older)}"
+    if node.seen.get("kubelet_socket") and not dead:
         text += (
-            "; older than the kubelet's own, so not registered with it:"
-            f" {', '.join(map(str, older))}"
-            if older
-            else ""
+            "; the kubelet made its own socket anew when it started, and no plugin has come since"
         )
-        since = (
-            ""
-            if dead or not kubelet
-            else (
-                "; the kubelet made its own socket anew when it started, and no plugin has come"
-                " since"
-            )
-        )
-        wanted = any(pod.refusal.resource == resource for pod in node.rejected)
-        # Nobody asks and nothing is held: the plugin may have been taken away on purpose.
-        severity = (
-            "critical"
-            if wanted
-            else (
-                None
-                if there or any(one.resource == resource for one in node.holdings())
-                else "info"
-            )
-        )
-        yield _hit(
-            node,
-            f"no device plugin serves {resource} on {node.name}",
-            [
-                Proof(
-                    "api",
-                    object=f"Node {node.name}",
-                    text=f"{resource}: capacity {there}, allocatable 0",
-                ),
-                Proof("file", node.inventory_host, path=node.seen.get("folder"), text=text + since),
-            ],
-            f"let the plugin's pod on {node.name} be made anew (delete that one pod); it registers"
-            " with the kubelet that runs now",
-            severity,
-        )
+    return text
 
 
 def crash_looping(node: Node) -> Iterator[Hit]:
     """KM325: the plugin's own pod does not stay up."""
     for plugin in node.plugins:
-        for one in plugin.get("containers") or ():
-            crashed = one.get("restarts") and one.get("exit_code") and not one.get("ready")
-            if one.get("waiting") != "CrashLoopBackOff" and not crashed:
-                continue
-            said = (
-                f"{one.get('restarts')} restarts, {one.get('waiting') or 'not ready'}, last exit"
-                f" code {one.get('exit_code')}"
-            )
-            files = TELLING in str(one.get("message")).lower()
-            yield _hit(
-                node,
-                f"the device plugin {plugin.get('namespace')}/{plugin.get('name')} on {node.name}"
-                " does not stay up" + (f": {TELLING}" if files else ""),
-                [
-                    Proof(
-                        "api",
-                        object=f"Pod {plugin.get('namespace')}/{plugin.get('name')}",
-                        text=f"container {one.get('name')}: {said}"
-                        + (f": {one['message']}" if one.get("message") else ""),
-                    )
-                ],
-                (
-                    "the plugin is not at fault, but a limit of its node (mostly inotify"
-                    " instances: KM401, KM402): run kubemend.remediation.too_many_open_files,"
-                    f" which names who holds them and raises what is too small on {node.name}"
-                    if files
-                    else (
-                        f"kubectl -n {plugin.get('namespace')} logs {plugin.get('name')} -c"
-                        f" {one.get('name')} --previous"
-                    )
-                ),
-            )
+        for container in plugin.get("containers") or ():
+            if _is_crashing(container):
+                yield _crash_hit(node, plugin, container)
+
+
+def _is_crashing(container: Mapping[str, Any]) -> bool:
+    if container.get("waiting") == "CrashLoopBackOff":
+        return True
+    ended = container.get("restarts") and container.get("exit_code")
+    return bool(ended) and not container.get("ready")
+
+
+def _crash_hit(node: Node, plugin: Mapping[str, Any], container: Mapping[str, Any]) -> Hit:
+    name = f"{plugin.get('namespace')}/{plugin.get('name')}"
+    text = (
+        f"container {container.get('name')}: {container.get('restarts')} restarts,"
+        f" {container.get('waiting') or 'not ready'}, last exit code {container.get('exit_code')}"
+    )
+    if container.get("message"):
+        text += f": {container['message']}"
+    summary = f"the device plugin {name} on {node.name} does not stay up"
+    remedy = (
+        f"kubectl -n {plugin.get('namespace')} logs {plugin.get('name')} -c"
+        f" {container.get('name')} --previous"
+    )
+    if TELLING in str(container.get("message")).lower():
+        summary += f": {TELLING}"
+        remedy = (
+            "the plugin is not at fault, but a limit of its node (mostly inotify"
+            " instances: KM401, KM402): run kubemend.remediation.too_many_open_files,"
+            f" which names who holds them and raises what is too small on {node.name}"
+        )
+    return _hit(node, summary, [Proof("api", object=f"Pod {name}", text=text)], remedy)
 
 
 def changed_ids(node: Node) -> Iterator[Hit]:
-    """KM326: running pods hold devices that the plugin knows no more."""
+    """KM326: running pods hold devices that the plugin no longer reports."""
     for resource, ids in sorted(node.registered.items()):
         if not ids or len(ids) != node.resources.get(resource, (0, 0))[0]:
             continue  # unhealthy devices are not in the list either
-        lost = [
-            one
-            for one in node.holdings()
-            if one.resource == resource and one.state == "alive" and set(one.devices) - set(ids)
-        ]
+        lost = [holding for holding in node.holdings() if _is_lost(holding, resource, ids)]
         if lost:
             yield _hit(
                 node,
                 f"running pods on {node.name} hold {resource} under names that its plugin does not"
                 " use any more",
-                [*(_held(node, one) for one in lost[:SHOWN]), *_known(node, resource)],
+                [
+                    *(_held(node, holding) for holding in lost[:SHOWN]),
+                    *_known(node, resource),
+                ],
                 "drain the node's device pods before a change of MIG or time-slicing settings;"
                 " those named here keep hardware that the kubelet may give to another pod",
             )
 
 
+def _is_lost(holding: Holding, resource: str, ids: Iterable[str]) -> bool:
+    """Tell whether a running pod holds a device of this resource under an unknown name."""
+    if holding.resource != resource or holding.state != "alive":
+        return False
+    return not set(holding.devices) <= set(ids)
+
+
 def corrupt(node: Node) -> Iterator[Hit]:
-    """KM327: what the kubelet wrote about devices cannot be read, is not what it wrote, or knows
-    nothing of pods that run.
-    """
-    error = node.checkpoint.get("error") or (
-        "its checksum is not that of its content"
-        if node.checkpoint.get("checksum") == "wrong"
-        else None
-    )
+    """KM327: the device checkpoint cannot be read, was changed, or lacks pods that run."""
+    error = node.checkpoint.get("error")
+    if not error and node.checkpoint.get("checksum") == "wrong":
+        error = "its checksum is not that of its content"
     if error:
         yield _hit(
             node,
             f"the kubelet of {node.name} cannot trust its device checkpoint: {error}",
-            [Proof("file", node.inventory_host, path=node.checkpoint.get("path"), text=str(error))],
+            [_checkpoint(node, str(error))],
             "drain the device pods of this node, then move the file away and restart the kubelet:"
             " after its next start it knows of no device that is in use, and would give them out"
             " twice",
         )
-    lost = [] if error else node.forgotten()
-    if lost:
-        more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
-        yield _hit(
-            node,
-            f"the kubelet of {node.name} does not know that {lost[0][0].name} has"
-            f" {lost[0][1]}{more}: it may give these devices to another pod",
-            [
-                Proof(
-                    "api",
-                    object=f"Pod {pod.name}",
-                    text=(
-                        f"runs, asks for {_amount(pod.requests[resource], resource)}, taken up"
-                        f" {_time(pod.started)}"
-                    ),
-                )
-                for pod, resource in lost[:SHOWN]
-            ]
-            + [
-                Proof(
-                    "file",
-                    node.inventory_host,
-                    path=node.checkpoint.get("path"),
-                    text="written later, without them",
-                )
-            ],
-            "take these pods away and let them be made anew, one after the other: each is given"
-            " devices then that the kubelet counts. The file was lost or replaced while the kubelet"
-            " was down",
+        return
+    forgotten = node.forgotten()
+    if forgotten:
+        yield _forgotten_hit(node, forgotten)
+
+
+def _checkpoint(node: Node, text: str) -> Proof:
+    return Proof("file", node.inventory_host, path=node.checkpoint.get("path"), text=text)
+
+
+def _forgotten_hit(node: Node, forgotten: list[tuple[Pod, str]]) -> Hit:
+    first, first_resource = forgotten[0]
+    more = ""
+    if len(forgotten) > 1:
+        more = f", and {len(forgotten) - 1} more"
+    proofs = [
+        Proof(
+            "api",
+            object=f"Pod {pod.name}",
+            text=(
+                f"runs, asks for {_amount(pod.requests[resource], resource)}, taken up"
+                f" {_time(pod.started)}"
+            ),
         )
+        for pod, resource in forgotten[:SHOWN]
+    ]
+    return _hit(
+        node,
+        f"the kubelet of {node.name} does not know that {first.name} has {first_resource}{more}: it"
+        " may give these devices to another pod",
+        [*proofs, _checkpoint(node, "written later, without them")],
+        "take these pods away and let them be made anew, one after the other: each is given"
+        " devices then that the kubelet counts. The file was lost or replaced while the kubelet"
+        " was down",
+    )
 
 
 def of_kind(*kinds: str, what: str, advice: str) -> PerNode:
-    """Rejections with these words of the kubelet."""
+    """Return a check of the rejections of these kinds."""
 
     def look(node: Node) -> Iterator[Hit]:
         pods = [pod for pod in node.rejected if pod.refusal.kind in kinds]
         if pods:
-            more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
             yield _hit(
                 node,
-                f"the kubelet of {node.name} rejected {pods[0].name}{more}: {what}",
+                f"the kubelet of {node.name} rejected {_first_of(pods)}: {what}",
                 [Proof("api", object=f"Pod {pod.name}", text=pod.said) for pod in pods[:SHOWN]],
                 advice,
             )
