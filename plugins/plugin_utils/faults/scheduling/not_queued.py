@@ -1,15 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why pods stay Pending although no scheduler has anything to say, KM218 to KM223.
+"""Checks of pods that are not in a scheduler's queue (KM218 to KM223).
 
-It is not its turn.
-
-Pods that are held back, that have their node already, or that are not even there.
+They are gated, have their node already, or are not even created.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -39,14 +38,17 @@ _Row = Mapping[str, Any]
 
 
 def _missing(cluster: Cluster, collector: str, lists: tuple[str, ...]) -> list[Missing]:
-    """What is missing to say that nobody waits.
+    """Return what is missing to say that no pod waits.
 
     The answer, a list that an older release did not collect, or its end.
     """
-    found = list(cluster.missing(collector))
-    if not found and any(name not in (cluster.answer(collector) or {}) for name in lists):
-        found.append(Missing(cluster.api_host or "cluster API", collector, "not_asked"))
-    return found or list(cluster.cut(collector))
+    missing = list(cluster.missing(collector))
+    if missing:
+        return missing
+    answer = cluster.answer(collector) or {}
+    if any(name not in answer for name in lists):
+        return [Missing(cluster.api_host or "cluster API", collector, "not_asked")]
+    return list(cluster.cut(collector))
 
 
 def _since(cluster: Cluster, began: Any) -> float | None:
@@ -63,17 +65,23 @@ def _broken(cluster: Cluster, collector: str) -> Missing:
 
 def _pods(row: _Row) -> str:
     names = [one_line(name, 320) for name in row.get("names") or ()]
-    more = _count(row) - len(names)
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+    text, more = ", ".join(names), _count(row) - len(names)
+    if more > 0:
+        text += f" and {more} more"
+    return text
 
 
 def _count(row: _Row) -> int:
     pods = row.get("pods")
-    return pods if isinstance(pods, int) and not isinstance(pods, bool) else 1
+    if isinstance(pods, int) and not isinstance(pods, bool):
+        return pods
+    return 1
 
 
 def _who(count: int) -> str:
-    return f"{count} pod{' waits' if count == 1 else 's wait'}"
+    if count == 1:
+        return f"{count} pod waits"
+    return f"{count} pods wait"
 
 
 def left_out(cluster: Cluster) -> Iterator[Outcome]:
@@ -81,59 +89,72 @@ def left_out(cluster: Cluster) -> Iterator[Outcome]:
     if cluster.key is None:
         yield _nowhere()
         return
-    missing, by_name, found = (
-        _missing(cluster, "unmade", ("daemonsets",)),
-        {view.name: view for view in views(cluster)},
-        [],
-    )
+    missing = _missing(cluster, "unmade", ("daemonsets",))
     if not missing and (cluster.answer("unmade") or {}).get("unlooked"):
         missing.append(Missing(cluster.api_host or "cluster API", "unmade", "timeout"))
+    by_name = {view.name: view for view in views(cluster)}
+    excluded = []
     for row in cluster.rows("unmade", "daemonsets"):
-        kept: dict[str, list[str]] = {}
-        for name in row.get("nodes") or ():
-            view = by_name.get(one_line(name, 253))
-            for taint in (
-                taints.keeps_away(list(view.taints), row.get("tolerations"))[0] if view else ()
-            ):
-                if taint.key not in PASSING:
-                    kept.setdefault(one_line(taint, 400), []).append(view.name if view else "?")
-        if kept:
-            found.append((row, kept))
-    yield Outcome((_left_out(cluster, found),) if found else (), tuple(missing))
+        nodes = _excluded_nodes(row, by_name)
+        if nodes:
+            excluded.append((row, nodes))
+    hits = ()
+    if excluded:
+        hits = (_left_out(cluster, excluded),)
+    yield Outcome(hits, tuple(missing))
 
 
-def _left_out(cluster: Cluster, found: list[tuple[_Row, dict[str, list[str]]]]) -> Hit:
-    told = [
-        f"{one_line(row.get('namespace'), 80)}/{one_line(row.get('name'), 253)} "
-        f"(none on {and_others(sorted({name for names in kept.values() for name in names}))})"
-        for row, kept in found
-    ]
-    proofs = [
-        Proof(
-            "api",
-            cluster.api_host,
-            object=(
-                f"DaemonSet {one_line(row.get('namespace'), 80)}/{one_line(row.get('name'), 253)}"
-            ),
-            text=(
-                f"does not tolerate {taint} of {and_others(names)}, which it is meant for otherwise"
-            ),
-        )
-        for row, kept in found[:SHOWN]
-        for taint, names in list(kept.items())[:SHOWN]
-    ]
+def _excluded_nodes(row: _Row, by_name: Mapping[str, NodeView]) -> dict[str, list[str]]:
+    """Return {taint: nodes} of the taints that keep a DaemonSet away from its nodes for long."""
+    nodes: dict[str, list[str]] = {}
+    for name in row.get("nodes") or ():
+        view = by_name.get(one_line(name, 253))
+        if view is None:
+            continue
+        for taint in taints.keeps_away(list(view.taints), row.get("tolerations"))[0]:
+            if taint.key not in PASSING:
+                nodes.setdefault(one_line(taint, 400), []).append(view.name)
+    return nodes
+
+
+def _left_out(cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]]) -> Hit:
+    described = []
+    for row, nodes in excluded:
+        names = sorted(set(itertools.chain.from_iterable(nodes.values())))
+        described.append(f"{_full_name(row)} (none on {and_others(names)})")
+    subject = "1 DaemonSet has no pod on nodes whose taints it does"
+    if len(excluded) > 1:
+        subject = f"{len(excluded)} DaemonSets have no pod on nodes whose taints they do"
     return Hit(
-        f"{len(found)} DaemonSet{'' if len(found) == 1 else 's'}"
-        f" {'has' if len(found) == 1 else 'have'} no pod on nodes whose taints"
-        f" {'it does' if len(found) == 1 else 'they do'} not tolerate: {and_others(told)}",
-        tuple(proofs),
+        f"{subject} not tolerate: {and_others(described)}",
+        tuple(_left_out_proofs(cluster, excluded[:SHOWN])),
         "if it is to run there, give its template a toleration of the taint; if the taint is to"
         " keep it away, this is as it should be",
     )
 
 
+def _left_out_proofs(
+    cluster: Cluster, excluded: list[tuple[_Row, dict[str, list[str]]]]
+) -> Iterator[Proof]:
+    for row, nodes in excluded:
+        for taint, names in list(nodes.items())[:SHOWN]:
+            yield Proof(
+                "api",
+                cluster.api_host,
+                object=f"DaemonSet {_full_name(row)}",
+                text=(
+                    f"does not tolerate {taint} of {and_others(names)}, which it is meant for"
+                    " otherwise"
+                ),
+            )
+
+
+def _full_name(row: _Row) -> str:
+    return f"{one_line(row.get('namespace'), 80)}/{one_line(row.get('name'), 253)}"
+
+
 def held(cluster: Cluster) -> Iterator[Outcome]:
-    """KM219: pods with scheduling gates, which no scheduler looks at."""
+    """KM219: pods with scheduling gates, which no scheduler takes."""
     if cluster.key is None:
         yield _nowhere()
         return
@@ -144,34 +165,34 @@ def held(cluster: Cluster) -> Iterator[Outcome]:
             missing.append(_broken(cluster, "pending"))
         elif waited >= WAITED_SECONDS or row.get("asked"):
             rows.append(row)
-    gates = sorted({one_line(gate, 120) for row in rows for gate in row.get("gates") or ()})
-    proofs = tuple(
-        Proof(
-            "api",
-            cluster.api_host,
-            object=f"Pod {_pods(row)}",
-            text="spec.schedulingGates has "
-            + ", ".join(one_line(gate, 120) for gate in row.get("gates") or ()),
-        )
-        for row in rows[:SHOWN]
+    hits = ()
+    if rows:
+        hits = (_gated_hit(cluster, rows),)
+    yield Outcome(hits, tuple(missing))
+
+
+def _gated_hit(cluster: Cluster, rows: list[_Row]) -> Hit:
+    gates = sorted(set(itertools.chain.from_iterable(map(_gates, rows))))
+    severity = "info"
+    if any(row.get("asked") for row in rows):
+        severity = None
+    return Hit(
+        f"{_who(sum(map(_count, rows)))} because of scheduling gates"
+        f" ({and_others(gates)}): {and_others([_pods(row) for row in rows])}",
+        tuple(_gate_proof(cluster, row) for row in rows[:SHOWN]),
+        "whoever set a gate takes it away once the pod may be scheduled: see whether"
+        " that controller runs (kubectl get pod -o yaml names the gates)",
+        severity=severity,
     )
-    yield Outcome(
-        (
-            (
-                Hit(
-                    f"{_who(sum(map(_count, rows)))} because of scheduling gates"
-                    f" ({and_others(gates)}): {and_others([_pods(row) for row in rows])}",
-                    proofs,
-                    "whoever set a gate takes it away once the pod may be scheduled: see whether"
-                    " that controller runs (kubectl get pod -o yaml names the gates)",
-                    severity=None if any(row.get("asked") for row in rows) else "info",
-                ),
-            )
-            if rows
-            else ()
-        ),
-        tuple(missing),
-    )
+
+
+def _gates(row: _Row) -> list[str]:
+    return [one_line(gate, 120) for gate in row.get("gates") or ()]
+
+
+def _gate_proof(cluster: Cluster, row: _Row) -> Proof:
+    text = "spec.schedulingGates has " + ", ".join(_gates(row))
+    return Proof("api", cluster.api_host, object=f"Pod {_pods(row)}", text=text)
 
 
 def kubelets_turn(cluster: Cluster) -> Iterator[Outcome]:
@@ -182,31 +203,33 @@ def kubelets_turn(cluster: Cluster) -> Iterator[Outcome]:
     missing, hits = [*_missing(cluster, "pending", ("bound",)), *cluster.missing("nodes")], []
     by_name = {view.name: view for view in views(cluster)}
     for row in cluster.rows("pending", "bound"):
-        waited, view = (
-            _since(cluster, row.get("since")),
-            by_name.get(one_line(row.get("node"), 253)),
-        )
-        if cluster.missing("nodes") or waited is None:
-            missing += [_broken(cluster, "pending")] if waited is None else []
+        waited = _since(cluster, row.get("since"))
+        if waited is None:
+            missing.append(_broken(cluster, "pending"))
             continue
-        if waited >= _patience(row, view):
+        view = by_name.get(one_line(row.get("node"), 253))
+        if not cluster.missing("nodes") and waited >= _patience(row, view):
             hits.append(_not_taken(cluster, row, view))
     yield Outcome(tuple(hits), tuple(missing))
 
 
 def _patience(row: _Row, view: NodeView | None) -> int:
-    """For how many seconds a kubelet may say nothing. Nodes are listed before pods.
+    """Return for how many seconds a kubelet may not react.
 
-    One that is in no list may have joined in between.
-
-    Where it was asked for by its name and is not there, nobody waits: the garbage collector of pods
-    does not either.
+    Nodes are listed before pods: one that is in no list may have joined in between. Where it was
+    asked for by its name and is absent, the garbage collector of pods does not wait either.
     """
     if view is None:
-        return 0 if row.get("absent") else TAKEN_SECONDS
-    if view.ready != "True":
-        return 0 if row.get("asked") else TAKEN_SECONDS
-    return TAKEN_SECONDS if row.get("asked") else WAITED_SECONDS
+        at_once = row.get("absent")
+    elif view.ready != "True":
+        at_once = row.get("asked")
+    elif row.get("asked"):
+        return TAKEN_SECONDS
+    else:
+        return WAITED_SECONDS
+    if at_once:
+        return 0
+    return TAKEN_SECONDS
 
 
 def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Hit:
@@ -217,46 +240,51 @@ def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Hit:
         object=f"Pod {_pods(row)}",
         text=f"spec.nodeName is {name}, and status.startTime is not set: no kubelet took it up",
     )
+    waits = f"{_who(_count(row))} for the kubelet of {name}, which"
     if view is None:
         return Hit(
-            f"{_who(_count(row))} for the kubelet of {name}, which is no node of this cluster:"
-            f" {_pods(row)}",
+            f"{waits} is no node of this cluster: {_pods(row)}",
             (proof,),
             "no scheduler looks at a pod that names its node: correct nodeName in the workload, or"
             " leave it to the scheduler; or let that node join. Such pods are soon removed by the"
             " pod garbage collector",
             node=name,
         )
-    ready = view.condition("Ready") or {}
-    why = (
-        f"is not ready (Ready is {one_line(view.ready, 20)} since"
-        f" {one_line(ready.get('since'), 40)}, {one_line(ready.get('reason'), 80)})"
-        if view.ready != "True"
-        else "is Ready, but does not take it up"
-    )
-    leased = f", its lease was renewed at {view.leased.isoformat()}" if view.leased else ""
+    host = None
+    if view.host:
+        host = view.host.host
     return Hit(
-        f"{_who(_count(row))} for the kubelet of {name}, which {why}: {_pods(row)}",
-        (
-            proof,
-            Proof(
-                "api",
-                cluster.api_host,
-                object=f"Node {name}",
-                text=f"Ready is {one_line(view.ready, 20)}{leased}",
-            ),
-        ),
+        f"{waits} {_kubelet_state(view)}: {_pods(row)}",
+        (proof, _ready_proof(cluster, name, view)),
         "it is the kubelet's turn, not the scheduler's: what is found of that node says why it is"
         " silent, its journal says the rest",
-        host=view.host.host if view.host else None,
+        host=host,
         node=name,
     )
 
 
-def unmade(code: str) -> Callable[[Cluster], Iterator[Outcome]]:
-    """The predicate of a reason for which pods cannot even be made (KM221 to KM223)."""
+def _kubelet_state(view: NodeView) -> str:
+    """Return what the condition Ready of a node is, as a clause."""
+    if view.ready == "True":
+        return "is Ready, but does not take it up"
+    ready = view.condition("Ready") or {}
+    return (
+        f"is not ready (Ready is {one_line(view.ready, 20)} since"
+        f" {one_line(ready.get('since'), 40)}, {one_line(ready.get('reason'), 80)})"
+    )
 
-    def predicate(cluster: Cluster) -> Iterator[Outcome]:
+
+def _ready_proof(cluster: Cluster, name: str, view: NodeView) -> Proof:
+    text = f"Ready is {one_line(view.ready, 20)}"
+    if view.leased:
+        text += f", its lease was renewed at {view.leased.isoformat()}"
+    return Proof("api", cluster.api_host, object=f"Node {name}", text=text)
+
+
+def unmade(code: str) -> Callable[[Cluster], Iterator[Outcome]]:
+    """Return the check of a reason for which pods cannot even be created (KM221 to KM223)."""
+
+    def check(cluster: Cluster) -> Iterator[Outcome]:
         if cluster.key is None:
             yield _nowhere()
             return
@@ -269,22 +297,24 @@ def unmade(code: str) -> Callable[[Cluster], Iterator[Outcome]]:
                 missing.append(_broken(cluster, "unmade"))
             elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
                 rows.append(row)
-        yield Outcome((_unmade(cluster, code, rows),) if rows else (), tuple(missing))
+        hits = ()
+        if rows:
+            hits = (_unmade(cluster, code, rows),)
+        yield Outcome(hits, tuple(missing))
 
-    return predicate
+    return check
 
 
 def _refusal(row: _Row) -> str:
+    """Return the code of the fault for which the API server refused to create a pod."""
     text = str(row.get("message") or "")
     if ENDS.search(text):
         return ""  # its namespace goes, and it with it
-    return (
-        "KM221"
-        if QUOTA.search(text)
-        else "KM222"
-        if ACCOUNT.search(text.replace('"', ""))
-        else "KM223"
-    )
+    if QUOTA.search(text):
+        return "KM221"
+    if ACCOUNT.search(text.replace('"', "")):
+        return "KM222"
+    return "KM223"
 
 
 _REFUSED = {
@@ -310,31 +340,36 @@ _REFUSED = {
 
 
 def _unmade(cluster: Cluster, code: str, rows: list[_Row]) -> Hit:
-    def called(row: _Row) -> str:
-        owner = f" of {one_line(row.get('owner'), 300)}" if row.get("owner") else ""
-        return (
-            f"{one_line(row.get('kind'), 40)}/{one_line(row.get('name'), 253)}{owner} (namespace"
-            f" {one_line(row.get('namespace'), 80)})"
-        )
-
-    why, advice = _REFUSED[code]
-    proofs = tuple(
-        Proof(
-            "api",
-            cluster.api_host,
-            object=called(row),
-            text=(
-                f"has {row.get('has')} of {row.get('wanted')} pods; FailedCreate since"
-                f" {one_line(row.get('first'), 40)}, last {one_line(row.get('last'), 40)}:"
-                f" {one_line(row.get('message'), 300)}"
-            ),
-        )
-        for row in rows[:SHOWN]
-    )
+    reason, advice = _REFUSED[code]
+    owners = and_others([_owner(row) for row in rows])
     return Hit(
-        f"pods are not even made, because {why}: {and_others([called(row) for row in rows])}",
-        proofs,
+        f"pods are not even made, because {reason}: {owners}",
+        tuple(_refusal_proof(cluster, row) for row in rows[:SHOWN]),
         advice,
+    )
+
+
+def _owner(row: _Row) -> str:
+    """Return the object that cannot create its pods, with the object that owns it."""
+    owner = ""
+    if row.get("owner"):
+        owner = f" of {one_line(row.get('owner'), 300)}"
+    return (
+        f"{one_line(row.get('kind'), 40)}/{one_line(row.get('name'), 253)}{owner} (namespace"
+        f" {one_line(row.get('namespace'), 80)})"
+    )
+
+
+def _refusal_proof(cluster: Cluster, row: _Row) -> Proof:
+    return Proof(
+        "api",
+        cluster.api_host,
+        object=_owner(row),
+        text=(
+            f"has {row.get('has')} of {row.get('wanted')} pods; FailedCreate since"
+            f" {one_line(row.get('first'), 40)}, last {one_line(row.get('last'), 40)}:"
+            f" {one_line(row.get('message'), 300)}"
+        ),
     )
 
 

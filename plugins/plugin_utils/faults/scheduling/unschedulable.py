@@ -1,12 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why pods stay Pending, KM203, KM204, KM210 to KM217 and KM224, KM225: nobody schedules them, or
-what the scheduler itself says.
-"""
+"""Checks of pods that are unschedulable, or that no scheduler takes (KM203 to KM225)."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,21 +13,20 @@ from typing import Any
 from ...evidence.document import one_line
 from ...models import ages
 from ...models.api_node import SHOWN, and_others
-from ...models.cluster import Cluster
+from ...models.cluster import Cluster, Host
 from ...models.result import Missing, Proof
-from ...models.scheduling import excluded_nodes as excluded
+from ...models.scheduling import excluded_nodes
+from ...models.scheduling.excluded_nodes import CHOSEN, OTHER, Excluded
 from ...models.scheduling.resource_offers import amount
 from ..base import Fault, Hit, Outcome
-from ..control_plane import leader_election as election
-from ..control_plane import leader_lease as leading
+from ..control_plane import leader_election, leader_lease
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
-# A scheduler says something of a pod within seconds, but for thousands in its queue; and whoever
+# A scheduler reports on a pod within seconds, unless thousands are in its queue; an autoscaler that
 # adds nodes for pods that wait needs minutes.
 WAITED_SECONDS = 300
-ROLE = leading.Role(SCHEDULER, "scheduler", "every new pod stays Pending without a word")
-CHOSEN, OTHER = excluded.CHOSEN, excluded.OTHER
-_Waiting = tuple[Mapping[str, Any], list[excluded.Excluded]]
+ROLE = leader_lease.Role(SCHEDULER, "scheduler", "every new pod stays Pending without a word")
+_Waiting = tuple[Mapping[str, Any], list[Excluded]]
 # What is in use ends by itself; what no node has, or not as much of it, no pod's end brings.
 _SMALL = (
     "is large enough for what they request",
@@ -49,81 +47,115 @@ _NONE = (
 
 
 def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
-    """KM203: nobody renews the schedulers' lock."""
+    """KM203: no scheduler renews the schedulers' lock."""
     if cluster.key is None:
         yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
         return
     running = [
         (host, item)
-        for host in cluster.hosts
-        if host.control_plane
-        for item in host.control_plane.of(SCHEDULER)
-        if USUAL in election.scheduler_names(item)
+        for host, item in _schedulers(cluster)
+        if USUAL in leader_election.scheduler_names(item)
     ]
-    _lock, hits, missing = leading.judged(cluster, ROLE, running)
-    yield Outcome(tuple(hits), () if hits else tuple(missing), component=SCHEDULER)
+    _lock, hits, missing = leader_lease.judged(cluster, ROLE, running)
+    if hits:
+        yield Outcome(tuple(hits), component=SCHEDULER)
+    else:
+        yield Outcome((), tuple(missing), component=SCHEDULER)
+
+
+def _schedulers(cluster: Cluster) -> list[tuple[Host, Any]]:
+    """Return (host, control-plane process) of all schedulers that run on these hosts."""
+    schedulers = []
+    for host in cluster.hosts:
+        if host.control_plane:
+            schedulers += [(host, item) for item in host.control_plane.of(SCHEDULER)]
+    return schedulers
 
 
 def unserved(cluster: Cluster) -> Iterator[Outcome]:
-    """KM204: pods that no scheduler says anything of, and that want one that no kube-scheduler
-    of these hosts is.
+    """KM204: pods without a message of any scheduler, that want one which none of these hosts runs.
+
+    A scheduler that is late, or of which none leads (KM203), is not meant.
     """
     if cluster.key is None:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
-    missing, seen = _pending(cluster), cluster.answer("pending") or {}
-    if not missing and "unseen" not in seen:
-        # an older release collected it
-        missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))
-    running = [
-        item
-        for host in cluster.hosts
-        if host.control_plane
-        for item in host.control_plane.of(SCHEDULER)
-    ]
-    served, hits = frozenset().union(*(election.scheduler_names(item) for item in running)), []
+    missing, hits = _unseen_missing(cluster), []
+    running = [item for _host, item in _schedulers(cluster)]
+    served = frozenset().union(*map(leader_election.scheduler_names, running))
+    explained = set(served)
     # where the locks were asked for too
-    down = any(outcome.hits for outcome in nobody_leads(cluster))
-    for one in cluster.rows("pending", "unseen"):
-        waited = _waited(cluster, one.get("since"))
-        if one.get("scheduler") in served or (one.get("scheduler") == USUAL and down):
-            continue  # that one is late, or none of its kind leads (KM203)
-        if waited is None:
-            missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
-        elif waited >= WAITED_SECONDS or one.get("asked"):
-            # what runs the usual one may be a host that is silent, or a program that is more than
-            # it
-            silent = (
-                election.silent_members(cluster, "instances")
-                if one.get("scheduler") == USUAL
-                else []
-            )
-            if silent or (one.get("scheduler") == USUAL and not running):
-                missing += silent or [
-                    Missing(cluster.api_host or "cluster API", "instances", "absent")
-                ]
-            else:
-                hits.append(_unserved(cluster, one, sorted(served)))
+    if any(outcome.hits for outcome in nobody_leads(cluster)):
+        explained.add(USUAL)
+    for entry in cluster.rows("pending", "unseen"):
+        if entry.get("scheduler") in explained:
+            continue
+        lacks = _unserved_missing(cluster, entry, bool(running))
+        if lacks:
+            missing += lacks
+        elif lacks is not None:
+            hits.append(_unserved(cluster, entry, sorted(served)))
     yield Outcome(tuple(hits), tuple(missing))
 
 
-def _unserved(cluster: Cluster, one: Mapping[str, Any], served: list[str]) -> Hit:
-    name, count = one_line(one.get("scheduler"), 120), one.get("pods")
-    pods = ", ".join(one_line(pod, 320) for pod in one.get("names") or ())
-    others = (
-        f"; those of the control plane are {and_others([one_line(item, 80) for item in served])}"
-        if served
-        else ""
-    )
+def _unserved_missing(
+    cluster: Cluster, entry: Mapping[str, Any], any_runs: bool
+) -> list[Missing] | None:
+    """Return what is missing to call pods unserved; None where they have not waited long."""
+    missing = _waiting_missing(cluster, entry)
+    if missing == [] and entry.get("scheduler") == USUAL:
+        return _usual_missing(cluster, any_runs)
+    return missing
+
+
+def _unseen_missing(cluster: Cluster) -> list[Missing]:
+    """Return what is missing of the pods that no scheduler has reported on."""
+    missing = _pending(cluster)
+    if not missing and "unseen" not in (cluster.answer("pending") or {}):
+        # an older release collected it
+        missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))
+    return missing
+
+
+def _waiting_missing(cluster: Cluster, entry: Mapping[str, Any]) -> list[Missing] | None:
+    """Return what is missing to know how long pods have waited; None where it is not yet long."""
+    waited = _waited(cluster, entry.get("since"))
+    if waited is None:
+        return [Missing(cluster.api_host or "cluster API", "pending", "error")]
+    if waited >= WAITED_SECONDS or entry.get("asked"):
+        return []
+    return None
+
+
+def _usual_missing(cluster: Cluster, any_runs: bool) -> list[Missing]:
+    """Return the hosts that may run the usual scheduler.
+
+    It may also be a part of another program, where no scheduler runs.
+    """
+    missing = list(leader_election.silent_members(cluster, "instances"))
+    if not missing and not any_runs:
+        missing.append(Missing(cluster.api_host or "cluster API", "instances", "absent"))
+    return missing
+
+
+def _unserved(cluster: Cluster, entry: Mapping[str, Any], served: list[str]) -> Hit:
+    name, pods = one_line(entry.get("scheduler"), 120), entry.get("pods")
+    names = ", ".join(one_line(pod, 320) for pod in entry.get("names") or ())
+    waits = f"{pods} wait"
+    if pods == 1:
+        waits = f"{pods} waits"
+    others = ""
+    if served:
+        listed = and_others([one_line(item, 80) for item in served])
+        others = f"; those of the control plane are {listed}"
     return Hit(
         f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods"
-        f" that want it: {count} {'waits' if count == 1 else 'wait'}, the oldest since"
-        f" {one_line(one.get('since'), 40)}{others}",
+        f" that want it: {waits}, the oldest since {one_line(entry.get('since'), 40)}{others}",
         (
             Proof(
                 "api",
                 cluster.api_host,
-                object=f"Pod {pods}",
+                object=f"Pod {names}",
                 text=f"spec.schedulerName is {name}, and there is no condition PodScheduled",
             ),
         ),
@@ -145,213 +177,240 @@ def _waited(cluster: Cluster, since: Any) -> float | None:
     return ages.age(cluster, since)
 
 
-def _counted(entry: Mapping[str, Any], nodes: excluded.Nodes) -> list[excluded.Excluded]:
-    """The reasons without those that are meant to be.
+def _counted(entry: Mapping[str, Any], nodes: excluded_nodes.Nodes) -> list[Excluded]:
+    """Return the reasons without those that are on purpose.
 
-    Of nodes that the pod does not ask for, and of the control plane's.
+    They concern nodes that the pod does not ask for, or the control plane's.
     """
-    told = nodes.of(entry)
-    # it counts no nodes, and speaks of nothing that is known here
-    if not told and entry.get("message"):
-        return [excluded.Excluded("unknown", one_line(entry.get("message"), 300), None)]
-    return [one for one in told if not one.meant]
+    reasons = nodes.of(entry)
+    # it counts no nodes, and contains nothing that is known here
+    if not reasons and entry.get("message"):
+        return [Excluded("unknown", one_line(entry.get("message"), 300), None)]
+    return [reason for reason in reasons if not reason.meant]
 
 
 def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], Iterator[Outcome]]:
-    """The predicate of a reason that the scheduler itself gives (KM210 to KM217, KM224 and
-    KM225).
-    """
+    """Return the check of a reason that the scheduler itself gives (KM210 to KM225)."""
 
-    def predicate(cluster: Cluster) -> Iterator[Outcome]:
+    def check(cluster: Cluster) -> Iterator[Outcome]:
         if cluster.key is None:
             yield Outcome(applies=False, note="no Kubernetes found on these hosts")
             return
-        missing, nodes = _pending(cluster), excluded.nodes_of(cluster)
-        # not enough is left, no node is large enough, none has any
-        found = _Found(), _Found(), _Found()
+        missing, nodes = _pending(cluster), excluded_nodes.nodes_of(cluster)
+        # not enough remains, no node is large enough, none has any
+        groups = _Waiters(), _Waiters(), _Waiters()
         for entry in cluster.rows("pending", "items"):
             counted = _counted(entry, nodes)
-            mine = [one for one in counted if one.kind in kinds]
-            # Most selectors leave nodes out: they are the reason where there is no other one.
-            if not mine or (
-                kinds in (CHOSEN, OTHER)
-                and len(mine) < len([one for one in counted if not one.unsaid])
-            ):
+            reasons = _decisive(counted, kinds)
+            if not reasons:
                 continue
-            waited = _waited(cluster, entry.get("since"))
-            if waited is None:
-                missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
-            elif waited >= WAITED_SECONDS or entry.get("asked"):
-                for place, one in enumerate(found):
-                    one.take(
-                        entry,
-                        [reason for reason in mine if _never(reason) == place],
-                        counted,
-                        nodes,
-                    )
-        ways = (
-            (what, advice),
-            (_no_node(found[1], _SMALL[0]), _SMALL[1]),
-            (_no_node(found[2], _NONE[0]), _NONE[1]),
-        )
-        yield Outcome(
-            tuple(
-                _said(cluster, one, *way)
-                for one, way in reversed(list(zip(found, ways)))
-                if one.waiting
-            ),
-            tuple(missing),
-        )
+            lacks = _waiting_missing(cluster, entry)
+            if lacks:
+                missing += lacks
+            elif lacks is not None:
+                for group, own in zip(groups, _by_lack(reasons), strict=True):
+                    group.take(entry, own, counted, nodes)
+        yield Outcome(_waiting_hits(cluster, groups, what, advice), tuple(missing))
 
-    return predicate
+    return check
+
+
+def _decisive(counted: list[Excluded], kinds: frozenset[str]) -> list[Excluded]:
+    """Return the reasons of these kinds, if they are what keeps the pod waiting."""
+    reasons = [reason for reason in counted if reason.kind in kinds]
+    if kinds not in (CHOSEN, OTHER):
+        return reasons
+    # Most selectors exclude nodes: they are the reason where there is no other one.
+    reported = [reason for reason in counted if not reason.unsaid]
+    if len(reasons) < len(reported):
+        return []
+    return reasons
+
+
+def _by_lack(reasons: list[Excluded]) -> tuple[list[Excluded], list[Excluded], list[Excluded]]:
+    """Return the reasons where (too little remains, no node is large enough, no node has any)."""
+    remaining: list[Excluded] = []
+    small: list[Excluded] = []
+    none: list[Excluded] = []
+    for reason in reasons:
+        if reason.lack is None:
+            remaining.append(reason)
+        elif reason.lack.most:
+            small.append(reason)
+        else:
+            none.append(reason)
+    return remaining, small, none
+
+
+def _waiting_hits(
+    cluster: Cluster, groups: tuple[_Waiters, ...], what: str, advice: str
+) -> tuple[Hit, ...]:
+    remaining, small, none = groups
+    hits = []
+    if none.waiting:
+        hits.append(_said(cluster, none, _no_node(none, _NONE[0]), _NONE[1]))
+    if small.waiting:
+        hits.append(_said(cluster, small, _no_node(small, _SMALL[0]), _SMALL[1]))
+    if remaining.waiting:
+        hits.append(_said(cluster, remaining, what, advice))
+    return tuple(hits)
 
 
 @dataclass
-class _Found:
-    """Pods that wait for the same. alone: whether nothing else keeps some of them; others.
+class _Waiters:
+    """Pods that wait for the same. alone: whether nothing else keeps some of them.
 
-    What else does, where it is so of all of them.
-
-    known: {what is known of nodes: which}; spared: the same of those that are not for the first of
-    these pods.
+    others: what else does, where it is so of all of them. known: {what is known of nodes: which}.
+    spared: the same of those that are not for the first of these pods.
     """
 
     waiting: list[_Waiting] = field(default_factory=list)
     alone: bool = False
-    others: tuple[excluded.Excluded, ...] = ()
+    others: tuple[Excluded, ...] = ()
     known: dict[str, set[str]] = field(default_factory=dict)
     spared: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def take(
         self,
         entry: Mapping[str, Any],
-        mine: list[excluded.Excluded],
-        counted: list[excluded.Excluded],
-        nodes: excluded.Nodes,
+        reasons: list[Excluded],
+        counted: list[Excluded],
+        nodes: excluded_nodes.Nodes,
     ) -> None:
-        if not mine:
+        """Add a pod that waits for these reasons; counted: all reasons that count."""
+        if not reasons:
             return
-        # Nodes that somebody set apart are not for these pods: that is no reason why the others do
-        # not fit.
-        others = [
-            one
-            for one in counted
-            if one not in mine
-            and one.kind != "taint"
-            and (not one.unsaid or mine[0].kind == "resource")
-        ]
-        self.alone = self.alone or not others or any(one.lack for one in mine)
+        others = _other_reasons(reasons, counted)
+        if not others or any(reason.lack for reason in reasons):
+            self.alone = True
         self.others = self.others or tuple(others)
-        for text, names in (pair for reason in mine for pair in _proven(reason)):
-            self.known.setdefault(one_line(text, 250), set()).update(names)
+        for reason in reasons:
+            for text, names in _proven(reason):
+                self.known.setdefault(one_line(text, 250), set()).update(names)
         if not self.waiting:
             self.spared = [
                 (one_line(f"not for {_named(entry)}: {text}", 320), names)
-                for text, names in excluded.spared(nodes.of(entry), mine)
+                for text, names in excluded_nodes.spared(nodes.of(entry), reasons)
             ]
-        self.waiting.append((entry, mine))
+        self.waiting.append((entry, reasons))
 
 
-def _never(reason: excluded.Excluded) -> int:
-    return 0 if reason.lack is None else 1 if reason.lack.most else 2
+def _other_reasons(reasons: list[Excluded], counted: list[Excluded]) -> list[Excluded]:
+    """Return what else keeps a pod waiting.
+
+    A taint sets nodes apart, which is no reason why the other nodes do not fit.
+    """
+    others = [reason for reason in counted if reason not in reasons and reason.kind != "taint"]
+    if reasons[0].kind == "resource":
+        return others
+    return [reason for reason in others if not reason.unsaid]
 
 
-def _no_node(found: _Found, what: str) -> str:
-    """Where another node could have them, it is those that they ask for which cannot."""
-    chosen = any(
-        reason.lack and reason.lack.elsewhere for _entry, mine in found.waiting for reason in mine
-    )
-    return f"no node{' that they ask for' if chosen else ''} {what}"
+def _no_node(group: _Waiters, what: str) -> str:
+    """Return the summary of a lack, which may concern only the nodes that the pods ask for."""
+    for _entry, reasons in group.waiting:
+        if any(reason.lack and reason.lack.elsewhere for reason in reasons):
+            return f"no node that they ask for {what}"
+    return f"no node {what}"
 
 
-def _said(cluster: Cluster, found: _Found, what: str, advice: str) -> Hit:
-    """One finding for a cluster, which names whose pods they are.
+def _said(cluster: Cluster, group: _Waiters, what: str, advice: str) -> Hit:
+    """Return one finding for a cluster, which names the owners of the pods.
 
     It is only a hint as long as each pod has other reasons too.
     """
-    waiting = found.waiting
-    count = sum(
-        entry["pods"] if isinstance(entry.get("pods"), int) else 1 for entry, _mine in waiting
-    )
-    owners = and_others(
-        list(
-            dict.fromkeys(
-                f"{one_line(entry.get('owner') or 'Pod/' + str((entry.get('names') or ['?'])[0]), 300)}"
-                f" (namespace {one_line(entry.get('namespace'), 80)})"
-                for entry, _mine in waiting
-            )
-        )
-    )
-    names = sorted(
-        {_asked_of(reason) for _entry, mine in waiting for reason in mine if reason.name}
-    )
-    proofs = [
-        Proof(
-            "api",
-            cluster.api_host,
-            object=f"Pod {_named(entry)}",
-            text=one_line(entry.get("message"), 300),
-        )
-        for entry, _mine in waiting[:SHOWN]
-    ]
-    proofs += [
-        Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(nodes))}", text=text)
-        for text, nodes in [*list(found.known.items())[:SHOWN], *found.spared[:SHOWN]]
-    ]
-    who, named = (
-        "pod waits" if count == 1 else "pods wait",
-        (f" ({and_others(names)})" if names else ""),
-    )
+    severity, remedy = None, advice
+    if not group.alone:
+        severity, remedy = "info", advice + excluded_nodes.besides(group.others)
+    owners = and_others(list(dict.fromkeys(_owner(entry) for entry, _reasons in group.waiting)))
     return Hit(
-        f"{count} {who} because {what}{named}: {owners}",
-        tuple(proofs),
-        advice + ("" if found.alone else excluded.besides(found.others)),
-        severity=None if found.alone else "info",
+        f"{_pods_wait(group)} because {what}{_requested(group)}: {owners}",
+        tuple(_waiting_proofs(cluster, group)),
+        remedy,
+        severity=severity,
     )
+
+
+def _pods_wait(group: _Waiters) -> str:
+    count = sum(_pod_count(entry) for entry, _reasons in group.waiting)
+    if count == 1:
+        return "1 pod waits"
+    return f"{count} pods wait"
+
+
+def _pod_count(entry: Mapping[str, Any]) -> int:
+    if isinstance(entry.get("pods"), int):
+        return entry["pods"]
+    return 1
+
+
+def _owner(entry: Mapping[str, Any]) -> str:
+    owner = entry.get("owner") or "Pod/" + str(_first_name(entry))
+    return f"{one_line(owner, 300)} (namespace {one_line(entry.get('namespace'), 80)})"
+
+
+def _first_name(entry: Mapping[str, Any]) -> Any:
+    return (entry.get("names") or ["?"])[0]
+
+
+def _requested(group: _Waiters) -> str:
+    """Return the names of what the pods lack, in parentheses, or nothing."""
+    names = {
+        _asked_of(reason)
+        for reason in itertools.chain.from_iterable(reasons for _entry, reasons in group.waiting)
+        if reason.name
+    }
+    if not names:
+        return ""
+    return f" ({and_others(sorted(names))})"
+
+
+def _waiting_proofs(cluster: Cluster, group: _Waiters) -> Iterator[Proof]:
+    for entry, _reasons in group.waiting[:SHOWN]:
+        message = one_line(entry.get("message"), 300)
+        yield Proof("api", cluster.api_host, object=f"Pod {_named(entry)}", text=message)
+    for text, nodes in [*list(group.known.items())[:SHOWN], *group.spared[:SHOWN]]:
+        names = and_others(sorted(nodes))
+        yield Proof("api", cluster.api_host, object=f"Nodes {names}", text=text)
 
 
 def _named(entry: Mapping[str, Any]) -> str:
-    """One of these pods."""
-    return (
-        f"{one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}"
-    )
+    """Return the namespace and name of the first of these pods."""
+    return f"{one_line(entry.get('namespace'), 80)}/{one_line(_first_name(entry), 253)}"
 
 
-def _asked_of(reason: excluded.Excluded) -> str:
+def _asked_of(reason: Excluded) -> str:
     name, lack = one_line(reason.name, 120), reason.lack
-    return (
-        f"{name}: {amount(reason.name, lack.asked)} of {amount(reason.name, lack.most)} at most"
-        if lack and lack.most
-        else name
-    )
+    if lack and lack.most:
+        requested, most = amount(reason.name, lack.asked), amount(reason.name, lack.most)
+        return f"{name}: {requested} of {most} at most"
+    return name
 
 
-def _proven(reason: excluded.Excluded) -> Iterator[tuple[str, Collection[str]]]:
-    """(what is known of nodes, which)."""
-    name = one_line(reason.name, 120)
+def _proven(reason: Excluded) -> Iterator[tuple[str, Collection[str]]]:
+    """Yield (what is known of nodes, which)."""
+    name, lack = one_line(reason.name, 120), reason.lack
     if reason.nodes:
-        yield (
-            (
+        text = f"excluded: {excluded_nodes.worded(reason)}"
+        if reason.unsaid:
+            text = (
                 f"have too little {name}; the scheduler ends at another reason of theirs, before it"
                 " looks for it (a DeviceClass that stands for it, from 1.34 on, is not asked for"
                 " here)"
-                if reason.unsaid
-                else f"excluded: {excluded.worded(reason)}"
-            ),
-            reason.nodes,
-        )
-    if reason.lack and reason.lack.idle:
+            )
+        yield text, reason.nodes
+    if lack and lack.idle:
         yield (
             (
                 f"have {name}, and none of it for pods: unhealthy, or no device plugin is"
                 " registered for it now"
             ),
-            reason.lack.idle,
+            lack.idle,
         )
-    if reason.lack and reason.lack.elsewhere:
+    if lack and lack.elsewhere:
         yield (
             f"offer {name}, and these pods do not ask for them (their selector, their affinity)",
-            reason.lack.elsewhere,
+            lack.elsewhere,
         )
 
 
