@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Schedulers that lose nodes, KM201 and KM202: before it strikes, and when it has."""
+"""Checks of schedulers that may lose nodes (KM201), or have lost some (KM202)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,39 +16,29 @@ from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import Process
 from ...models.result import Missing, Proof
-from ...models.scheduling import (
-    excluded_nodes as excluded,
-)
-from ...models.scheduling import (
-    message as scheduling_reasons,
-)
-from ...models.scheduling import (
-    node_tree,
-)
+from ...models.scheduling import excluded_nodes, node_tree
+from ...models.scheduling import message as scheduling_message
 from ..base import Fault, Hit, Outcome
-from ..control_plane import leader_election as election
-from ..control_plane import leader_lease as leading
-from . import lost_nodes_cause as scheduling_history
+from ..control_plane import leader_election, leader_lease
+from . import lost_nodes_cause
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 BETA, STABLE = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
-# A pod that has just been refused may have been looked at before a label or a node was there.
+# A pod that has just been refused may have been evaluated before a label or a node was there.
 SETTLED_SECONDS = 60
 CURES = "v1.18.8 or a newer 1.18, or v1.19.0 or newer"
 NO_SCHEDULER = "no kube-scheduler of its own was found on these hosts"
 
-
+_Instance = tuple[Host, Process]
 _Waiting = list[tuple[str, Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
-class _Gone:
-    """nodes: {one that was lost: [(pod that waits, its entry)]}; doubtful.
+class _LostNodes:
+    """nodes: {a lost node: [(pod that waits, its entry)]}.
 
-    Pods of whose nodes any may have been lost.
-
-    suspects: nodes that are lost if the scheduler that leads has the defect; logged: those that no
-    pod names, but the replay of its log.
+    doubtful: pods of whose nodes any may have been lost. suspects: nodes that are lost if the
+    scheduler that leads has the defect. logged: those that no pod names, but the replay of its log.
     """
 
     nodes: dict[str, _Waiting]
@@ -59,74 +49,75 @@ class _Gone:
 
 @dataclass(frozen=True)
 class _Schedulers:
-    """The running ones, by what is known of their version.
+    """The running schedulers; those that have the defect, and those of which that is not known."""
 
-    These have the defect, of these nobody can tell.
-    """
+    running: tuple[_Instance, ...]
+    faulty: tuple[_Instance, ...]
+    doubtful: tuple[_Instance, ...]
 
-    running: tuple[tuple[Host, Process], ...]
-    faulty: tuple[tuple[Host, Process], ...]
-    doubtful: tuple[tuple[Host, Process], ...]
+    @property
+    def may_lose(self) -> bool:
+        """Whether one of them has the defect, or may have it."""
+        return bool(self.faulty or self.doubtful)
 
     @property
     def unknown(self) -> list[Missing]:
-        """What their versions lack: the answer of the process, or, of a vendor's build, what it
-        is made of.
-        """
-        told = {"ok": "absent"}  # it answered, without a version that tells
-        return [
-            Missing(host.host, "component_http", told.get(status, status))
-            for host, _process in self.doubtful
-            for status in (host.statuses.get("component_http", "not_asked"),)
-        ]
+        """What their versions lack: the answer of the process, or the base of a vendor's build."""
+        missing = []
+        for host, _process in self.doubtful:
+            status = host.statuses.get("component_http", "not_asked")
+            if status == "ok":
+                status = "absent"  # it answered, without a version that tells
+            missing.append(Missing(host.host, "component_http", status))
+        return missing
 
     @property
     def note(self) -> str:
-        """Of builds that may have the cure or not."""
-        builds = sorted(
-            {one_line(process.release, 80) for _host, process in self.doubtful if process.release}
-        )
-        return (
-            f"whether {and_others(builds)} has the cure, only whoever built it knows"
-            if builds
-            else ""
-        )
+        """A note about builds of which it is not known whether they have the correction."""
+        releases = {process.release for _host, process in self.doubtful if process.release}
+        if not releases:
+            return ""
+        builds = and_others(sorted({one_line(release, 80) for release in releases}))
+        return f"whether {builds} has the cure, only whoever built it knows"
 
 
 def _schedulers(cluster: Cluster) -> _Schedulers:
-    found = tuple(
-        (host, process)
-        for host in cluster.hosts
-        if host.status == "ok" and host.control_plane
-        for process in host.control_plane.of(SCHEDULER)
-    )
-    known = [node_tree.defect(process.release) for _host, process in found]
-    return _Schedulers(
-        found,
-        tuple(one for one, bad in zip(found, known) if bad),
-        tuple(one for one, bad in zip(found, known) if bad is None),
-    )
+    running: list[_Instance] = []
+    faulty: list[_Instance] = []
+    doubtful: list[_Instance] = []
+    for host in cluster.hosts:
+        if host.status != "ok" or not host.control_plane:
+            continue
+        for process in host.control_plane.of(SCHEDULER):
+            running.append((host, process))
+            defect = node_tree.defect(process.release)
+            if defect is None:
+                doubtful.append((host, process))
+            elif defect:
+                faulty.append((host, process))
+    return _Schedulers(tuple(running), tuple(faulty), tuple(doubtful))
 
 
 def may_lose(cluster: Cluster) -> bool:
-    """Whether a scheduler that runs has the defect, or may have it."""
-    found = _schedulers(cluster)
-    return bool(found.faulty or found.doubtful)
+    """Tell whether a scheduler that runs has the defect, or may have it."""
+    return _schedulers(cluster).may_lose
 
 
 def zone_key(labels: Mapping[str, Any]) -> str:
-    """The zone of a node as the scheduler of 1.18 makes it.
+    """Return the zone of a node as the scheduler of 1.18 computes it.
 
     The beta label where there is one, even empty, else the stable one. Empty without any.
     """
     region, zone = (
         str(labels.get(BETA + name, labels.get(STABLE + name, ""))) for name in ("region", "zone")
     )
-    return f"{region}/{zone}" if region or zone else ""
+    if region or zone:
+        return f"{region}/{zone}"
+    return ""
 
 
 def _zones(cluster: Cluster) -> Counter[str] | None:
-    """How many nodes each zone has; None where the evidence lacks their labels."""
+    """Return how many nodes each zone has; None where the evidence lacks their labels."""
     items = (cluster.answer("nodes") or {}).get("items")
     if not items or not all(isinstance(item.get("labels"), Mapping) for item in items):
         return None
@@ -148,16 +139,13 @@ def _spelled(zones: Counter[str]) -> str:
     )
 
 
-def _versions(found: tuple[tuple[Host, Process], ...]) -> str:
-    named = and_others(sorted({host.host for host, _process in found}))
-    return (
-        f"{SCHEDULER}"
-        f" {' and '.join(sorted({one_line(process.release, 80) for _host, process in found}))} on"
-        f" {named}"
-    )
+def _versions(schedulers: tuple[_Instance, ...]) -> str:
+    hosts = and_others(sorted({host.host for host, _process in schedulers}))
+    releases = sorted({one_line(process.release, 80) for _host, process in schedulers})
+    return f"{SCHEDULER} {' and '.join(releases)} on {hosts}"
 
 
-def _proofs(found: tuple[tuple[Host, Process], ...]) -> list[Proof]:
+def _proofs(schedulers: tuple[_Instance, ...]) -> list[Proof]:
     return [
         Proof(
             "process",
@@ -166,56 +154,41 @@ def _proofs(found: tuple[tuple[Host, Process], ...]) -> list[Proof]:
             argv=process.argv,
             text=f"version {one_line(process.release, 80)}",
         )
-        for host, process in found[:SHOWN]
+        for host, process in schedulers[:SHOWN]
     ]
 
 
 def has_defect(cluster: Cluster) -> Iterator[Outcome]:
-    """KM201: a running scheduler would lose nodes, because its version has the defect and there
-    are several zones.
-    """
+    """KM201: a running scheduler has a version with the defect, and there are several zones."""
     if cluster.key is None:
         yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
         return
-    found, zones, silent = (
-        _schedulers(cluster),
-        _zones(cluster),
-        election.silent_members(cluster, "instances"),
-    )
-    if not found.running and not silent:
+    schedulers, zones = _schedulers(cluster), _zones(cluster)
+    silent = leader_election.silent_members(cluster, "instances")
+    if not schedulers.running and not silent:
         yield Outcome(applies=False, component=SCHEDULER, note=NO_SCHEDULER)
-    elif zones is not None and len(zones) < 2:
-        yield Outcome(
-            component=SCHEDULER,
-            note=(
-                "nodes of one zone: no scheduler loses any of them"
-                if found.faulty or found.doubtful
-                else ""
-            ),
-        )
-    elif found.faulty and zones is not None:
-        yield Outcome((_risk(cluster, found, zones),), component=SCHEDULER)
-    else:
-        missing = [*silent, *found.unknown]
-        if zones is None and (found.faulty or found.doubtful):
+    elif zones is None:
+        missing = [*silent, *schedulers.unknown]
+        if schedulers.may_lose:
             missing += _no_zones(cluster)
-        yield Outcome((), tuple(missing), component=SCHEDULER, note=found.note)
+        yield Outcome((), tuple(missing), component=SCHEDULER, note=schedulers.note)
+    elif len(zones) < 2:
+        note = ""
+        if schedulers.may_lose:
+            note = "nodes of one zone: no scheduler loses any of them"
+        yield Outcome(component=SCHEDULER, note=note)
+    elif schedulers.faulty:
+        yield Outcome((_risk(cluster, schedulers, zones),), component=SCHEDULER)
+    else:
+        missing = [*silent, *schedulers.unknown]
+        yield Outcome((), tuple(missing), component=SCHEDULER, note=schedulers.note)
 
 
-def _risk(cluster: Cluster, found: _Schedulers, zones: Counter[str]) -> Hit:
-    proofs = _proofs(found.faulty)
-    proofs.append(
-        Proof(
-            "api",
-            cluster.api_host,
-            object="Nodes",
-            text=f"{len(zones)} zones with their nodes: {_spelled(zones)}",
-        )
-    )
+def _risk(cluster: Cluster, schedulers: _Schedulers, zones: Counter[str]) -> Hit:
     return Hit(
-        f"{_versions(found.faulty)} loses nodes when some join and the zones are uneven:"
+        f"{_versions(schedulers.faulty)} loses nodes when some join and the zones are uneven:"
         f" {len(zones)} zones, {_spelled(zones)}",
-        tuple(proofs),
+        (*_proofs(schedulers.faulty), _zones_proof(cluster, zones)),
         f"upgrade the schedulers: {CURES}. Until then restart the one that leads after nodes joined"
         " or left (another one takes over meanwhile); what it lost is back then, until the next of"
         f" them come. What avoids it: {order(zones)}",
@@ -223,14 +196,25 @@ def _risk(cluster: Cluster, found: _Schedulers, zones: Counter[str]) -> Hit:
     )
 
 
-def order(zones: Counter[str] | None) -> str:
-    """Which order of joining or labelling loses nobody.
+def _zones_proof(cluster: Cluster, zones: Counter[str]) -> Proof:
+    return Proof(
+        "api",
+        cluster.api_host,
+        object="Nodes",
+        text=f"{len(zones)} zones with their nodes: {_spelled(zones)}",
+    )
 
-    Whoever comes last in the scheduler's turns pushes nobody out of its list.
+
+def order(zones: Counter[str] | None) -> str:
+    """Return advice: which order of joining or labelling makes the scheduler lose no node.
+
+    A node that comes last in the scheduler's turns pushes no other one out of its list.
     """
-    most = max(zones.values(), default=0) if zones else 0
-    largest = [zone for zone, count in (zones or {}).items() if count == most]
-    now = f" (now {_spelled(Counter(dict.fromkeys(largest, most)))})" if largest else ""
+    now = ""
+    if zones:
+        most = max(zones.values())
+        largest = [zone for zone, count in zones.items() if count == most]
+        now = f" (now {_spelled(Counter(dict.fromkeys(largest, most)))})"
     return (
         f"nodes that join the zone with the most nodes{now} push out nobody, and in a new cluster"
         " neither do those that join one of each zone in turn, always in the same order of zones;"
@@ -240,170 +224,208 @@ def order(zones: Counter[str] | None) -> str:
 
 
 def waiting(cluster: Cluster) -> list[list[str]]:
-    """[namespace, pod, node] of the pods that wait for a node that was lost, of all of KM202's
-    findings.
-    """
-    gone = _gone(cluster, _schedulers(cluster), _zones(cluster)).nodes
+    """Return [namespace, pod, node] of the pods of all of KM202's findings."""
+    nodes = _lost_nodes(cluster, _schedulers(cluster), _zones(cluster)).nodes
     return [
         [str(entry.get("namespace")), pod, node]
-        for node, pods in sorted(gone.items())
+        for node, pods in sorted(nodes.items())
         for pod, entry in pods
     ]
 
 
 def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, bool]:
-    """(the lock that counts, the host of the scheduler that holds it, whether another one could
-    take over).
+    """Return (the lock that counts, its holder's host, whether another scheduler could take over).
 
     No host where one that does not elect places pods too: which of them lost the node is not known.
     Nor where the holder's host runs one that takes another lock, or does not tell which.
     """
     running = _usual(cluster)
-    lock, mine = leading.holding(cluster, running, SCHEDULER)
-    if (
-        lock is None
-        or len(mine) != 1
-        or unled(cluster)
-        or lock.get("name") not in election.lock_names(mine[0][1])
-    ):
+    lock, holders = leader_lease.holding(cluster, running, SCHEDULER)
+    if lock is None or len(holders) != 1 or unled(cluster):
         return lock, None, False
-    host, leads = mine[0]
-    ready = any(
-        other.host != host.host
-        and process.elect is True
-        and process.source in ("configz", "healthz")
-        and election.lock_names(process) & election.lock_names(leads)
-        for other, process in running
-    )
-    return lock, host, ready
+    host, leading = holders[0]
+    locks = leader_election.lock_names(leading)
+    if lock.get("name") not in locks:
+        return lock, None, False
+    others = [process for other, process in running if other.host != host.host]
+    return lock, host, any(_could_take_over(process, locks) for process in others)
+
+
+def _could_take_over(process: Process, locks: Collection[str]) -> bool:
+    if process.elect is not True or process.source not in ("configz", "healthz"):
+        return False
+    return not leader_election.lock_names(process).isdisjoint(locks)
 
 
 def unled(cluster: Cluster) -> list[str]:
-    """The hosts of schedulers that place pods whoever leads, KM101."""
+    """Return the hosts of schedulers that place pods without a leader lease (KM101)."""
     return sorted({host.host for host, process in _usual(cluster) if process.elect is False})
 
 
-def _usual(cluster: Cluster) -> list[tuple[Host, Process]]:
+def _usual(cluster: Cluster) -> list[_Instance]:
     return [
         (host, process)
         for host, process in _schedulers(cluster).running
-        if USUAL in election.scheduler_names(process)
+        if USUAL in leader_election.scheduler_names(process)
     ]
 
 
 def lost(cluster: Cluster) -> Iterator[Outcome]:
-    """KM202: a pod waits for the one node that it can have, which is well and takes it, and
-    which the scheduler's reasons do not count.
+    """KM202: a pod waits for its one node, which the scheduler's reasons do not count.
+
+    The node is well and takes the pod.
     """
     if cluster.key is None:
         yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
         return
-    found, zones, silent = (
-        _schedulers(cluster),
-        _zones(cluster),
-        election.silent_members(cluster, "instances"),
-    )
-    if not found.running and not silent:
+    schedulers, zones = _schedulers(cluster), _zones(cluster)
+    silent = leader_election.silent_members(cluster, "instances")
+    if not schedulers.running and not silent:
         yield Outcome(applies=False, component=SCHEDULER, note=NO_SCHEDULER)
-        return
-    if (not silent and not found.faulty and not found.doubtful) or (
-        zones is not None and len(zones) < 2
-    ):
-        yield Outcome(component=SCHEDULER)  # whatever waits, waits for something else
-        return
-    missing = [*cluster.missing("pending"), *(_no_zones(cluster) if zones is None else [])]
-    if not missing:
-        missing += cluster.cut("pending")
-    gone = _gone(cluster, found, zones)
+    elif not (silent or schedulers.may_lose) or _is_one_zone(zones):
+        yield Outcome(component=SCHEDULER)  # what waits, waits for something else
+    else:
+        yield _lost_outcome(cluster, schedulers, zones, silent)
+
+
+def _is_one_zone(zones: Counter[str] | None) -> bool:
+    return zones is not None and len(zones) < 2
+
+
+def _lost_outcome(
+    cluster: Cluster, schedulers: _Schedulers, zones: Counter[str] | None, silent: list[Missing]
+) -> Outcome:
+    missing = _lost_missing(cluster, zones)
+    lost_nodes = _lost_nodes(cluster, schedulers, zones)
+    if lost_nodes.nodes and zones is not None:
+        hits = _lost_hits(cluster, schedulers, zones, lost_nodes)
+        return Outcome(hits, tuple(missing), component=SCHEDULER)
+    # which node is lost is not known, or whether this scheduler loses any
+    if lost_nodes.doubtful:
+        unknown = [*silent, *schedulers.unknown]
+        missing += unknown or [Missing(cluster.api_host or "cluster API", "pending", "error")]
+    note = _doubt(lost_nodes, schedulers)
+    return Outcome((), tuple(missing), component=SCHEDULER, note=note)
+
+
+def _lost_missing(cluster: Cluster, zones: Counter[str] | None) -> list[Missing]:
+    missing = list(cluster.missing("pending"))
+    if zones is None:
+        missing += _no_zones(cluster)
+    return missing or list(cluster.cut("pending"))
+
+
+def _lost_hits(
+    cluster: Cluster, schedulers: _Schedulers, zones: Counter[str], lost_nodes: _LostNodes
+) -> tuple[Hit, ...]:
     by_name = {view.name: view for view in views(cluster)}
-    hits: list[Hit] = []
-    if gone.nodes and zones is not None:
-        why = _explained(cluster, frozenset(gone.nodes))
-        hits = [
-            _lost(cluster, found, zones, by_name[name], gone.nodes[name], why)
-            for name in sorted(gone.nodes)
-        ]
-    # who is lost cannot be told, or whether this scheduler loses anybody
-    if gone.doubtful and not hits:
-        missing += [*silent, *found.unknown] or [
-            Missing(cluster.api_host or "cluster API", "pending", "error")
-        ]
-    yield Outcome(
-        tuple(hits), tuple(missing), component=SCHEDULER, note="" if hits else _doubt(gone, found)
+    explained = _explained(cluster, frozenset(lost_nodes.nodes))
+    proofs = [_zones_proof(cluster, zones), explained.proof, *_proofs(schedulers.faulty)]
+    more = ""
+    if explained.others:
+        others = and_others(list(explained.others))
+        more = f"; by the replay of its log also {others}, which no pod names"
+    return tuple(
+        _lost(cluster, by_name[name], pods, proofs, more, order(zones))
+        for name, pods in sorted(lost_nodes.nodes.items())
     )
 
 
-def _gone(cluster: Cluster, found: _Schedulers, zones: Counter[str] | None) -> _Gone:
-    all_faulty = len(found.faulty) == len(found.running)  # else the one that leads may be another
-    certain = all_faulty and not election.silent_members(cluster, "instances")
-    by_name, gone, doubtful = {view.name: view for view in views(cluster)}, {}, []
-    for entry in cluster.rows("pending", "items"):
-        message = scheduling_reasons.parse(entry.get("message"))
-        if zones is None or not message.missing or entry.get("scheduler") not in _served(found):
-            continue
+def _lost_nodes(
+    cluster: Cluster, schedulers: _Schedulers, zones: Counter[str] | None
+) -> _LostNodes:
+    if zones is None:
+        return _LostNodes({}, [])
+    by_name = {view.name: view for view in views(cluster)}
+    lost_nodes: dict[str, _Waiting] = {}
+    doubtful: _Waiting = []
+    for entry, message in _miscounted(cluster, schedulers):
         for pod, target in targets(entry, by_name):
             if _proven(cluster, entry, message, by_name.get(target), len(by_name)):
-                gone.setdefault(target, []).append((pod, entry))
+                lost_nodes.setdefault(target, []).append((pod, entry))
         doubtful.append((str((entry.get("names") or ["?"])[0]), entry))
-    if not certain:
-        return _Gone({}, doubtful, gone)
-    return _Gone(gone, doubtful, logged=() if gone else _logged(cluster, doubtful, by_name))
+    # If one of them has no defect, it may be the one that leads.
+    all_faulty = len(schedulers.faulty) == len(schedulers.running)
+    if not all_faulty or leader_election.silent_members(cluster, "instances"):
+        return _LostNodes({}, doubtful, lost_nodes)
+    if lost_nodes:
+        return _LostNodes(lost_nodes, doubtful)
+    return _LostNodes({}, doubtful, logged=_logged(cluster, doubtful, by_name))
 
 
-def _doubt(gone: _Gone, found: _Schedulers) -> str:
-    """What makes that a node may be lost, in words.
+def _miscounted(
+    cluster: Cluster, schedulers: _Schedulers
+) -> Iterator[tuple[Mapping[str, Any], scheduling_message.Message]]:
+    """Yield the entries of these schedulers whose message counts too few reasons."""
+    served = _served(schedulers)
+    for entry in cluster.rows("pending", "items"):
+        message = scheduling_message.parse(entry.get("message"))
+        if message.missing and entry.get("scheduler") in served:
+            yield entry, message
 
-    Whoever reads it may know the version that nothing here tells.
+
+def _doubt(lost_nodes: _LostNodes, schedulers: _Schedulers) -> str:
+    """Return the reasons why a node may be lost.
+
+    The reader may know the version that the evidence lacks.
     """
-    if not gone.doubtful:
+    if not lost_nodes.doubtful:
         return ""
-    why = [found.note] if found.note else []
-    for name, pods in sorted(gone.suspects.items())[:SHOWN]:
-        why.append(
+    reasons = []
+    if schedulers.note:
+        reasons.append(schedulers.note)
+    for name, pods in sorted(lost_nodes.suspects.items())[:SHOWN]:
+        reasons.append(
             f"{_named(pods)} for {name}, and the reasons speak of {_counts(pods)}: a scheduler with"
             f" the defect of KM201 has lost {name} then, and one that begins to lead has it again"
         )
-    if not gone.suspects:
-        told = (
-            "by the log of the scheduler that leads, replayed, its list lacks"
-            f" {and_others([one_line(name, 253) for name in gone.logged])}"
-            if gone.logged
-            else "whether a node is lost, and which, nothing here tells"
+    if not lost_nodes.suspects:
+        pods = lost_nodes.doubtful
+        reasons.append(
+            f"{_named(pods[:SHOWN])}, and the reasons speak of {_counts(pods)}:"
+            f" {_log_replay(lost_nodes.logged)}"
         )
-        why.append(
-            f"{_named(gone.doubtful[:SHOWN])}, and the reasons speak of {_counts(gone.doubtful)}:"
-            f" {told}"
-        )
-    return "; ".join(why)
+    return "; ".join(reasons)
+
+
+def _log_replay(logged: tuple[str, ...]) -> str:
+    """Return what the replay of the scheduler's log tells."""
+    if not logged:
+        return "whether a node is lost, and which, nothing here tells"
+    names = and_others([one_line(name, 253) for name in logged])
+    return f"by the log of the scheduler that leads, replayed, its list lacks {names}"
 
 
 def _named(pods: _Waiting) -> str:
-    return (
-        and_others(
-            [f"{one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}" for pod, entry in pods]
-        )
-        + f" {'stays' if len(pods) == 1 else 'stay'} Pending"
-    )
+    names = and_others([_full_name(pod, entry) for pod, entry in pods])
+    if len(pods) == 1:
+        return f"{names} stays Pending"
+    return f"{names} stay Pending"
+
+
+def _full_name(pod: str, entry: Mapping[str, Any]) -> str:
+    return f"{one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}"
 
 
 def _counts(pods: _Waiting) -> str:
-    message = scheduling_reasons.parse(pods[0][1].get("message"))
+    message = scheduling_message.parse(pods[0][1].get("message"))
     return f"{message.total} nodes of {message.nodes}"
 
 
 def _logged(cluster: Cluster, doubtful: _Waiting, names: Collection[str]) -> tuple[str, ...]:
-    """The nodes that its list lacks by the replay of its whole log, where a message lacks just
-    as many. No proof: nothing is repaired because of a log.
+    """Return the nodes that are lost by the replay of the whole log, if a message lacks as many.
+
+    No proof: nothing is repaired because of a log.
     """
-    lost = _explained(cluster, frozenset()).others if doubtful else ()
+    if not doubtful:
+        return ()
+    lost_nodes = _explained(cluster, frozenset()).others
     for _pod, entry in doubtful:
-        message = scheduling_reasons.parse(entry.get("message"))
-        if (
-            message.nodes == len(names)
-            and message.missing == len(lost)
-            and _settled(cluster, entry)
-        ):
-            return lost
+        message = scheduling_message.parse(entry.get("message"))
+        if message.nodes != len(names) or message.missing != len(lost_nodes):
+            continue
+        if _settled(cluster, entry):
+            return lost_nodes
     return ()
 
 
@@ -412,126 +434,121 @@ def _settled(cluster: Cluster, entry: Mapping[str, Any]) -> bool:
     return age is not None and age >= SETTLED_SECONDS
 
 
-def _served(found: _Schedulers) -> frozenset[str]:
-    return frozenset().union(
-        {USUAL}, *(election.scheduler_names(process) for _host, process in found.running)
-    )
+def _served(schedulers: _Schedulers) -> frozenset[str]:
+    names = [leader_election.scheduler_names(process) for _host, process in schedulers.running]
+    return frozenset().union({USUAL}, *names)
 
 
 def targets(entry: Mapping[str, Any], names: Iterable[str]) -> list[tuple[str, str]]:
-    """(pod, the one node that it can have), as far as the collector kept them.
+    """Return (pod, the one node that it can have), as far as the collector kept them.
 
     A DaemonSet's pod names it, any other one leaves out all the rest.
     """
     kept = entry.get("targets")
     if isinstance(kept, (list, tuple)) and kept:
-        return [
-            (str(one[0]), str(one[1]))
-            for one in kept
-            if isinstance(one, (list, tuple)) and len(one) == 2
-        ]
-    off = excluded.left_out(entry)
-    wanted = [name for name in names if name not in off] if off else []
-    return [(str(pod), wanted[0]) for pod in entry.get("names") or ()] if len(wanted) == 1 else []
+        return [_pair(pair) for pair in kept if isinstance(pair, (list, tuple)) and len(pair) == 2]
+    excluded = excluded_nodes.left_out(entry)
+    remaining = [name for name in names if name not in excluded]
+    if not excluded or len(remaining) != 1:
+        return []
+    return [(str(pod), remaining[0]) for pod in entry.get("names") or ()]
+
+
+def _pair(pair: Sequence[Any]) -> tuple[str, str]:
+    return str(pair[0]), str(pair[1])
 
 
 def _proven(
     cluster: Cluster,
     entry: Mapping[str, Any],
-    message: scheduling_reasons.Message,
+    message: scheduling_message.Message,
     target: NodeView | None,
     count: int,
 ) -> bool:
-    """Whether no reason can be the target's, although it is well and takes the pod.
+    """Tell whether no reason can be the target's, although it is well and takes the pod.
 
-    Else a node may be lost, and nobody can tell that it is this one.
-
-    Of the others the message says that the pod does not want them. Where it says anything that may
-    be said of the target, it may be that.
+    Else a node may be lost, and it is not known that it is this one. Of the others the message says
+    that the pod does not want them. Where it says anything that may concern the target, it may be
+    that.
     """
     if target is None or target.ready != "True" or entry.get("unfit"):
-        # whoever is not there, not well or not what the pod asks for may be among those that are
-        # counted, and another one lost
+        # A target that is not there, not well or not what the pod asks for may be among those that
+        # are counted, and another one lost.
         return False
     if message.nodes != count or not _settled(cluster, entry):
         return False
+    return _takes(target, entry) and _spares(message, target)
+
+
+def _takes(target: NodeView, entry: Mapping[str, Any]) -> bool:
+    """Tell whether a node certainly has no taint that keeps the pod away."""
     tolerations = entry.get("tolerations")
-    off, doubtful = taints.keeps_away(list(target.taints), tolerations)
-    if tolerations is None or not target.told or off or doubtful:
+    if tolerations is None or not target.told:
         return False
-    harmless = {"affinity", "node_name", "taint"} | (set() if target.cordoned else {"cordon"})
+    off, doubtful = taints.keeps_away(list(target.taints), tolerations)
+    return not off and not doubtful
+
+
+def _spares(message: scheduling_message.Message, target: NodeView) -> bool:
+    """Tell whether no reason of a message can concern the target."""
+    harmless = {"affinity", "node_name", "taint"}
+    if not target.cordoned:
+        harmless.add("cordon")
     return bool(message.reasons) and all(reason.kind in harmless for reason in message.reasons)
 
 
-def _explained(cluster: Cluster, targets: frozenset[str]) -> scheduling_history.Explained:
+def _explained(cluster: Cluster, targets: frozenset[str]) -> lost_nodes_cause.Explained:
     _lock, host, _ready = leader(cluster)
-    process = (
-        next(iter(host.control_plane.of(SCHEDULER)), None) if host and host.control_plane else None
-    )
+    process = None
+    if host and host.control_plane:
+        process = next(iter(host.control_plane.of(SCHEDULER)), None)
     zone_of = {
         str(item.get("name")): zone_key(item.get("labels") or {})
         for item in (cluster.answer("nodes") or {}).get("items") or ()
     }
-    return scheduling_history.explained(cluster, host, process, zone_of, targets)
+    return lost_nodes_cause.explained(cluster, host, process, zone_of, targets)
 
 
 def _lost(
     cluster: Cluster,
-    found: _Schedulers,
-    zones: Counter[str],
     target: NodeView,
     pods: _Waiting,
-    why: scheduling_history.Explained,
+    proofs: list[Proof],
+    more: str,
+    joining: str,
 ) -> Hit:
-    proofs = [
-        Proof(
-            "api",
-            cluster.api_host,
-            object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}",
-            text=one_line(entry.get("message"), 300),
-        )
-        for pod, entry in pods[:SHOWN]
-    ]
-    proofs += [
-        Proof(
-            "api",
-            cluster.api_host,
-            object=f"Node {target.name}",
-            text=f"Ready, and the pod tolerates its taints; {_why_this_one(pods)}",
-        ),
-        Proof(
-            "api",
-            cluster.api_host,
-            object="Nodes",
-            text=f"{len(zones)} zones with their nodes: {_spelled(zones)}",
-        ),
-        why.proof,
-        *_proofs(found.faulty),
-    ]
-    more = (
-        f"; by the replay of its log also {and_others(list(why.others))}, which no pod names"
-        if why.others
-        else ""
+    """Return the hit of one lost node. more: of other lost nodes. joining: the order to join in."""
+    node_proof = Proof(
+        "api",
+        cluster.api_host,
+        object=f"Node {target.name}",
+        text=f"Ready, and the pod tolerates its taints; {_only_node(pods)}",
     )
+    host = None
+    if target.host:
+        host = target.host.host
     return Hit(
         f"the scheduler has lost {target.name}: {_named(pods)} for it, and the reasons speak of"
         f" {_counts(pods)}{more}",
-        tuple(proofs),
+        (*(_message_proof(cluster, *pod) for pod in pods[:SHOWN]), node_proof, *proofs),
         f"restart the scheduler that leads, while another one is there to take over: {target.name}"
         f" is back then. It returns when nodes join unevenly again; cured by {CURES}. What avoids"
-        f" it: {order(zones)}. Nothing is to be done on {target.name} or to the pod",
-        host=target.host.host if target.host else None,
+        f" it: {joining}. Nothing is to be done on {target.name} or to the pod",
+        host=host,
         node=target.name,
         component=SCHEDULER,
     )
 
 
-def _why_this_one(pods: _Waiting) -> str:
-    return (
-        "it is the one that the pod's matchFields name"
-        if any(entry.get("targets") for _pod, entry in pods)
-        else "it alone has what the pod's selector or affinity asks for"
-    )
+def _message_proof(cluster: Cluster, pod: str, entry: Mapping[str, Any]) -> Proof:
+    message = one_line(entry.get("message"), 300)
+    return Proof("api", cluster.api_host, object=f"Pod {_full_name(pod, entry)}", text=message)
+
+
+def _only_node(pods: _Waiting) -> str:
+    if any(entry.get("targets") for _pod, entry in pods):
+        return "it is the one that the pod's matchFields name"
+    return "it alone has what the pod's selector or affinity asks for"
 
 
 _ABOUT = (

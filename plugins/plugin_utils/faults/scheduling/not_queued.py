@@ -98,7 +98,7 @@ def left_out(cluster: Cluster) -> Iterator[Outcome]:
         nodes = _excluded_nodes(row, by_name)
         if nodes:
             excluded.append((row, nodes))
-    hits = ()
+    hits: tuple[Hit, ...] = ()
     if excluded:
         hits = (_left_out(cluster, excluded),)
     yield Outcome(hits, tuple(missing))
@@ -165,7 +165,7 @@ def held(cluster: Cluster) -> Iterator[Outcome]:
             missing.append(_broken(cluster, "pending"))
         elif waited >= WAITED_SECONDS or row.get("asked"):
             rows.append(row)
-    hits = ()
+    hits: tuple[Hit, ...] = ()
     if rows:
         hits = (_gated_hit(cluster, rows),)
     yield Outcome(hits, tuple(missing))
@@ -173,9 +173,9 @@ def held(cluster: Cluster) -> Iterator[Outcome]:
 
 def _gated_hit(cluster: Cluster, rows: list[_Row]) -> Hit:
     gates = sorted(set(itertools.chain.from_iterable(map(_gates, rows))))
-    severity = "info"
-    if any(row.get("asked") for row in rows):
-        severity = None
+    severity = None
+    if not any(row.get("asked") for row in rows):
+        severity = "info"
     return Hit(
         f"{_who(sum(map(_count, rows)))} because of scheduling gates"
         f" ({and_others(gates)}): {and_others([_pods(row) for row in rows])}",
@@ -297,7 +297,7 @@ def unmade(code: str) -> Callable[[Cluster], Iterator[Outcome]]:
                 missing.append(_broken(cluster, "unmade"))
             elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
                 rows.append(row)
-        hits = ()
+        hits: tuple[Hit, ...] = ()
         if rows:
             hits = (_unmade(cluster, code, rows),)
         yield Outcome(hits, tuple(missing))
