@@ -108,8 +108,8 @@ def _by_joining(
     later = sorted((age, name) for name, age in ages.items() if age > SLACK_SECONDS)
     if not _has_order(ages):
         return (
-            f"nodes joined within {SLACK_SECONDS} s of the scheduler's start, or several in one second: in"
-            f" which order it saw them is not known ({AT_ONCE})"
+            f"nodes joined within {SLACK_SECONDS} s of the scheduler's start, or several in one"
+            f" second: in which order it saw them is not known ({AT_ONCE})"
         )
     if not later:
         return (
