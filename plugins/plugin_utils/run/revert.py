@@ -234,7 +234,7 @@ def _refused(files: Iterable[File]) -> str:
     """Return the reason of the first file that was not changed."""
     for file in files:
         if file.state == "refused":
-            return file.reason or f"{file.path} was not changed, and nobody said why"
+            return file.reason or f"{file.path} was not changed, for a reason that is not known"
     return ""
 
 

@@ -142,7 +142,7 @@ def _failure(
     if result is None:
         result = {"state": "failed", "reason": "it was not begun"}
         if step.id == lost:
-            result["reason"] = "it was begun, and nobody heard how it ended; the next run finds out"
+            result["reason"] = "it was begun, and its end is not known; the next run finds out"
     state = result["state"]
     if state == "done":
         return None

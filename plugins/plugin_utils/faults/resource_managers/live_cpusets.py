@@ -136,7 +136,7 @@ def _heals(node: Node) -> str:
     return (
         "a kubelet since 1.23 writes a set only when its own decision changed: it does not heal"
         " this by itself; find who writes to the cgroups (another tool, an update of the runtime),"
-        " then make the pods anew, or restart the kubelet, which writes all sets once"
+        " then recreate the pods, or restart the kubelet, which writes all sets once"
     )
 
 
@@ -219,7 +219,7 @@ def _freeze_failure(host: Host, proofs: tuple[Proof, ...]) -> Hit:
         f" could not be changed: {NO_RESET}",
         proofs,
         "find the task that does not freeze (state D, or one that forks without end) in the"
-        " cgroup that the line names, and make that pod anew; it is the freezer of cgroup v1:"
+        " cgroup that the line names, and recreate that pod; it is the freezer of cgroup v1:"
         " cgroup v2 is free of it",
         host=host.host,
         node=host.node,
@@ -234,7 +234,7 @@ def _left_frozen(host: Host, count: int, proofs: tuple[Proof, ...]) -> Hit:
     return Hit(
         summary,
         proofs,
-        "where nobody paused it on purpose (an old runc leaves cgroups frozen): write THAWED to"
+        "where it was not paused on purpose (an old runc leaves cgroups frozen): write THAWED to"
         " its freezer.state, on cgroup v2 0 to cgroup.freeze",
         host=host.host,
         node=host.node,

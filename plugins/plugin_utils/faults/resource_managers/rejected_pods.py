@@ -100,7 +100,7 @@ def rejected(node: Node) -> Iterator[Hit]:
         "repair what it is because of; where nothing is named, look at its timeline (-e"
         " kubemend_pod=NAMESPACE/NAME), and capture the next one with"
         " kubemend.remediation.capture_logs. A rejected pod never runs again: -e"
-        " kubemend_cleanup_rejected=true -e kubemend_max_risk=1 deletes those that grant nobody"
+        " kubemend_cleanup_rejected=true -e kubemend_max_risk=1 deletes those that grant no owner"
         " another try",
     )
 
@@ -416,7 +416,7 @@ def admitted_again(node: Node) -> Iterator[Hit]:
         " again what was accepted before",
         proofs,
         f"see that the device plugin of {node.name} has registered, then delete the rejected pods,"
-        " and create anew those that have no owner that does it; drain the device pods before the"
+        " and create again those that have no owner that does it; drain the device pods before the"
         " next reboot",
     )
 
@@ -436,7 +436,7 @@ def _first_of(pods: list[Pod]) -> str:
 
 def _time(when: datetime | None) -> str:
     if when is None:
-        return "at a time that nobody tells any more"
+        return "at a time that is no longer known"
     return f"{when:{SECOND}}"
 
 
@@ -534,7 +534,7 @@ def _unregistered_hit(node: Node, resource: str, capacity: int, requested: bool)
             _capacity_proof(node, resource, capacity, 0),
             Proof("file", node.inventory_host, path=folder, text=_sockets(node)),
         ],
-        f"let the plugin's pod on {node.name} be made anew (delete that one pod); it registers"
+        f"let the plugin's pod on {node.name} be recreated (delete that one pod); it registers"
         " with the kubelet that runs now",
         severity,
     )
@@ -555,13 +555,11 @@ def _sockets(node: Node) -> str:
     ]
     text = f"{node.live_sockets()} plugin sockets answer"
     if dead:
-        text += f"; nobody listens on {', '.join(dead)}"
+        text += f"; nothing listens on {', '.join(dead)}"
     if older:
         text += f"; older than the kubelet's own, so not registered with it: {', '.join(older)}"
     if node.seen.get("kubelet_socket") and not dead:
-        text += (
-            "; the kubelet made its own socket anew when it started, and no plugin has come since"
-        )
+        text += "; the kubelet created its own socket again when it started, and no plugin has come since"
     return text
 
 
@@ -675,7 +673,7 @@ def _forgotten_hit(node: Node, forgotten: list[tuple[Pod, str]]) -> Hit:
         f"the kubelet of {node.name} does not know that {first.name} has {first_resource}{more}: it"
         " may give these devices to another pod",
         [*proofs, _checkpoint(node, "written later, without them")],
-        "take these pods away and let them be made anew, one after the other: each is given"
+        "take these pods away and let them be recreated, one after the other: each is given"
         " devices then that the kubelet counts. The file was lost or replaced while the kubelet"
         " was down",
     )

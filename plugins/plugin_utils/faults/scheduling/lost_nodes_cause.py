@@ -23,7 +23,7 @@ from ...models.scheduling.node_tree import Replay
 # The scheduler's start is measured by its host's clock and a Node's creation by an API server's,
 # and it asks for its first list a moment later.
 SLACK_SECONDS = 30
-AT_ONCE = "nobody knows the order of those that were there when it started"
+AT_ONCE = "the order of those that were there when it started is not known"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _log(host: Host, process: Process) -> Mapping[str, Any]:
 
 def _log_text(replay: Replay, targets: frozenset[str]) -> str:
     """Return what the replay of a log tells, and whether the pods tell more."""
-    lost = and_others([one_line(name, 253) for name in replay.lost]) or "nobody"
+    lost = and_others([one_line(name, 253) for name in replay.lost]) or "none"
     text = f"its log tells in which order nodes joined; replayed, its list lacks {lost}"
     doubled = and_others([one_line(name, 253) for name in replay.doubled])
     if doubled:
@@ -175,8 +175,8 @@ def _replayed(
         for zone, count in sorted(joined.unnamed.items())
     ]
     return (
-        f"replayed, its list lacks {' and '.join([*parts, *sorted(joined.named)])}; {AT_ONCE}, and"
-        " of nodes that left meanwhile"
+        f"replayed, its list lacks {' and '.join([*parts, *sorted(joined.named)])}; {AT_ONCE},"
+        " nor that of nodes that left meanwhile"
     )
 
 
@@ -187,8 +187,8 @@ def _named(names: list[str], count: int) -> str:
     if len(names) == count:
         return f", which are {and_others(names)}"
     if names:
-        return f", {and_others(names)} among them: which others, nobody can tell"
-    return ": which, nobody can tell"
+        return f", {and_others(names)} among them: which others is not known"
+    return ": which is not known"
 
 
 def _zone(zone: str) -> str:

@@ -180,7 +180,7 @@ def _gated_hit(cluster: Cluster, rows: list[_Row]) -> Hit:
         f"{_who(sum(map(_count, rows)))} because of scheduling gates"
         f" ({and_others(gates)}): {and_others([_pods(row) for row in rows])}",
         tuple(_gate_proof(cluster, row) for row in rows[:SHOWN]),
-        "whoever set a gate takes it away once the pod may be scheduled: see whether"
+        "the controller that set a gate takes it away once the pod may be scheduled: see whether"
         " that controller runs (kubectl get pod -o yaml names the gates)",
         severity=severity,
     )
@@ -333,7 +333,7 @@ _REFUSED = {
         "the API server refuses them",
         (
             "the words of the refusal name what refuses: a webhook that is down, a policy, a limit"
-            " range, a field that is wrong; mend that, or the workload's template"
+            " range, a field that is wrong; correct that, or the workload's template"
         ),
     ),
 }

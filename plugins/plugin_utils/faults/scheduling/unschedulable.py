@@ -161,7 +161,7 @@ def _unserved(cluster: Cluster, entry: Mapping[str, Any], served: list[str]) -> 
         ),
         f"if {name} is a scheduler of this cluster, see why its pods do not run or do not lead; if"
         " it is a slip, correct schedulerName in the template of the workload: a pod that is there"
-        " cannot change it, and is made anew. A batch scheduler may keep pods in its queue without"
+        " cannot change it, and is recreated. A batch scheduler may keep pods in its queue without"
         " a word",
     )
 
