@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judges evidence on the controller, writes the reports and decides the exit code."""
+"""Evaluate evidence on the controller, write the reports and decide the exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -18,45 +18,31 @@ from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 from ansible.utils import color
 
-from ..plugin_utils.bundle import writer as bundle
-from ..plugin_utils.capture import outcome as capturing
-from ..plugin_utils.capture import scheduler as scheduler_capture
-from ..plugin_utils.evidence import document as evidence
-from ..plugin_utils.evidence import sources as evidence_sources
-from ..plugin_utils.faults import engine as judge
-from ..plugin_utils.faults import symptoms
+from ..plugin_utils.bundle import writer
+from ..plugin_utils.capture import outcome as capture_outcome
+from ..plugin_utils.capture import scheduler
+from ..plugin_utils.evidence import sources
+from ..plugin_utils.evidence.document import TOOL_VERSION, EvidenceError, one_line
+from ..plugin_utils.faults import engine, symptoms
 from ..plugin_utils.models import cluster, node_hosts, timeline
 from ..plugin_utils.models import result as model
-from ..plugin_utils.planning import check_mode as looks
-from ..plugin_utils.planning import plan
-from ..plugin_utils.planning.remedies import workload_patch_file as patch_files
-from ..plugin_utils.reports import diff as compare
-from ..plugin_utils.reports import html as report_html
-from ..plugin_utils.reports import json_report as report_json
-from ..plugin_utils.reports import junit as report_junit
-from ..plugin_utils.reports import pending_notices as pending_told
-from ..plugin_utils.reports import taint_notices as taints_told
-from ..plugin_utils.reports import text as report_text
+from ..plugin_utils.planning import check_mode, plan
+from ..plugin_utils.planning.remedies import workload_patch_file
+from ..plugin_utils.reports import diff as report_diff
+from ..plugin_utils.reports import (
+    html,
+    json_report,
+    junit,
+    pending_notices,
+    taint_notices,
+    text,
+)
 from ..plugin_utils.reports.run_info import Run, Symptom, exit_of, last_line, summary
 from ..plugin_utils.reports.text_page import plain
-from ..plugin_utils.run import (
-    cluster_lock as locking,
-)
-from ..plugin_utils.run import (
-    console as terminal,
-)
-from ..plugin_utils.run import (
-    inventory as run_hosts,
-)
-from ..plugin_utils.run import (
-    run_files as run_folder,
-)
-from ..plugin_utils.run import (
-    run_plan as planning,
-)
+from ..plugin_utils.run import cluster_lock, console, inventory, run_files, run_plan
 from ..plugin_utils.run.report_dir import FACES, remove_face, write_patches
 from ..plugin_utils.run.settings import DEFAULT_FORMATS, FAIL_ON, FORMATS, SettingsError
-from ..plugin_utils.safe_io import atomic_file as private_files
+from ..plugin_utils.safe_io import atomic_file
 
 SPEC = {
     "evidence": {"type": "list", "elements": "path", "required": True},
@@ -125,127 +111,187 @@ class ActionModule(ActionBase):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Evaluate the evidence, write the reports and return codes, names and paths."""
         result = super().run(tmp, task_vars)
         args = self.validate_argument_spec(argument_spec=SPEC)[1]
         try:
             if args["mode"] != "replay":
-                run_hosts.note_unheard(
-                    args["evidence"][0],
-                    args["hosts"],
-                    args["api_hosts"],
-                    (task_vars or {}).get("hostvars"),
+                hostvars = (task_vars or {}).get("hostvars")
+                inventory.note_unheard(
+                    args["evidence"][0], args["hosts"], args["api_hosts"], hostvars
                 )
             answer = _diagnose(args, bool(self._task.diff))
-        except evidence.EvidenceError as error:
-            answer = _input_error(f"{error} {WAY_OUT}" if args["mode"] == "replay" else str(error))
+        except EvidenceError as error:
+            sentence = str(error)
+            if args["mode"] == "replay":
+                sentence += f" {WAY_OUT}"
+            answer = _input_error(sentence)
         except SettingsError as error:
             answer = _input_error(str(error))
         except OSError as error:
-            answer = _input_error(
-                f"{error.filename or args['report_dir']} cannot be used: {error.strerror}."
-            )
+            place = error.filename or args["report_dir"]
+            answer = _input_error(f"{place} cannot be used: {error.strerror}.")
         result.update(answer, changed=False)
         return result
 
 
+@dataclass(frozen=True)
+class _Evaluation:
+    """The findings of a run, and the steps that they call for.
+
+    seen: the result as a bundle's evidence must give it again; judged: the result as it is
+    reported. unread: notes about evidence that cannot be read.
+    """
+
+    seen: model.Result
+    judged: model.Result
+    clusters: list[cluster.Cluster]
+    planned: tuple[plan.Step, ...]
+    unread: tuple[str, ...]
+
+
 def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
-    chosen = None if args["faults"] is None else frozenset(args["faults"])
-    earlier = (
-        None
-        if args["compare_to"] is None
-        else compare.parse(compare.read(args["compare_to"]), args["compare_to"])
+    earlier = _earlier(args)
+    evaluation = _evaluate(args)
+    judged, planned = evaluation.judged, evaluation.planned
+    if args["mode"] == "plan" and not args["asked"]:
+        queried = check_mode.asked(planned)
+        if queried:
+            return _before_looks(args, planned, queried)
+    run = _run(args, diff, evaluation, earlier)
+    if args["mode"] == "repair":
+        _write_plan(args, planned)
+    texts = workload_patch_file.texts(judged.findings, evaluation.clusters, engine.KEY_DIGITS)
+    run = _with_patches(run, texts)
+    case = writer.Case(
+        lambda: _documents(args),
+        evaluation.seen,
+        run,
+        _codes(args),
+        args["deep"],
+        args["part"],
+        __version__,
     )
+    steps = _steps_to_do(args, planned)
+    run, packed = _packed(args, case, bool(steps))
+    _write_reports(args["formats"], judged, run)
+    if packed["bundle"] and "terminal" in args["formats"]:
+        _show_bundle(args, case)
+    return {**_answer(judged, run), **packed, "steps": steps}
+
+
+def _codes(args: dict[str, Any]) -> frozenset[str] | None:
+    """Return the codes of the faults to evaluate; None for all."""
+    if args["faults"] is None:
+        return None
+    return frozenset(args["faults"])
+
+
+def _earlier(args: dict[str, Any]) -> report_diff.Earlier | None:
+    """Return the earlier report that this one is compared to, if any."""
+    if args["compare_to"] is None:
+        return None
+    return report_diff.parse(report_diff.read(args["compare_to"]), args["compare_to"])
+
+
+def _evaluate(args: dict[str, Any]) -> _Evaluation:
     unread: list[str] = []
-    judged, clusters = judge.examine(
-        _documents(args, unread), chosen, deep=args["deep"], part=args["part"]
+    seen, clusters = engine.examine(
+        _documents(args, unread), _codes(args), deep=args["deep"], part=args["part"]
     )
-    seen = judged
-    judged = replace(
-        judged, coverage=tuple(node_hosts.placed(one, args["outside"]) for one in judged.coverage)
-    )
-    planned = (
-        run_folder.read_plan(args["report_dir"])
-        if args["mode"] == "verify"
-        else planning.plan_of(args, judged, clusters)
-    )
-    ask = looks.asked(planned) if args["mode"] == "plan" and not args["asked"] else ()
-    if ask:
-        return _before_looks(args, planned, ask)
-    steps, outcome, told = planning.became(args, planned, judged, clusters)
+    coverage = tuple(node_hosts.placed(row, args["outside"]) for row in seen.coverage)
+    judged = replace(seen, coverage=coverage)
+    if args["mode"] == "verify":
+        planned = run_files.read_plan(args["report_dir"])
+    else:
+        planned = run_plan.plan_of(args, judged, clusters)
     if args["mode"] != "replay":
-        judged = replace(
-            judged,
-            findings=tuple(
-                planning.with_command(item, planned, args["mode"] == "observe")
-                for item in judged.findings
-            ),
-        )
-    repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
+        observes = args["mode"] == "observe"
+        findings = (run_plan.with_command(item, planned, observes) for item in judged.findings)
+        judged = replace(judged, findings=tuple(findings))
+    return _Evaluation(seen, judged, clusters, planned, tuple(unread))
+
+
+def _steps_to_do(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> list[dict[str, str]]:
+    """Return the steps that a repair does now; none in the other modes."""
+    if args["mode"] != "repair":
+        return []
+    return [{"id": step.id, "host": step.host} for step in planned if step.allowed]
+
+
+def _run(
+    args: dict[str, Any], diff: bool, evaluation: _Evaluation, earlier: report_diff.Earlier | None
+) -> Run:
+    """Return what the reports show of the run, besides its findings."""
+    judged, planned, clusters = evaluation.judged, evaluation.planned, evaluation.clusters
+    steps, outcome, notes = run_plan.became(args, planned, judged, clusters)
     timelines, lacking = timeline.of_clusters(clusters)
-    captures, noted = _captured(args)
+    captures, capture_notes = _captured(args)
     pending, outcome = _of_pending(args, clusters, outcome)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    run = Run(
+    return Run(
         run_id=args["run_id"],
         started=args["started"] or now,
         finished=now,
         mode=args["mode"],
         report_dir=args["report_dir"],
-        tool_version=evidence.TOOL_VERSION,
-        # Whether the findings are bad enough to fail is asked when the repair is over.
-        fail_on="never" if repairs else args["fail_on"],
+        tool_version=TOOL_VERSION,
+        fail_on=_fail_on(args, planned),
         symptom=_symptom(args["symptom"]),
         notices=(
             *args["notices"],
-            *unread,
+            *evaluation.unread,
             *pending,
-            *taints_told.told(clusters, args["symptom"]),
+            *taint_notices.told(clusters, args["symptom"]),
             *_but_pending(args, lacking),
-            *noted,
-            *told,
+            *capture_notes,
+            *notes,
         ),
-        titles={code: fault.title for code, fault in judge.CATALOGUE.items()},
+        titles={code: fault.title for code, fault in engine.CATALOGUE.items()},
         plan=planned,
         steps=steps,
         diffs=diff,
         outcome=outcome,
         timelines=timelines,
         captures=captures,
-        compared=None if earlier is None else compare.compare(earlier, judged),
-        pages=str(PAGES) if PAGES.is_dir() else "",
-        faults=chosen,
-        outside=tuple((name, str(one["reason"])) for name, one in args["outside"].items()),
+        compared=_compared(earlier, judged),
+        pages=_pages(),
+        faults=_codes(args),
+        outside=tuple((name, str(row["reason"])) for name, row in args["outside"].items()),
     )
-    if args["mode"] == "repair":
-        _write_plan(args, planned)
-    run = _with_patches(run, patch_files.texts(judged.findings, clusters, judge.KEY_DIGITS))
-    case = bundle.Case(
-        lambda: _documents(args), seen, run, chosen, args["deep"], args["part"], __version__
-    )
-    run, packed = _packed(args, case, repairs)
-    _write_reports(args["formats"], judged, run)
-    if packed["bundle"] and "terminal" in args["formats"]:
-        _show_bundle(args, case)
-    return {
-        **_answer(judged, run),
-        **packed,
-        "steps": (
-            [{"id": step.id, "host": step.host} for step in planned if step.allowed]
-            if repairs
-            else []
-        ),
-    }
+
+
+def _fail_on(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> str:
+    """Return which findings fail the run; before a repair none, they are evaluated after it."""
+    if _steps_to_do(args, planned):
+        return "never"
+    return args["fail_on"]
+
+
+def _compared(
+    earlier: report_diff.Earlier | None, judged: model.Result
+) -> report_diff.Comparison | None:
+    if earlier is None:
+        return None
+    return report_diff.compare(earlier, judged)
+
+
+def _pages() -> str:
+    """Return the directory of the pages of faults, if it is installed."""
+    if PAGES.is_dir():
+        return str(PAGES)
+    return ""
 
 
 def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
-    """What the operator asked for; report.json and report.txt always."""
-    private_files.replace(
-        run.path("report.json"), itertools.chain(report_json.pieces(judged, run), ["\n"])
+    """Write the formats that the operator asked for; report.json and report.txt always."""
+    atomic_file.replace(
+        run.path("report.json"), itertools.chain(json_report.pieces(judged, run), ["\n"])
     )
-    private_files.replace(run.path("report.txt"), [report_text.render(judged, run)])
-    for name, render in (("html", report_html.render), ("junit", report_junit.render)):
+    atomic_file.replace(run.path("report.txt"), [text.render(judged, run)])
+    for name, render in (("html", html.render), ("junit", junit.render)):
         if name in formats:
-            private_files.replace(run.path(FACES[name][0]), [render(judged, run)])
+            atomic_file.replace(run.path(FACES[name][0]), [render(judged, run)])
         else:
             remove_face(run.report_dir, name)
     if "terminal" in formats:
@@ -253,43 +299,43 @@ def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
 
 
 def _documents(args: dict[str, Any], notices: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The evidence as it is judged, one document in memory at a time; notices.
+    """Return the evidence as it is evaluated, with one document in memory at a time.
 
-    Takes what is said of files that cannot be read.
+    notices: takes notes about files that cannot be read.
     """
-    documents = evidence_sources.stream(args["evidence"], notices)
-    if args["mode"] == "replay":  # which asks about another day, and often another controller
+    documents = sources.stream(args["evidence"], notices)
+    if args["mode"] == "replay":  # the evidence may be of another day and another controller
         return documents
-    me = locking.controller(os.getppid())
-    return (locking.without_gone(document, me, args["take"]) for document in documents)
+    me = cluster_lock.controller(os.getppid())
+    return (cluster_lock.without_gone(document, me, args["take"]) for document in documents)
 
 
-def _packed(args: dict[str, Any], case: bundle.Case, repairs: bool) -> tuple[Run, dict[str, Any]]:
-    """Write the bundle that was asked for.
+def _packed(args: dict[str, Any], case: writer.Case, repairs: bool) -> tuple[Run, dict[str, Any]]:
+    """Write the bundle that was asked for; return (the run for its reports, more for the result).
 
-    The run as its reports tell it, and what the result says of the bundle.
-
-    Before the reports, which tell the run's exit code. The operator consented to the repair with or
-    without a bundle: it only warns there.
+    Before the reports, which contain the run's exit code. The operator consented to the repair with
+    or without a bundle: it only warns there.
     """
-    why = _bundle(args, case) if args["bundle"] else None
-    if why is None:
+    reason = None
+    if args["bundle"]:
+        reason = _bundle(args, case)
+    if reason is None:
         return case.run, {"bundle": args["bundle"]}
-    run = replace(case.run, notices=(*case.run.notices, why))
+    run = replace(case.run, notices=(*case.run.notices, reason))
     if repairs:
-        return run, {"bundle": None, "bundle_reason": why, "warnings": [why]}
+        return run, {"bundle": None, "bundle_reason": reason, "warnings": [reason]}
     if not (run.outcome and run.outcome[0]):
-        run = replace(run, outcome=(2, "input", why))
-    return run, {"bundle": None, "bundle_reason": why}
+        run = replace(run, outcome=(2, "input", reason))
+    return run, {"bundle": None, "bundle_reason": reason}
 
 
-def _bundle(args: dict[str, Any], case: bundle.Case) -> str | None:
-    """Why the bundle could not be written."""
+def _bundle(args: dict[str, Any], case: writer.Case) -> str | None:
+    """Write the bundle; return the reason why it could not be written, or None."""
     try:
-        bundle.write(args["bundle"], case, args["bundle_anonymous"])
-    except bundle.BundleError as error:
+        writer.write(args["bundle"], case, args["bundle_anonymous"])
+    except writer.BundleError as error:
         return str(error)
-    except evidence.EvidenceError as error:
+    except EvidenceError as error:
         return f"No bundle was written: {error}"
     except OSError as error:
         return (
@@ -299,101 +345,95 @@ def _bundle(args: dict[str, Any], case: bundle.Case) -> str | None:
     return None
 
 
-def _show_bundle(args: dict[str, Any], case: bundle.Case) -> None:
-    about = (
-        "without names of hosts and people and without addresses"
-        if args["bundle_anonymous"]
-        else "with the names and addresses of your hosts"
-    )
-    terminal.show(
+def _show_bundle(args: dict[str, Any], case: writer.Case) -> None:
+    about = "with the names and addresses of your hosts"
+    if args["bundle_anonymous"]:
+        about = "without names of hosts and people and without addresses"
+    console.show(
         f"kubemend: bundle: {args['bundle']} ({about}); to read it:"
-        f" {bundle.command(args['bundle'], case)}"
+        f" {writer.command(args['bundle'], case)}"
     )
 
 
 def _captured(args: dict[str, Any]) -> tuple[tuple[dict[str, Any], ...], list[str]]:
-    """(what this run captured of schedulers that lead, notes about that).
+    """Return (the captures of leading schedulers in this run, notes about them).
 
     A file that cannot be read is a note too.
     """
-    path = Path(args["report_dir"]) / capturing.FOLDER / scheduler_capture.DOCUMENT
+    path = Path(args["report_dir"]) / capture_outcome.FOLDER / scheduler.DOCUMENT
     if args["mode"] == "replay" or not path.exists():
         return (), []
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         return tuple(document["results"]), [str(note) for note in document["notes"]]
-    except (OSError, *judge.UNFORESEEN) as error:
-        return (), [f"kubemend_capture: {path} cannot be read ({evidence.one_line(error)})"]
+    except (OSError, *engine.UNFORESEEN) as error:
+        return (), [f"kubemend_capture: {path} cannot be read ({one_line(error)})"]
 
 
 def _of_pending(
     args: dict[str, Any], clusters: list[cluster.Cluster], outcome: tuple[int, str, str] | None
 ) -> tuple[tuple[str, ...], tuple[int, str, str] | None]:
-    """What is said of pods that stay Pending, and what the run comes to.
+    """Return (notes about pods that stay Pending, the outcome of the run).
 
     A pod that does not exist is bad input.
     """
-    sentences, no_such_pod = pending_told.told(clusters, args["symptom"])
+    sentences, no_such_pod = pending_notices.told(clusters, args["symptom"])
     if no_such_pod and not (outcome and outcome[0]):
         return sentences, (2, "input", no_such_pod)
     return sentences, outcome
 
 
 def _but_pending(args: dict[str, Any], lacking: tuple[str, ...]) -> tuple[str, ...]:
-    """Why there is no timeline: that symptom says it better."""
-    return tuple(
-        one
-        for one in lacking
-        if args["symptom"] != pending_told.SYMPTOM or not one.startswith(timeline.NONE)
-    )
+    """Return the reasons why there is no timeline, without those that the symptom explains."""
+    if args["symptom"] != pending_notices.SYMPTOM:
+        return lacking
+    return tuple(reason for reason in lacking if not reason.startswith(timeline.NONE))
 
 
 def _before_looks(
-    args: dict[str, Any], steps: tuple[plan.Step, ...], ask: tuple[plan.Step, ...]
+    args: dict[str, Any], steps: tuple[plan.Step, ...], queried: tuple[plan.Step, ...]
 ) -> dict[str, Any]:
-    """Check mode: the steps whose hosts are asked before there is a report, which tells what
-    they say.
-    """
+    """Write the plan, and return the steps whose hosts check mode queries before the report."""
     _write_plan(args, steps)
     return {
         "report_dir": args["report_dir"],
         "run_id": args["run_id"],
         "exit_reason": "ok",
         "steps": [],
-        "looks": [{"id": step.id, "host": step.host} for step in ask],
+        "looks": [{"id": step.id, "host": step.host} for step in queried],
     }
 
 
 def _write_plan(args: dict[str, Any], steps: tuple[plan.Step, ...]) -> None:
-    """plan.json, which each step is read from."""
+    """Write plan.json, which each step is read from."""
     settings = {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")}
-    private_files.replace(
+    atomic_file.replace(
         str(Path(args["report_dir"]) / "plan.json"),
-        [run_folder.plan_text(args["run_id"], settings, steps)],
+        [run_files.plan_text(args["run_id"], settings, steps)],
     )
 
 
 def _with_patches(run: Run, texts: dict[str, str]) -> Run:
-    """The patches of this judgement as files; the run with a note where one is missing."""
-    kept = write_patches(Path(run.path("patches")), texts)
-    notes = (
-        (
-            f"{run.path('patches')} has files of somebody else or changed since"
-            f" ({', '.join(kept)}), which stay: the findings have these patches."
-        ),
+    """Write the patches as files; return the run with a note where one is missing."""
+    unwritten = write_patches(Path(run.path("patches")), texts)
+    if not unwritten:
+        return run
+    note = (
+        f"{run.path('patches')} has files that kubemend did not write or that were changed since"
+        f" ({', '.join(unwritten)}), which stay: the findings have these patches."
     )
-    return replace(run, notices=(*run.notices, *(notes if kept else ())))
+    return replace(run, notices=(*run.notices, note))
 
 
 def _symptom(name: str | None) -> Symptom | None:
     if name is None:
         return None
-    found = symptoms.SYMPTOMS[name]
-    return Symptom(found.name, found.title, tuple(found.causes))
+    symptom = symptoms.SYMPTOMS[name]
+    return Symptom(symptom.name, symptom.title, tuple(symptom.causes))
 
 
 def _answer(judged: model.Result, run: Run) -> dict[str, Any]:
-    """Codes, names and paths: evidence text never becomes a variable."""
+    """Return codes, names and paths: evidence text never becomes a variable."""
     code, reason = exit_of(judged, run)
     codes = {
         kind: sorted({item.code for item in judged.verdicts if item.verdict == kind})
@@ -406,15 +446,19 @@ def _answer(judged: model.Result, run: Run) -> dict[str, Any]:
         "codes": codes,
         "summary": summary(judged),
     }
-    if code and run.outcome is not None and run.outcome[0]:
-        answer.update(failed=True, msg=evidence.one_line(run.outcome[2]))
-    elif code:
-        new = "" if run.compared is None else f" by what is new since run {run.compared.run_id}"
-        answer.update(
-            failed=True,
-            msg=f"kubemend_fail_on={run.fail_on} is reached{new}: {last_line(judged, run)}",
-        )
+    if code:
+        answer.update(failed=True, msg=_failure(judged, run))
     return answer
+
+
+def _failure(judged: model.Result, run: Run) -> str:
+    """Return the message of a run that fails."""
+    if run.outcome is not None and run.outcome[0]:
+        return one_line(run.outcome[2])
+    new = ""
+    if run.compared is not None:
+        new = f" by what is new since run {run.compared.run_id}"
+    return f"kubemend_fail_on={run.fail_on} is reached{new}: {last_line(judged, run)}"
 
 
 def _input_error(sentence: str) -> dict[str, Any]:
@@ -422,10 +466,14 @@ def _input_error(sentence: str) -> dict[str, Any]:
 
 
 def _print(judged: model.Result, run: Run) -> None:
-    """The report, in the width and colour that Ansible has."""
-    coloured = bool(color.ANSIBLE_COLOR)
-    terminal.show(report_text.render(judged, run, terminal.width(), _paint if coloured else plain))
+    """Print the report, in the width and colour that Ansible has."""
+    paint = plain
+    if color.ANSIBLE_COLOR:
+        paint = _paint
+    console.show(text.render(judged, run, console.width(), paint))
 
 
-def _paint(text: str, kind: str) -> str:
-    return color.stringc(text, COLOURS[kind]) if kind in COLOURS else text
+def _paint(content: str, kind: str) -> str:
+    if kind not in COLOURS:
+        return content
+    return color.stringc(content, COLOURS[kind])

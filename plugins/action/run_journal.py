@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The first task of each playbook: settings checked, folders made, before any host is asked."""
+"""The first task of each playbook: check settings and create directories, before any query."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ..module_utils.shared.collector_names import DEEP_CLUSTER
+from ..module_utils.shared.collector_names import DEEP_CLUSTER as DEEP
 from ..module_utils.shared.pod_rejection import REJECTED
-from ..plugin_utils.bundle import writer as bundle
-from ..plugin_utils.capture import plan as capture
-from ..plugin_utils.capture import scheduler as scheduler_capture
-from ..plugin_utils.evidence import document as evidence
-from ..plugin_utils.faults import engine as judge
-from ..plugin_utils.faults import symptoms
+from ..plugin_utils.bundle import writer
+from ..plugin_utils.capture import plan as capture_plan
+from ..plugin_utils.capture import scheduler
+from ..plugin_utils.evidence.document import write_stub
+from ..plugin_utils.faults import engine, symptoms
+from ..plugin_utils.faults.base import Fault
 from ..plugin_utils.models import limits as node_limits
+from ..plugin_utils.reports import diff as report_diff
 from ..plugin_utils.run.inventory import Hosts, play_of, templated
 from ..plugin_utils.run.report_dir import FACES, ReportFolder, absolute, remove_face
 from ..plugin_utils.run.settings import PREFIX, Settings, SettingsError, check, without_effect
@@ -36,6 +37,13 @@ SPEC = {
     "profile": {"type": "bool", "default": False},
 }
 INTERRUPTED = "KM902"
+CAPTURE_COLLECTORS = ("system", "kubelet", "instances", "space", "journal")
+# What a restart needs in addition.
+RESTART_COLLECTORS = ("manifests", "component_http", "installer", "devices")
+# The consent to a capture of the scheduler's cache, by the mode of the run.
+CAPTURE_CONSENT = {"repair": scheduler.GO, "plan": scheduler.CHECK}
+# Where rejected pods are the symptom, the collector takes one of them.
+SYMPTOM_PODS = {"admission_errors": REJECTED}
 
 
 class ActionModule(ActionBase):
@@ -47,30 +55,30 @@ class ActionModule(ActionBase):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Check the settings and open the report directory; bad input is one sentence."""
         result = super().run(tmp, task_vars)
         args = self.validate_argument_spec(argument_spec=SPEC)[1]
         task_vars = task_vars or {}
         try:
-            if args["mode"] == "replay":
-                answer = self._replay(task_vars)
-            elif args["mode"] == "revert":
-                answer = self._revert(task_vars)
-            elif args["mode"] == "capture":
-                answer = self._capture(task_vars)
-            else:
-                answer = self._observe(task_vars, args)
-        except (SettingsError, capture.CaptureError) as error:
-            answer = {"failed": True, "exit_reason": "input", "msg": str(error)}
+            answer = self._prepare(task_vars, args)
+        except (SettingsError, capture_plan.CaptureError) as error:
+            answer = _input_error(str(error))
         except OSError as error:
-            answer = {
-                "failed": True,
-                "exit_reason": "input",
-                "msg": f"{error.filename or 'The report folder'} cannot be used: {error.strerror}.",
-            }
+            place = error.filename or "The report folder"
+            answer = _input_error(f"{place} cannot be used: {error.strerror}.")
         if args["mode"] in ("revert", "capture"):
             answer["warnings"] = _without_effect(answer, task_vars)
         result.update(answer, changed=False)
         return result
+
+    def _prepare(self, task_vars: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+        if args["mode"] == "replay":
+            return self._replay(task_vars)
+        if args["mode"] == "revert":
+            return self._revert(task_vars)
+        if args["mode"] == "capture":
+            return self._capture(task_vars)
+        return self._observe(task_vars, args)
 
     def _observe(self, task_vars: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
         hosts = Hosts(self, task_vars)
@@ -78,39 +86,25 @@ class ActionModule(ActionBase):
         self._refuse_strategy()
         if args["max_risk"] is not None:
             settings = settings.fixed(max_risk=args["max_risk"])
-        if settings.patch_workloads and not settings.expect_pinning:
-            raise SettingsError(
-                "kubemend_patch_workloads needs kubemend_expect_pinning, the label selector of the"
-                " pods whose workloads may be changed."
-            )
-        if settings.slice and args["mode"] == "repair":
-            raise SettingsError(
-                "kubemend_slice is for audits: causes and repairs need the evidence of the whole"
-                " cluster. Audit the slices, judge them together with replay.yml, and repair"
-                " without it."
-            )
-        chosen_bundle = _bundle(settings)
-        if settings.capture and symptom == scheduler_capture.SYMPTOM:
-            capture.demand((capture.SCHEDULER,), settings.capture_level, settings.allow)
-        mode, faults = (
-            self._mode(settings, args["mode"] == "repair"),
-            _faults(settings, symptom, args["faults"]),
-        )
+        _require_consistent(settings, args["mode"])
+        bundle = _bundle(settings)
+        if settings.capture and symptom == scheduler.SYMPTOM:
+            capture_plan.demand((capture_plan.SCHEDULER,), settings.capture_level, settings.allow)
+        mode = self._mode(settings, args["mode"] == "repair")
+        faults = _faults(settings, symptom, args["faults"])
         if mode != "observe" and faults is not None:
-            faults |= {INTERRUPTED}  # nothing is repaired on top of what a former run left open
-        notices = [
-            *hosts.notices,
-            *(without_effect(settings, "audit") if args["mode"] == "observe" else []),
-        ]
-        run = ReportFolder(settings)
-        made = run.make(collects=True)
-        for folder in (made["evidence_dir"], made["evidence_after_dir"]):
-            _note_left_out(folder, hosts)
+            faults |= {INTERRUPTED}  # nothing is repaired on top of a run that was interrupted
+        notices = list(hosts.notices)
+        if args["mode"] == "observe":
+            notices += without_effect(settings, "audit")
+        directory = _report_directory(settings).make(collects=True)
+        for folder in (directory["evidence_dir"], directory["evidence_after_dir"]):
+            _note_excluded(folder, hosts)
         chosen = _chosen(settings, faults, symptom, args["cpu_manager"], notices)
         return {
-            **made,
+            **directory,
             **_capturing(settings, mode, symptom, chosen),
-            **chosen_bundle,
+            **bundle,
             "pattern": hosts.pattern,
             "outside": {
                 name: {"reason": reason, "address": hosts.address(name)}
@@ -119,12 +113,14 @@ class ActionModule(ActionBase):
             "mode": mode,
             "control_plane_hosts": hosts.control_plane,
             "groups": hosts.groups,
-            "cpu_manager": hosts.cpu_managers() if args["cpu_manager"] else None,
-            "profile": hosts.asked if args["profile"] else [],
+            **_profile(hosts, args),
         }
 
     def _refuse_strategy(self) -> None:
-        """Steps are done one after the other because hosts wait for each other at every task."""
+        """Raise SettingsError for a strategy in which hosts do not wait for each other.
+
+        Steps are done one after the other because hosts wait at every task.
+        """
         strategy = str(getattr(play_of(self), "strategy", None) or "linear").rpartition(".")[2]
         if strategy not in ("linear", "debug"):
             raise SettingsError(
@@ -133,14 +129,14 @@ class ActionModule(ActionBase):
             )
 
     def _revert(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
-        """Being asked for by name, it needs no kubemend_max_risk.
+        """Prepare a revert, which needs no kubemend_max_risk because it is called by name.
 
         Without kubemend_run_id it only lists.
         """
         hosts = Hosts(self, task_vars)
         settings = hosts.settings()
         return {
-            **ReportFolder(settings).make(collects=True),
+            **_report_directory(settings).make(collects=True),
             **_chosen(settings, None, None),
             "pattern": hosts.pattern,
             "mode": "revert",
@@ -151,40 +147,29 @@ class ActionModule(ActionBase):
         }
 
     def _capture(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
-        """Being asked for by name, it needs no kubemend_max_risk.
+        """Prepare a log capture, which needs no kubemend_max_risk because it is called by name.
 
         What it may log is checked before any host is asked.
         """
         hosts = Hosts(self, task_vars)
         self._refuse_strategy()
         settings = hosts.settings()
-        capture.demand(settings.capture_components, settings.capture_level, settings.allow)
+        capture_plan.demand(settings.capture_components, settings.capture_level, settings.allow)
         chosen = _chosen(settings, None, None)
+        collectors = list(CAPTURE_COLLECTORS)
+        if "capture_restart" in settings.allow:
+            collectors += RESTART_COLLECTORS
         chosen["settings"].update(
-            {
-                name: getattr(settings, f"capture_{name}")
-                for name in ("components", "level", "seconds", "match")
-            }
+            components=list(settings.capture_components),
+            level=settings.capture_level,
+            seconds=settings.capture_seconds,
+            match=settings.capture_match,
+            collectors=collectors,
         )
-        chosen["settings"]["components"] = list(settings.capture_components)
-        # What a restart asks for beside what the rest asks for.
-        more = (
-            ["manifests", "component_http", "installer", "devices"]
-            if "capture_restart" in settings.allow
-            else []
-        )
-        chosen["settings"]["collectors"] = [
-            "system",
-            "kubelet",
-            "instances",
-            "space",
-            "journal",
-            *more,
-        ]
-        made = ReportFolder(settings).make(collects=True)
-        _note_left_out(made["evidence_dir"], hosts)
+        directory = _report_directory(settings).make(collects=True)
+        _note_excluded(directory["evidence_dir"], hosts)
         return {
-            **made,
+            **directory,
             **chosen,
             "pattern": hosts.pattern,
             "mode": "capture",
@@ -193,28 +178,26 @@ class ActionModule(ActionBase):
         }
 
     def _mode(self, settings: Settings, may_repair: bool) -> str:
-        """kubemend_max_risk is the consent: without it every playbook observes.
-
-        In check mode it is a plan.
-        """
+        """Return the mode of the run; kubemend_max_risk is the consent, in check mode to a plan."""
         if not may_repair or settings.max_risk == 0:
             return "observe"
-        return "plan" if self._task.check_mode else "repair"
+        if self._task.check_mode:
+            return "plan"
+        return "repair"
 
     def _replay(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         given = {name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)}
-        settings = check(templated(self, given), codes=judge.CATALOGUE)
+        settings = check(templated(self, given), codes=engine.CATALOGUE)
         if not settings.evidence:
             raise SettingsError(
                 "kubemend_evidence is not set; replay needs the path of a folder of evidence or of"
                 " a bundle."
             )
-        chosen_bundle = _bundle(settings)
-        made = ReportFolder(settings).make(collects=False)
+        bundle = _bundle(settings)
         return {
-            **made,
+            **_report_directory(settings).make(collects=False),
             **_chosen(settings, settings.faults, None, notices=without_effect(settings, "replay")),
-            **chosen_bundle,
+            **bundle,
             "mode": "replay",
             "pattern": "localhost",
             "evidence": [absolute(path) for path in settings.evidence],
@@ -223,21 +206,58 @@ class ActionModule(ActionBase):
         }
 
 
-def _without_effect(answer: Mapping[str, Any], task_vars: Mapping[str, Any]) -> list[str]:
-    """What a playbook that judges nothing was asked for in vain.
+def _input_error(sentence: str) -> dict[str, Any]:
+    return {"failed": True, "exit_reason": "input", "msg": sentence}
 
-    A report that an earlier run left in its folder goes: check mode writes none.
+
+def _require_consistent(settings: Settings, mode: str) -> None:
+    """Raise SettingsError for settings that exclude each other or the mode."""
+    if settings.patch_workloads and not settings.expect_pinning:
+        raise SettingsError(
+            "kubemend_patch_workloads needs kubemend_expect_pinning, the label selector of the"
+            " pods whose workloads may be changed."
+        )
+    if settings.slice and mode == "repair":
+        raise SettingsError(
+            "kubemend_slice is for audits: causes and repairs need the evidence of the whole"
+            " cluster. Audit the slices, judge them together with replay.yml, and repair"
+            " without it."
+        )
+
+
+def _profile(hosts: Hosts, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the requested settings of kubelets, and the hosts whose limits are raised."""
+    cpu_manager, profile = None, []
+    if args["cpu_manager"]:
+        cpu_manager = hosts.cpu_managers()
+    if args["profile"]:
+        profile = hosts.asked
+    return {"cpu_manager": cpu_manager, "profile": profile}
+
+
+def _report_directory(settings: Settings) -> ReportFolder:
+    """Return the report directory of this run, with the earlier report that it is compared to."""
+    earlier = None
+    if settings.compare_to:
+        earlier = report_diff.read(absolute(settings.compare_to))
+    return ReportFolder(settings, earlier)
+
+
+def _without_effect(answer: Mapping[str, Any], task_vars: Mapping[str, Any]) -> list[str]:
+    """Return warnings about variables without effect in a playbook that evaluates nothing.
+
+    A report that an earlier run left in its directory is removed: check mode writes none.
     """
     if "report_dir" in answer:
         for name in FACES:
             remove_face(answer["report_dir"], name)
-    found = {
+    reasons = {
         "bundle": "only a playbook that judges evidence writes a bundle.",
         "compare_to": "it judges nothing that could be compared.",
     }
     return [
-        f"kubemend_{name} has no effect here: {why}"
-        for name, why in found.items()
+        f"kubemend_{name} has no effect here: {reason}"
+        for name, reason in reasons.items()
         if task_vars.get(PREFIX + name)
     ]
 
@@ -249,17 +269,18 @@ def _chosen(
     deep: bool = False,
     notices: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """What the run's tasks are given. deep.
+    """Return the settings for the run's tasks.
 
-    Whether its purpose needs the deep tier, as a reset of the CPU manager does, asked for or not.
+    deep: whether its purpose needs the deep tier, as a reset of the CPU manager does.
     """
+    deep = settings.deep or deep
     return {
         "settings": {
             "fail_on": settings.fail_on,
             "formats": list(settings.report_formats),
-            "deep": settings.deep or deep or _needs_deep(symptom),
-            "api_deep": settings.deep or deep or _needs_deep(symptom, api=True),
-            "faults": None if faults is None else sorted(faults),
+            "deep": deep or _needs_deep(symptom),
+            "api_deep": deep or _needs_deep_api(symptom),
+            "faults": _sorted(faults),
             "symptom": symptom,
             "part": settings.slice,
             "notices": list(notices),
@@ -272,90 +293,98 @@ def _chosen(
             "patch_workloads": settings.patch_workloads,
             "prove_pinning": settings.prove_pinning,
             "expect_pinning": settings.expect_pinning,
-            "limits": {
-                key: getattr(settings, name.removeprefix(PREFIX))
-                for key, name in node_limits.VARIABLES.items()
-                if getattr(settings, name.removeprefix(PREFIX)) is not None
-            },
-            # Where rejected pods are the symptom, the collector takes one of them.
-            "pod": settings.pod or (REJECTED if symptom == "admission_errors" else None),
+            "limits": _limits(settings),
+            "pod": settings.pod or SYMPTOM_PODS.get(symptom or ""),
         }
     }
 
 
+def _sorted(faults: frozenset[str] | None) -> list[str] | None:
+    if faults is None:
+        return None
+    return sorted(faults)
+
+
+def _limits(settings: Settings) -> dict[str, int]:
+    """Return the limits that the operator requested."""
+    requested = {
+        key: getattr(settings, name.removeprefix(PREFIX))
+        for key, name in node_limits.VARIABLES.items()
+    }
+    return {key: value for key, value in requested.items() if value is not None}
+
+
 def _bundle(settings: Settings) -> dict[str, Any]:
-    """Where a bundle goes, if one is asked for and can be written there."""
-    path = None if settings.bundle is None else absolute(settings.bundle)
-    wrong = None if path is None else bundle.objection(path)
-    if wrong:
-        raise SettingsError(wrong)
+    """Return the path of the bundle, if one is asked for and can be written there."""
+    path = None
+    if settings.bundle is not None:
+        path = absolute(settings.bundle)
+        objection = writer.objection(path)
+        if objection:
+            raise SettingsError(objection)
     return {"bundle": path, "bundle_anonymous": settings.bundle_anonymous}
 
 
-def _note_left_out(folder: str, hosts: Hosts) -> None:
-    """Evidence that says of each host of the inventory which --limit leaves out that nobody
-    asked it.
-    """
+def _note_excluded(folder: str, hosts: Hosts) -> None:
+    """Write evidence that says of each host that --limit excludes that it was not asked."""
     for name in hosts.expected:
         if name not in hosts.asked:
-            evidence.write_stub(
-                folder, name, hosts.roles(name), hosts.address(name), name in hosts.matched
-            )
+            write_stub(folder, name, hosts.roles(name), hosts.address(name), name in hosts.matched)
 
 
 def _capturing(
     settings: Settings, mode: str, symptom: str | None, chosen: dict[str, Any]
 ) -> dict[str, Any]:
-    """Whether the leading scheduler's cache is captured, what the operator consented to of it,
-    and for whom that means nothing.
+    """Add whether the leading scheduler's cache is captured, and the consent for it.
+
+    For other symptoms than pending pods it has no effect.
     """
-    wanted = settings.capture and symptom == scheduler_capture.SYMPTOM
-    consent = {"repair": scheduler_capture.GO, "plan": scheduler_capture.CHECK}.get(
-        mode, scheduler_capture.OBSERVE
-    )
-    chosen["settings"].update(
-        capture=consent if wanted else "",
-        capture_level=settings.capture_level,
-        capture_seconds=settings.capture_seconds,
-    )
-    if settings.capture and not wanted:
+    consent = ""
+    if settings.capture and symptom == scheduler.SYMPTOM:
+        consent = CAPTURE_CONSENT.get(mode, scheduler.OBSERVE)
+    elif settings.capture:
         chosen["settings"]["notices"].append(
             "kubemend_capture has no effect here: it is for pods_stay_pending; capture with the"
             " playbook capture_logs."
         )
+    chosen["settings"].update(
+        capture=consent,
+        capture_level=settings.capture_level,
+        capture_seconds=settings.capture_seconds,
+    )
     return chosen
 
 
-def _needs_deep(symptom: str | None, api: bool = False) -> bool:
-    """A symptom's playbook asks for whatever its causes need.
+def _causes(symptom: str | None) -> list[Fault]:
+    if symptom is None:
+        return []
+    return [engine.CATALOGUE[code] for code in symptoms.SYMPTOMS[symptom].causes]
 
-    Every pod of the cluster is read only for a cause that is told by them.
-    """
-    causes = (
-        [judge.CATALOGUE[code] for code in symptoms.SYMPTOMS[symptom].causes]
-        if symptom is not None
-        else []
-    )
-    return any(
-        not set(DEEP_CLUSTER).isdisjoint(cause.cluster_needs) if api else cause.tier == "deep"
-        for cause in causes
-    )
+
+def _needs_deep(symptom: str | None) -> bool:
+    """Tell whether a cause of the symptom needs the deep tier."""
+    return any(cause.tier == "deep" for cause in _causes(symptom))
+
+
+def _needs_deep_api(symptom: str | None) -> bool:
+    """Tell whether a cause of the symptom needs every pod of the cluster."""
+    return any(not set(DEEP).isdisjoint(cause.cluster_needs) for cause in _causes(symptom))
 
 
 def _faults(
     settings: Settings, symptom: str | None, fixed: Iterable[str] | None
 ) -> frozenset[str] | None:
-    """The codes to judge: those of kubemend_faults, those of the symptom or the role, or those
-    that are both.
-    """
+    """Return the codes to evaluate: of kubemend_faults, of the symptom or role, or of both."""
     if symptom is None and fixed is None:
         return settings.faults
-    codes = symptoms.SYMPTOMS[symptom].codes if symptom is not None else frozenset(fixed or ())
+    codes = frozenset(fixed or ())
+    if symptom is not None:
+        codes = symptoms.SYMPTOMS[symptom].codes
     if settings.faults is None:
         return codes
     if not codes & settings.faults:
-        what = symptom or "this role"
         raise SettingsError(
-            f"kubemend_faults names no fault of {what}, which judges {', '.join(sorted(codes))}."
+            f"kubemend_faults names no fault of {symptom or 'this role'}, which judges"
+            f" {', '.join(sorted(codes))}."
         )
     return codes & settings.faults

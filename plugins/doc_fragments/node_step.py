@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """What the action of the same name gives the module, and nobody else."""
+    """Options that only the action of the same name sets."""
 
     DOCUMENTATION = r"""
 options:

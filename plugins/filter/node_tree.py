@@ -5,6 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ..plugin_utils.models.scheduling import node_tree as tree
+
 DOCUMENTATION = r"""
 name: node_tree
 short_description: Replay a scheduler's node tree and say which nodes it lost
@@ -12,14 +19,13 @@ version_added: 0.1.0
 author: The kubemend authors (@kubemend)
 description:
   - Schedulers up to 1.18.6 can lose nodes in clusters of several zones, because the cursors of
-    their node tree are not set back. With
-    1.18.0 to 1.18.6 the loss lasts until nodes come or go, or the scheduler is started anew.
+    their node tree are not set back. With 1.18.0 to 1.18.6 the loss lasts until nodes come or go,
+    or the scheduler is restarted.
   - From the order in which nodes joined and left, and the rounds of scheduling in between, this
-    says which list of nodes the last round was
-    given. Upstream's algorithms are replayed exactly.
-  - The order is in the scheduler's log (C(Added node) at level 2, at level 5 up to 1.15). Of the
-    nodes that were there when it was started
-    nobody knows the order otherwise.
+    derives which list of nodes the last round was given. Upstream's algorithms are replayed
+    exactly.
+  - The order is in the scheduler's log (C(Added node) at level 2, at level 5 up to 1.15). The order
+    of the nodes that were there when it was started is not known from anything else.
 options:
   _input:
     description:
@@ -89,39 +95,34 @@ _value:
       type: int
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-from ansible.errors import AnsibleFilterError
-
-from ..plugin_utils.models.scheduling import node_tree as tree
-
 
 def node_tree(events: Iterable[Mapping[str, Any]], version: str) -> dict[str, Any]:
-    """The replay as plain data."""
-    which = version if version in tree.ALGORITHMS else tree.algorithm(version)
-    if which is None:
+    """Return the replay as plain data."""
+    algorithm = version
+    if version not in tree.ALGORITHMS:
+        algorithm = tree.algorithm(version) or ""
+    if not algorithm:
         raise AnsibleFilterError(
-            f"node_tree: nobody can tell which algorithm a scheduler of version {version!r} has;"
-            f" name one of {', '.join(tree.ALGORITHMS)}"
+            "node_tree: it is not known which algorithm a scheduler of version"
+            f" {version!r} has; name one of {', '.join(tree.ALGORITHMS)}"
         )
     try:
-        found = tree.replay(events, which)
+        replay = tree.replay(events, algorithm)
     except tree.HistoryError as problem:
         raise AnsibleFilterError(f"node_tree: {problem}") from problem
     return {
-        "algorithm": which,
-        "snapshot": list(found.snapshot),
-        "nodes": list(found.nodes),
-        "lost": list(found.lost),
-        "doubled": list(found.doubled),
-        "rounds": found.rounds,
+        "algorithm": algorithm,
+        "snapshot": list(replay.snapshot),
+        "nodes": list(replay.nodes),
+        "lost": list(replay.lost),
+        "doubled": list(replay.doubled),
+        "rounds": replay.rounds,
     }
 
 
 class FilterModule:
-    """What Ansible loads."""
+    """The plugin that Ansible loads."""
 
     def filters(self) -> dict[str, Any]:
-        """The one filter of this file."""
+        """Return the one filter of this file."""
         return {"node_tree": node_tree}

@@ -1,9 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The filter scheduling_reasons: a scheduler's message taken apart."""
+"""The filter scheduling_reasons: the clauses of a scheduler's message."""
 
 from __future__ import annotations
+
+from typing import Any
+
+from ..plugin_utils.models.scheduling.message import parse, plain
 
 DOCUMENTATION = r"""
 name: scheduling_reasons
@@ -11,8 +15,8 @@ short_description: Take a scheduler's message of a pod that stays Pending apart
 version_added: 0.1.0
 author: The kubemend authors (@kubemend)
 description:
-  - Reads C(0/N nodes are available), as kube-scheduler 1.14 to 1.36 says it in the condition C(PodScheduled) of a pod and in events
-    C(FailedScheduling).
+  - Reads C(0/N nodes are available), as kube-scheduler 1.14 to 1.36 says it in the condition
+    C(PodScheduled) of a pod and in events C(FailedScheduling).
   - It never fails. What is no such message gives no reasons, and C(nodes) is none.
 options:
   _input:
@@ -47,9 +51,10 @@ _value:
       type: int
     missing:
       description:
-        - How many nodes at least have no reason; none where that is not known. One node may have several reasons, so that V(0) proves
-          nothing.
-        - Above V(0), a scheduler with the defect of its node tree (1.18.0 to 1.18.6) may have lost a node. Of others it proves nothing.
+        - How many nodes at least have no reason; none where that is not known. One node may have
+          several reasons, so that V(0) proves nothing.
+        - Above V(0), a scheduler with the defect of its node tree (1.18.0 to 1.18.6) may have lost
+          a node. Of others it proves nothing.
       type: int
     reasons:
       description: A reason for each clause, in the order of the message.
@@ -58,8 +63,9 @@ _value:
       contains:
         kind:
           description: >-
-            One of V(resource), V(pods), V(taint), V(cordon), V(unready), V(affinity), V(node_name), V(pod_affinity), V(spread), V(port),
-            V(volume), V(claim), V(gates), V(prefilter) and V(unknown).
+            One of V(resource), V(pods), V(taint), V(cordon), V(unready), V(affinity), V(node_name),
+            V(pod_affinity), V(spread), V(port), V(volume), V(claim), V(gates), V(prefilter) and
+            V(unknown).
           type: str
         nodes:
           description: Of how many nodes it is; none where it is of the pod as such.
@@ -76,19 +82,15 @@ _value:
       elements: dict
 """
 
-from typing import Any
-
-from ..plugin_utils.models.scheduling import message as reasons
-
 
 def scheduling_reasons(message: Any) -> dict[str, Any]:
-    """The message as plain data."""
-    return reasons.plain(reasons.parse(message))
+    """Return the message as plain data."""
+    return plain(parse(message))
 
 
 class FilterModule:
-    """What Ansible loads."""
+    """The plugin that Ansible loads."""
 
     def filters(self) -> dict[str, Any]:
-        """The one filter of this file."""
+        """Return the one filter of this file."""
         return {"scheduling_reasons": scheduling_reasons}

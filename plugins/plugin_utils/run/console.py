@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is printed beside what Ansible prints."""
+"""Output of kubemend next to that of Ansible."""
 
 from __future__ import annotations
 
@@ -14,29 +14,26 @@ WIDEST = 120
 
 
 def show(text: str) -> None:
-    """As the callback found it: on stdout, unless a callback writes JSON there for a program."""
+    """Print on stdout, or on stderr where a callback writes JSON to stdout for a program."""
     callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
     Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
 
 
 def width() -> int:
-    """The columns of a report: as Ansible has them, and no wider than a line can be read."""
+    """Return the columns of a report: as Ansible has them, and no wider than can be read."""
     return min(Display().columns, WIDEST)
 
 
 def tell(sentence: str) -> None:
-    """One sentence in the width that Ansible has.
+    """Print one sentence in the width that Ansible has.
 
     Where it writes to no terminal that is 79 columns.
     """
-    show(
-        "\n".join(
-            textwrap.wrap(
-                sentence,
-                width(),
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        )
+    lines = textwrap.wrap(
+        sentence,
+        width(),
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    show("\n".join(lines))

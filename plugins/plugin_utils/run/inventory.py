@@ -1,14 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which hosts a run asks, and what their variables say, by the inventory and the play that it
-runs in.
-"""
+"""The hosts that a run asks, and their variables, by the inventory and the play of the run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,8 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
-from ..evidence import document as evidence
-from ..faults import engine as judge
+from ..evidence.document import NEVER_BEGAN, file_name, one_line, stub, write
+from ..faults import engine
 from . import inventory_groups
 from .settings import (
     PREFIX,
@@ -30,8 +28,13 @@ from .settings import (
     unknown_names,
 )
 
+CLUSTER_FILE = ".cluster.json"  # the end of the name of a cluster's evidence
+CPU_MANAGER = {
+    "kubemend_cpu_manager_policy": "cpuManagerPolicy",
+    "kubemend_reserved_cpus": "reservedSystemCPUs",
+}
 ASKED = "_kubemend_asked"  # what a playbook registers of the task that asks each host
-# What ansible-core puts before the cause, and the place in a file that it shows behind it.
+# What ansible-core puts before the cause, and the place in a file that it shows after it.
 _BEFORE, _BEHIND = (
     re.compile(r"(?:(?:Task|Action) failed: )+"),
     re.compile(r"\n\s*\n|\nOrigin: |\. Use `ansible-doc"),
@@ -39,86 +42,68 @@ _BEFORE, _BEHIND = (
 
 
 class Hosts:
-    """Which hosts this run asks, which it expects, and what their variables say."""
+    """The hosts that this run asks and those that it expects, with their variables."""
 
     def __init__(self, action: ActionBase, task_vars: Mapping[str, Any]) -> None:
         self._action = action
         self._hostvars = task_vars["hostvars"]
         self._me = task_vars["inventory_hostname"]
-        inventory = {name: list(names) for name, names in task_vars["groups"].items()}
-        if not inventory.get("all"):
-            raise SettingsError("The inventory has no hosts; name one with -i.")
-        played = list(task_vars.get("ansible_play_hosts_all") or ())
-        gone = [
-            name
-            for name in played
-            if name not in set(task_vars.get("ansible_play_batch") or played)
-        ]
-        if gone and getattr(play_of(action), "serial", None):
-            raise SettingsError(
-                "The play has serial, which parts the hosts of a cluster: its evidence is judged as"
-                " a whole. Take serial out of the play; steps are done one host at a time"
-                " without it."
-            )
-        if gone:
-            raise SettingsError(
-                f"The play has lost {', '.join(gone)} already, as Ansible says above, and a cluster"
-                " is judged as a whole: put that right, or leave them out with --limit."
-            )
+        inventory, played = _inventory(task_vars), _played(action, task_vars)
         own = {name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)}
         _refuse_unknown(own)
-        mine = self._raw(self._me)
-        # What the play or import_playbook sets counts for every host, above the inventory.
-        self._above = templated(
-            action,
-            {name: value for name, value in own.items() if name not in mine or mine[name] != value},
-        )
+        self._above = self._above_inventory(own)
         self._given = {name: self._raw(name) for name in played}
         used = [self._used("kubemend_control_plane_group"), self._used("kubemend_node_group")]
-        cp_group, node_group = (one.group for one in used)
-        members = {
-            "control_plane": inventory.get(cp_group) or [],
-            "node": inventory.get(node_group) or [],
-        }
-        named = [name for name in (cp_group, node_group) if inventory.get(name)]
         hosts = check({"kubemend_hosts": self._first("kubemend_hosts")}).hosts
-        self.pattern = hosts or ":".join(named) or "all"
+        self.pattern = hosts or _pattern(inventory, used)
         matched = self._match(inventory)
         self.matched = frozenset(matched)
         self.asked = [name for name in matched if name in set(played)]
         if not self.asked:
-            what = (
-                f"{self.pattern} names no host of the inventory"
-                if not matched
-                else f"--limit leaves none of the {len(matched)} hosts of {self.pattern}"
-            )
-            raise SettingsError(f"There is no host to ask: {what}.")
-        self.expected = list(dict.fromkeys([*matched, *members["control_plane"], *members["node"]]))
-        self.control_plane = members["control_plane"] or list(matched)
-        self._members = {role: frozenset(names) for role, names in members.items()}
+            raise SettingsError(f"There is no host to ask: {_no_host(self.pattern, matched)}.")
+        control_plane, nodes = _members(inventory, used)
+        self.expected = list(dict.fromkeys([*matched, *control_plane, *nodes]))
+        self.control_plane = control_plane or list(matched)
+        self._members = {"control_plane": frozenset(control_plane), "node": frozenset(nodes)}
         self.groups = {name: self.roles(name) for name in self.expected}
-        known = set(self.expected)
-        reason = inventory_groups.PATTERN if hosts else inventory_groups.GROUP
-        self.outside = {name: reason for name in inventory["all"] if name not in known}
+        reason = inventory_groups.GROUP
+        if hosts:
+            reason = inventory_groups.PATTERN
+        self.outside = {name: reason for name in inventory["all"] if name not in self.groups}
         self.notices = inventory_groups.notices(
             used, inventory, self.outside, self.pattern, bool(hosts)
         )
 
+    def _above_inventory(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the variables that count for every host, above the inventory.
+
+        The play or import_playbook sets them.
+        """
+        inventory = self._raw(self._me)
+        return templated(
+            self._action,
+            {
+                name: value
+                for name, value in own.items()
+                if name not in inventory or inventory[name] != value
+            },
+        )
+
     def _used(self, variable: str) -> inventory_groups.Used:
-        """The group that a variable names, or its default."""
+        """Return the group that a variable names, or its default."""
         given = self._first(variable)
         return inventory_groups.Used(
             variable, str(given or VARIABLES[variable].default), bool(given)
         )
 
     def roles(self, host: str) -> list[str]:
-        """What the inventory's groups say of a host: control_plane, node, both or nothing."""
+        """Return the roles of a host by its groups: control_plane, node, both or none."""
         return [role for role, names in self._members.items() if host in names]
 
     def address(self, host: str) -> str:
-        """Where the inventory says that a host is.
+        """Return the address of a host by the inventory.
 
-        Its name where it says nothing, or what cannot be evaluated.
+        Its name where there is none, or one that cannot be evaluated.
         """
         try:
             return str(self._hostvars[host].get("ansible_host") or host)
@@ -126,7 +111,7 @@ class Hosts:
             return host
 
     def settings(self) -> Settings:
-        """The settings of the run: those of the first host asked.
+        """Return the settings of the run: those of the first host asked.
 
         The others' are checked and must agree.
         """
@@ -137,25 +122,30 @@ class Hosts:
             if raw in seen:
                 continue
             seen.append(raw)
-            wrong = unknown_names(raw)
-            if wrong:
-                raise SettingsError(complain_about(wrong[0], f" (host {name})"))
-            values = {key: self._value(name, key) for key in raw if key not in self._above}
-            found = check(
-                {**values, **self._above},
-                codes=judge.CATALOGUE,
-                where=f" (host {name})" if first else "",
-            )
             if first is None:
-                first = found
-            elif other := differing(first, found):
-                raise SettingsError(
-                    f"{other} differs between {self.asked[0]} and {name}; it holds for the whole"
-                    " run, so set it once, for all hosts or with -e."
-                )
+                first = self._settings_of(name, "")
+            else:
+                self._require_same(first, name, self._settings_of(name, f" (host {name})"))
         if first is None:
             raise AssertionError("a run asks at least one host")
         return first
+
+    def _settings_of(self, host: str, where: str) -> Settings:
+        raw = self._given[host]
+        wrong = unknown_names(raw)
+        if wrong:
+            raise SettingsError(complain_about(wrong[0], f" (host {host})"))
+        values = {key: self._value(host, key) for key in raw if key not in self._above}
+        return check({**values, **self._above}, codes=engine.CATALOGUE, where=where)
+
+    def _require_same(self, first: Settings, host: str, settings: Settings) -> None:
+        """Raise SettingsError where a variable of the whole run differs between hosts."""
+        name = differing(first, settings)
+        if name:
+            raise SettingsError(
+                f"{name} differs between {self.asked[0]} and {host}; it holds for the whole"
+                " run, so set it once, for all hosts or with -e."
+            )
 
     def _match(self, inventory: Mapping[str, list[str]]) -> list[str]:
         lookup = lookup_loader.get(
@@ -171,37 +161,41 @@ class Hosts:
             ) from None
 
     def cpu_managers(self) -> dict[str, dict[str, str]]:
-        """{host: settings that its kubelet is to have}, by each host's own variables.
+        """Return {host: settings that its kubelet is to have}, by each host's own variables.
 
         Every host asked is named.
         """
-        names = {
-            "kubemend_cpu_manager_policy": "cpuManagerPolicy",
-            "kubemend_reserved_cpus": "reservedSystemCPUs",
-        }
-        found = {}
+        settings = {}
         for host in self.asked:
-            given = {
-                key: self._above[key] if key in self._above else self._value(host, key)
-                for key in names
-                if key in self._above or key in self._given[host]
-            }
+            given = {key: self._own(host, key) for key in CPU_MANAGER if self._has(host, key)}
             values = check(given, where=f" (host {host})").values
-            found[host] = {
-                setting: values[key] for key, setting in names.items() if values[key] is not None
+            settings[host] = {
+                setting: values[key]
+                for key, setting in CPU_MANAGER.items()
+                if values[key] is not None
             }
-        return found
+        return settings
 
-    def _raw(self, host: str) -> dict[str, Any]:
-        found = self._hostvars.raw_get(host)
-        return {str(name): found[name] for name in found if str(name).startswith(PREFIX)}
+    def _has(self, host: str, name: str) -> bool:
+        return name in self._above or name in self._given[host]
 
-    def _first(self, name: str) -> Any:
-        """A variable as the run's hosts have it, before it is known which of them are asked."""
+    def _own(self, host: str, name: str) -> Any:
         if name in self._above:
             return self._above[name]
-        host = next((host for host, given in self._given.items() if name in given), None)
-        return None if host is None else self._value(host, name)
+        return self._value(host, name)
+
+    def _raw(self, host: str) -> dict[str, Any]:
+        variables = self._hostvars.raw_get(host)
+        return {str(name): variables[name] for name in variables if str(name).startswith(PREFIX)}
+
+    def _first(self, name: str) -> Any:
+        """Return a variable as the run's hosts have it, before the hosts to ask are known."""
+        if name in self._above:
+            return self._above[name]
+        for host, given in self._given.items():
+            if name in given:
+                return self._value(host, name)
+        return None
 
     def _value(self, host: str, name: str) -> Any:
         try:
@@ -214,8 +208,57 @@ class Hosts:
         return value
 
 
+def _inventory(task_vars: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return {group: hosts}; raise SettingsError where there is no host."""
+    inventory = {name: list(names) for name, names in task_vars["groups"].items()}
+    if not inventory.get("all"):
+        raise SettingsError("The inventory has no hosts; name one with -i.")
+    return inventory
+
+
+def _members(
+    inventory: Mapping[str, list[str]], used: Iterable[inventory_groups.Used]
+) -> Iterator[list[str]]:
+    for item in used:
+        yield inventory.get(item.group) or []
+
+
+def _played(action: ActionBase, task_vars: Mapping[str, Any]) -> list[str]:
+    """Return the hosts of the play; raise SettingsError where it runs with a part of them."""
+    played = list(task_vars.get("ansible_play_hosts_all") or ())
+    remaining = set(task_vars.get("ansible_play_batch") or played)
+    _require_whole(action, [name for name in played if name not in remaining])
+    return played
+
+
+def _require_whole(action: ActionBase, gone: list[str]) -> None:
+    if not gone:
+        return
+    if getattr(play_of(action), "serial", None):
+        raise SettingsError(
+            "The play has serial, which parts the hosts of a cluster: its evidence is judged as"
+            " a whole. Take serial out of the play; steps are done one host at a time"
+            " without it."
+        )
+    raise SettingsError(
+        f"The play has lost {', '.join(gone)} already, as Ansible says above, and a cluster"
+        " is judged as a whole: put that right, or leave them out with --limit."
+    )
+
+
+def _pattern(inventory: Mapping[str, list[str]], used: Iterable[inventory_groups.Used]) -> str:
+    """Return the host pattern of the groups that the run uses and that have hosts."""
+    return ":".join(item.group for item in used if inventory.get(item.group)) or "all"
+
+
+def _no_host(pattern: str, matched: list[str]) -> str:
+    if not matched:
+        return f"{pattern} names no host of the inventory"
+    return f"--limit leaves none of the {len(matched)} hosts of {pattern}"
+
+
 def play_of(action: ActionBase) -> Any:
-    """The play of a task; None where nobody says."""
+    """Return the play of a task, or None."""
     block = action._task
     while block is not None and getattr(block, "_play", None) is None:
         block = getattr(block, "_parent", None)
@@ -229,13 +272,14 @@ def _refuse_unknown(names: Iterable[str]) -> None:
 
 
 def templated(action: ActionBase, given: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
+    """Return variables with their templates evaluated."""
+    values = {}
     for name, value in given.items():
         try:
-            found[name] = action._templar.template(value)
+            values[name] = action._templar.template(value)
         except AnsibleError as error:
             raise SettingsError(_no_template(name, error)) from None
-    return found
+    return values
 
 
 def _no_template(name: str, error: object) -> str:
@@ -245,45 +289,42 @@ def _no_template(name: str, error: object) -> str:
 def note_unheard(
     folder: str | Path, hosts: Mapping[str, Iterable[str]], api_hosts: Iterable[str], hostvars: Any
 ) -> None:
-    """Evidence of an error for each host of a run that has no file.
+    """Write evidence of an error for each host of a run that has no file.
 
-    Its task ended before ours began, and Ansible said why.
+    Its task ended before the program of this collection began, for a reason that Ansible printed.
     """
-    place, why = Path(folder), {}
+    directory, reasons = Path(folder), {}
     for host, groups in hosts.items():
-        if not (place / evidence.file_name(host)).exists():
-            why[host] = unheard(hostvars, host)
-            evidence.write(evidence.stub(host, groups, "error", why[host]), place)
+        if not (directory / file_name(host)).exists():
+            reasons[host] = unheard(hostvars, host)
+            write(stub(host, groups, "error", reasons[host]), directory)
     for host in api_hosts:
         # Where another host answered for its cluster, that counts more.
-        if host in why and not (place / evidence.file_name(host, ".cluster.json")).exists():
-            evidence.write(
-                {**evidence.stub(host, (), "error", why[host]), "kind": "cluster"},
-                place,
-                ".cluster.json",
-            )
+        if host in reasons and not (directory / file_name(host, CLUSTER_FILE)).exists():
+            document = {**stub(host, (), "error", reasons[host]), "kind": "cluster"}
+            write(document, directory, CLUSTER_FILE)
 
 
 def unheard(hostvars: Any, host: str) -> str:
-    """Why a host was not heard, by what Ansible said when it was asked."""
-    return never_began(_said(hostvars, host))
+    """Return the reason why a host did not answer, by Ansible's message."""
+    return never_began(_message(hostvars, host))
 
 
 def never_began(said: str) -> str:
-    """One sentence of what Ansible said, without the lines of the file that it points at."""
+    """Return Ansible's message as one sentence, without the lines of the file that it points at."""
     cause = _BEHIND.split(_BEFORE.sub("", said.strip(), count=1), maxsplit=1)[0]
     # ansible-core 2.16 says the last of it four times
-    cause = evidence.one_line(". ".join(dict.fromkeys(cause.split(". "))))
-    return (
-        f"{evidence.NEVER_BEGAN}: {cause}"
-        if cause
-        else f"{evidence.NEVER_BEGAN}, and did not say why"
-    )
+    cause = one_line(". ".join(dict.fromkeys(cause.split(". "))))
+    if cause:
+        return f"{NEVER_BEGAN}: {cause}"
+    return f"{NEVER_BEGAN}, and did not say why"
 
 
-def _said(hostvars: Any, host: str) -> str:
+def _message(hostvars: Any, host: str) -> str:
     try:
         result = hostvars.raw_get(host).get(ASKED)
     except (AnsibleError, AttributeError):  # no host of the inventory any more
         return ""
-    return str(result.get("msg") or "") if isinstance(result, Mapping) else ""
+    if not isinstance(result, Mapping):
+        return ""
+    return str(result.get("msg") or "")

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an inventory's groups leave out of a run, in sentences."""
+"""Sentences about the hosts that an inventory's groups exclude from a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .settings import nearest
 
-GROUP, PATTERN = "group", "pattern"  # why a host of the inventory is not of the run
+GROUP, PATTERN = "group", "pattern"  # the reasons why a host of the inventory is not in the run
 OF_ANSIBLE = ("all", "ungrouped")
 ALIKE = 0.8
 # kubespray's former names; its newer ones are the defaults.
@@ -35,55 +35,62 @@ def notices(
     by_pattern: bool,
 ) -> list[str]:
     """Return what the operator may not know of the hosts that the run has and has not."""
-    found = [*_absent(used, inventory), *_similar(used, inventory)]
-    left = list(outside)
-    if left and by_pattern:
-        found.append(
-            f"Not audited, because kubemend_hosts ({pattern}) does not name them: {_named(left)}."
+    sentences = [*_absent(used, inventory), *_similar(used, inventory)]
+    excluded = list(outside)
+    if not excluded:
+        return sentences
+    if by_pattern:
+        sentences.append(
+            f"Not audited, because kubemend_hosts ({pattern}) does not name them:"
+            f" {_named(excluded)}."
         )
-    elif left:
-        names = ", ".join(one.group for one in used)
-        found.append(
+    else:
+        names = ", ".join(item.group for item in used)
+        sentences.append(
             f"Not audited, because they are in no group that kubemend uses ({names}): "
-            f"{_named(left)}; kubemend_hosts names other hosts."
+            f"{_named(excluded)}; kubemend_hosts names other hosts."
         )
-    return found
+    return sentences
 
 
 def _absent(used: Sequence[Used], inventory: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Tell of groups that the operator named, and that are not there."""
     groups = [name for name in inventory if name not in OF_ANSIBLE]
-    for one in used:
-        if not one.given or inventory.get(one.group):
+    for item in used:
+        if not item.given or inventory.get(item.group):
             continue
-        what = "has no hosts" if one.group in inventory else "is no group of the inventory"
-        near = nearest(one.group, (name for name in groups if name != one.group))
-        hint = f"; the nearest group is {near}." if near else "."
-        yield f"{one.variable} is {one.group}, which {what}{hint}"
+        state, hint = "is no group of the inventory", "."
+        if item.group in inventory:
+            state = "has no hosts"
+        near = nearest(item.group, (name for name in groups if name != item.group))
+        if near:
+            hint = f"; the nearest group is {near}."
+        yield f"{item.variable} is {item.group}, which {state}{hint}"
 
 
 def _similar(used: Sequence[Used], inventory: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Tell of groups that are named almost as one that is used, and whose hosts are not in that."""
     # Of a group that was named and is not there _absent tells.
-    names = {one.group: one for one in used if inventory.get(one.group) or not one.given}
-    mine = {one.group for one in used}
+    by_name = {item.group: item for item in used if inventory.get(item.group) or not item.given}
+    ignored = {*OF_ANSIBLE, *(item.group for item in used)}
     for group, hosts in inventory.items():
-        if group in mine or group in OF_ANSIBLE or not hosts:
+        if group in ignored or not hosts:
             continue
-        one = names.get(like(group, names))
-        if one is None or set(hosts) <= set(inventory.get(one.group) or ()):
+        item = by_name.get(like(group, by_name))
+        if item is None or set(hosts) <= set(inventory.get(item.group) or ()):
             continue
         yield (
             f"The inventory has the group {group} ({_named(hosts)}), which kubemend does not use: "
-            f"it uses {one.group}. If {group} is meant, rename it or set {one.variable}: {group}."
+            f"it uses {item.group}. If {group} is meant, rename it or set {item.variable}: {group}."
         )
 
 
 def like(group: str, names: Iterable[str]) -> str:
     """Return the name that this one is written almost as; empty where it is none."""
-    plain = {_plain(name): name for name in names}
-    mine = _plain(group)
-    return plain.get(FORMER.get(mine, ""), "") or plain.get(nearest(mine, plain, ALIKE), "")
+    plain_names = {_plain(name): name for name in names}
+    plain = _plain(group)
+    former = plain_names.get(FORMER.get(plain, ""), "")
+    return former or plain_names.get(nearest(plain, plain_names, ALIKE), "")
 
 
 def _plain(name: str) -> str:
@@ -91,5 +98,7 @@ def _plain(name: str) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    text, more = ", ".join(names[:SHOWN]), len(names) - SHOWN
+    if more > 0:
+        text += f" and {more} more"
+    return text

@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The folder of a run's report.
+"""The report directory of a run.
 
-Claimed for one run at a time, and free of what an earlier run left there.
+It is claimed for one run at a time, and free of the files of earlier runs.
 """
 
 from __future__ import annotations
@@ -19,122 +19,141 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ..reports import diff as compare
-from . import cluster_lock as locking
+from . import cluster_lock
 from .settings import Settings, SettingsError
 
 COMPARED = "compared.json"  # the earlier report, as it was when the run began
-WRITTEN = ".kubemend.json"  # the patches of a run beside it, each with its digest
-# How these reports of ours begin: a file of the same name that somebody else put there does not.
+WRITTEN = ".kubemend.json"  # the patches of a run next to it, each with its digest
+# How reports of these formats begin: a foreign file of the same name does not.
 FACES = {
     "html": ("report.html", re.compile(rb"\s*<!DOCTYPE html>(?s:.*)<title>kubemend: ")),
     "junit": ("junit.xml", re.compile(rb"<\?xml [^>]*\?>\s*<testsuites name=\"kubemend\"")),
 }
 HEAD = 2048
+# The files of an earlier run that a new one in the same directory removes.
+STALE = (
+    "plan.json",
+    "steps.jsonl",
+    "looks.jsonl",
+    "step.begun",
+    "api.answered",
+    "locks/*.json",
+    "evidence/*.json",
+    "evidence-after/*.json",
+    "revert/*",
+    "capture/*.*",
+    "capture/logs/*",
+)
 
 
 class ReportFolder:
-    """The folder of a run's report, as its operator asked for it."""
+    """The report directory of a run, as its operator asked for it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, earlier: bytes | None = None) -> None:
         now = datetime.now(timezone.utc)
         self.started = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.run_id = f"{now.strftime('%Y%m%dT%H%M%SZ')}-{secrets.token_hex(3)}"
         self.path = absolute(settings.report_dir or f"~/.kubemend/runs/{self.run_id}")
-        # Read before anything is made or collected; it may be the report that this run replaces.
-        self._earlier = compare.read(absolute(settings.compare_to)) if settings.compare_to else None
+        # Read by the caller before anything is created: this run may replace that very report.
+        self._earlier = earlier
 
     def make(self, collects: bool) -> dict[str, Any]:
-        """Create what is missing, for nobody else's eyes.
+        """Create what is missing, readable for its owner only.
 
-        Remove the evidence of an earlier run in the same folder.
+        Remove the evidence of an earlier run in the same directory.
         """
-        _make_private(Path(self.path))
-        where, after = Path(self.path) / "evidence", Path(self.path) / "evidence-after"
+        directory = Path(self.path)
+        _make_private(directory)
+        evidence, evidence_after = directory / "evidence", directory / "evidence-after"
         if collects:
             self._claim()
-            for folder in (where, after):
+            for folder in (evidence, evidence_after):
                 _make_private(folder)
                 folder.chmod(0o700)
-            for name in (
-                "plan.json",
-                "steps.jsonl",
-                "looks.jsonl",
-                "step.begun",
-                "api.answered",
-                "locks/*.json",
-                "evidence/*.json",
-                "evidence-after/*.json",
-                "revert/*",
-                "capture/*.*",
-                "capture/logs/*",
-            ):
-                for stale in sorted(Path(self.path).glob(name)):
-                    stale.unlink()
-            remove_patches(Path(self.path) / "patches")
-        compared = Path(self.path) / COMPARED
-        compared.unlink(missing_ok=True)
-        if self._earlier is not None:
-            _write(compared, self._earlier)
-        kept = None if self._earlier is None else str(compared)
+            _remove_stale(directory)
         return {
-            "compare_to": kept,
+            "compare_to": self._keep_earlier(directory / COMPARED),
             "run_id": self.run_id,
             "started": self.started,
             "report_dir": self.path,
-            "evidence_dir": str(where),
-            "evidence": [str(where)],
-            "evidence_after_dir": str(after),
+            "evidence_dir": str(evidence),
+            "evidence": [str(evidence)],
+            "evidence_after_dir": str(evidence_after),
         }
 
-    def _claim(self) -> None:
-        """One run at a time in one folder.
+    def _keep_earlier(self, path: Path) -> str | None:
+        """Keep the earlier report as it was when the run began; return its path, if any."""
+        path.unlink(missing_ok=True)
+        if self._earlier is None:
+            return None
+        _write(path, self._earlier)
+        return str(path)
 
-        What another is about to read must not be removed under it.
+    def _claim(self) -> None:
+        """Claim the directory for this run alone.
+
+        Files that another run still needs must not be removed.
         """
-        path, me = Path(self.path) / "run.json", locking.controller(os.getppid())
-        try:
-            owner = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            owner = {}
-        mine = all(owner.get(name) == me[name] for name in ("boot_id", "pid", "started"))
-        if owner.get("boot_id") == me["boot_id"] and not mine and not locking.gone(owner, me):
+        path, me = Path(self.path) / "run.json", cluster_lock.controller(os.getppid())
+        owner = _read_json(path)
+        own = all(owner.get(name) == me[name] for name in ("boot_id", "pid", "started"))
+        if not own and owner.get("boot_id") == me["boot_id"] and not cluster_lock.gone(owner, me):
             raise SettingsError(
                 f"{self.path} is in use by run {owner.get('run_id')} (process {owner.get('pid')});"
                 " let it end, or give this run another folder with kubemend_report_dir."
             )
-        with open(
-            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-        ) as file:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump({**me, "run_id": self.run_id}, file)
 
 
-def remove_face(folder: str | Path, name: str) -> None:
-    """A report of that format that an earlier run wrote into this folder.
+def _remove_stale(directory: Path) -> None:
+    """Remove the files of an earlier run."""
+    for pattern in STALE:
+        for path in sorted(directory.glob(pattern)):
+            path.unlink()
+    remove_patches(directory / "patches")
 
-    It tells of another judgement.
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Return the object of a JSON file; empty where there is none."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(document, dict):
+        return {}
+    return document
+
+
+def remove_face(folder: str | Path, name: str) -> None:
+    """Remove a report of this format that an earlier run wrote into this directory.
+
+    It shows another evaluation.
     """
-    file, ours = FACES[name]
-    if ours.match(_head(Path(folder) / file)):
+    file, beginning = FACES[name]
+    if beginning.match(_head(Path(folder) / file)):
         (Path(folder) / file).unlink(missing_ok=True)
 
 
 def _head(path: Path) -> bytes:
-    """How a file begins; nothing of what is no plain file or cannot be read."""
+    """Return how a file begins; nothing where it is no plain file or cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return b""
     try:
-        return os.read(handle, HEAD) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return b""
+        return os.read(handle, HEAD)
     finally:
         os.close(handle)
 
 
 def write_patches(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """The patches of this judgement in place of those of a former one.
+    """Write the patches of this evaluation in place of those of an earlier one.
 
-    What could not be written, because a file of somebody's has its name.
+    Return what could not be written, because a foreign file has its name.
     """
     remove_patches(folder)
     if not texts:
@@ -145,39 +164,32 @@ def write_patches(folder: Path, texts: Mapping[str, str]) -> list[str]:
         for name, text in texts.items()
         if not os.path.lexists(folder / name)
     }
-    # First what they are, so that whatever is written of them is known as ours.
-    _write(
-        folder / WRITTEN,
-        json.dumps(
-            {name: hashlib.sha256(data).hexdigest() for name, data in free.items()}, indent=1
-        ).encode(),
-    )
+    # The digests are written first, so that every patch is known as one of this collection.
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in free.items()}
+    _write(folder / WRITTEN, json.dumps(digests, indent=1).encode())
     for name, data in free.items():
         _write(folder / name, data)
     return sorted(texts.keys() - free.keys())
 
 
 def remove_patches(folder: Path) -> None:
-    """Those that a former run wrote into this folder and nobody has changed since."""
+    """Remove the patches that an earlier run wrote into this directory and that are unchanged."""
     written = folder / WRITTEN
-    try:
-        known = json.loads(written.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        known = {}
-    for name, digest in known.items() if isinstance(known, dict) else ():
-        path = folder / name
-        if (
-            os.path.basename(name) == name != WRITTEN
-            and path.is_file()
-            and not path.is_symlink()
-            and hashlib.sha256(path.read_bytes()).hexdigest() == digest
-        ):
-            path.unlink()
+    for name, digest in _read_json(written).items():
+        if Path(name).name == name != WRITTEN and _is_unchanged(folder / name, digest):
+            (folder / name).unlink()
     written.unlink(missing_ok=True)
 
 
+def _is_unchanged(path: Path, digest: str) -> bool:
+    if not path.is_file() or path.is_symlink():
+        return False
+    return hashlib.sha256(path.read_bytes()).hexdigest() == digest
+
+
 def _write(path: Path, data: bytes) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
         file.write(data)
 
 
@@ -191,5 +203,7 @@ def _make_private(path: Path) -> None:
 
 
 def absolute(path: str) -> str:
-    """Relative paths are relative to the folder in which ansible-playbook was started."""
-    return os.path.abspath(os.path.expanduser(path))
+    """Return an absolute path; relative ones begin where ansible-playbook was started."""
+    # Path.resolve() would follow links, Path.absolute() would keep "..", and Path.expanduser()
+    # raises for an unknown user.
+    return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111  (see above)

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hosts say can be undone, which run of it is meant, and what became of it.
+"""The decision of a revert: which runs hosts can revert, which one is meant, and the results.
 
-What each host said lies in `revert/` of the run's report folder, one file for the list and one for
-what was done. It is untrusted: every value is checked here, and nothing of it becomes an Ansible
-variable but run ids and inventory names.
+The answers of each host are in `revert/` of the run's report directory, one file for the list and
+one for the results. They are untrusted: every value is checked here, and nothing of them becomes an
+Ansible variable but run ids and inventory names.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...module_utils.shared.journal_names import RUN_ID
-from ..evidence import document as evidence
+from ..evidence.document import MAX_REASON, file_name, one_line
 
 FOLDER = "revert"
 LISTED, DONE, BEGUN = ".json", ".done.json", ".begun"
@@ -56,7 +56,7 @@ class Undoable:
 
 @dataclass(frozen=True)
 class Listing:
-    """What one host says, or why it says nothing."""
+    """The answer of one host, or the reason why there is none."""
 
     host: str
     status: str
@@ -69,26 +69,26 @@ class Listing:
     empty: tuple[str, ...] = ()  # runs that changed no file: a restart, say
 
     def of(self, run_id: str) -> Undoable | None:
-        """Its part of a run."""
+        """Return this host's part of a run."""
         return next((run for run in self.runs if run.run_id == run_id), None)
 
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a run on one host."""
+    """The result of a revert on one host."""
 
     host: str
     state: str  # done, refused or failed
     reason: str = ""
     files: tuple[File, ...] = ()
     components: tuple[Mapping[str, Any], ...] = ()
-    # what was refused is somebody else's bytes in a file: no reason to stop before other hosts
+    # what was refused is foreign content of a file: no reason to stop before other hosts
     alone: bool = False
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which run is meant, on which hosts there is something of it, or one sentence why none is."""
+    """The run that is meant, the hosts that have part of it, or one sentence why there is none."""
 
     run_id: str | None
     hosts: tuple[str, ...] = ()
@@ -105,254 +105,311 @@ class Report:
     done: Sequence[Done] = ()
     check: bool = False
     not_asked: Sequence[str] = field(default_factory=tuple)
-    stopped: str = ""  # why no host was begun though some were chosen
+    stopped: str = ""  # the reason why none of the chosen hosts was begun
 
 
 def listing(host: str, status: str, reason: str, answer: Any) -> Listing:
-    """A host's answer, its shape not believed."""
-    answer = answer if isinstance(answer, dict) else {}
+    """Return a host's answer with its shape checked."""
+    if not isinstance(answer, dict):
+        answer = {}
     if status == "ok" and isinstance(answer.get("error"), str):
         status, reason = "error", answer["error"]
     if status != "ok":
-        return Listing(host, status, evidence.one_line(reason, evidence.MAX_REASON))
+        return Listing(host, status, one_line(reason, MAX_REASON))
     if not isinstance(answer.get("runs"), list):
         return Listing(host, "error", "its answer names no runs")
-    runs = []
-    for one in answer["runs"]:
-        if (
-            isinstance(one, dict)
-            and isinstance(one.get("run_id"), str)
-            and RUN_ID.match(one["run_id"])
-        ):
-            runs.append(
-                Undoable(
-                    one["run_id"],
-                    _time(one.get("first")),
-                    _time(one.get("last")),
-                    tuple(
-                        item
-                        for item in _items(one.get("reverts"))
-                        if isinstance(item, str) and RUN_ID.match(item)
-                    ),
-                    _files(one.get("paths"), "state", STATES),
-                    evidence.one_line(one["error"]) if isinstance(one.get("error"), str) else "",
-                )
-            )
-    guards = tuple(
-        (evidence.one_line(one["component"], 60), evidence.one_line(one.get("refused") or "", 1000))
-        for one in _items(answer.get("guards"))
-        if isinstance(one, dict) and isinstance(one.get("component"), str)
-    )
     return Listing(
         host,
         "ok",
         "",
-        tuple(runs),
+        tuple(_undoable(run) for run in answer["runs"] if _is_run(run)),
         answer.get("truncated") is True,
         answer.get("busy") is True,
-        guards,
         tuple(
-            item
-            for item in _items(answer.get("empty"))
-            if isinstance(item, str) and RUN_ID.match(item)
+            (one_line(guard["component"], 60), one_line(guard.get("refused") or "", 1000))
+            for guard in _items(answer.get("guards"))
+            if _has_component(guard)
         ),
+        _run_ids(answer.get("empty")),
     )
 
 
+def _is_run(run: Any) -> bool:
+    return isinstance(run, dict) and _is_run_id(run.get("run_id"))
+
+
+def _is_run_id(value: Any) -> bool:
+    return isinstance(value, str) and bool(RUN_ID.match(value))
+
+
+def _run_ids(value: Any) -> tuple[str, ...]:
+    return tuple(item for item in _items(value) if _is_run_id(item))
+
+
+def _has_component(record: Any) -> bool:
+    return isinstance(record, dict) and isinstance(record.get("component"), str)
+
+
+def _undoable(run: Mapping[str, Any]) -> Undoable:
+    return Undoable(
+        run["run_id"],
+        _time(run.get("first")),
+        _time(run.get("last")),
+        _run_ids(run.get("reverts")),
+        _files(run.get("paths"), "state", STATES),
+        _error(run, 300),
+    )
+
+
+def _error(record: Mapping[str, Any], length: int) -> str:
+    if isinstance(record.get("error"), str):
+        return one_line(record["error"], length)
+    return ""
+
+
 def outcome(host: str, status: str, reason: str, answer: Any) -> Done:
-    """What a host says became of it, its shape not believed."""
+    """Return the result of a revert on a host, with the shape of its answer checked."""
     if status == "unreachable":
-        said = evidence.one_line(reason, evidence.MAX_REASON)
+        message = one_line(reason, MAX_REASON)
         return Done(
             host,
             "failed",
-            f"it was lost while it was under way ({said}): list again to see what became of it",
+            f"it was lost while it was under way ({message}): list again to see what became of it",
         )
-    answer = answer if isinstance(answer, dict) else {}
+    if not isinstance(answer, dict):
+        answer = {}
     if status != "ok":
-        return Done(host, "failed", evidence.one_line(reason, evidence.MAX_REASON))
+        return Done(host, "failed", one_line(reason, MAX_REASON))
     if not isinstance(answer.get("paths"), list) or not isinstance(answer.get("components"), list):
         return Done(
             host, "failed", "its answer names no files; list again to see what became of it"
         )
     files = _files(answer["paths"], "result", RESULTS)
     components = tuple(
-        {
-            "component": evidence.one_line(one["component"], 60),
-            "proven": one.get("proven") if isinstance(one.get("proven"), bool) else None,
-            "reason": evidence.one_line(one.get("reason") or "", 1000),
-        }
-        for one in answer["components"]
-        if isinstance(one, dict) and isinstance(one.get("component"), str)
+        _component(record) for record in answer["components"] if _has_component(record)
     )
-    error = evidence.one_line(answer["error"], 1000) if isinstance(answer.get("error"), str) else ""
-    down = next((str(one["reason"]) for one in components if one["proven"] is False), "")
-    refused = next(
-        (
-            item.reason or f"{item.path} was not changed, and nobody said why"
-            for item in files
-            if item.state == "refused"
-        ),
-        "",
-    )
+    return _result(host, answer, files, components)
+
+
+def _component(record: Mapping[str, Any]) -> dict[str, Any]:
+    proven = record.get("proven")
+    if not isinstance(proven, bool):
+        proven = None
+    return {
+        "component": one_line(record["component"], 60),
+        "proven": proven,
+        "reason": one_line(record.get("reason") or "", 1000),
+    }
+
+
+def _result(
+    host: str,
+    answer: Mapping[str, Any],
+    files: tuple[File, ...],
+    components: tuple[Mapping[str, Any], ...],
+) -> Done:
+    error, down = _error(answer, 1000), _down(components)
     if error or down or len(files) < len(answer["paths"]):
-        state = "failed" if answer.get("changed") is True or down else "refused"
-        return Done(
-            host,
-            state,
-            error or down or "its answer cannot be read; list again to see what became of it",
-            files,
-            components,
-        )
-    theirs = all(
-        one.get("state") == "conflict" for one in answer["paths"] if one["result"] == "refused"
+        state = "refused"
+        if answer.get("changed") is True or down:
+            state = "failed"
+        reason = error or down or "its answer cannot be read; list again to see what became of it"
+        return Done(host, state, reason, files, components)
+    refused = _refused(files)
+    if not refused:
+        return Done(host, "done", "", files, components)
+    foreign = all(
+        path.get("state") == "conflict" for path in answer["paths"] if path["result"] == "refused"
     )
-    return Done(
-        host, "refused" if refused else "done", refused, files, components, bool(refused) and theirs
-    )
+    return Done(host, "refused", refused, files, components, foreign)
+
+
+def _down(components: Iterable[Mapping[str, Any]]) -> str:
+    """Return the reason of the first component that does not run."""
+    reasons = (str(component["reason"]) for component in components if component["proven"] is False)
+    return next(reasons, "")
+
+
+def _refused(files: Iterable[File]) -> str:
+    """Return the reason of the first file that was not changed."""
+    for file in files:
+        if file.state == "refused":
+            return file.reason or f"{file.path} was not changed, for a reason that is not known"
+    return ""
 
 
 def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def _time(value: Any) -> str | None:
-    return value if isinstance(value, str) and _TIME.match(value) else None
+    if isinstance(value, str) and _TIME.match(value):
+        return value
+    return None
 
 
 def _files(value: Any, key: str, allowed: tuple[str, ...]) -> tuple[File, ...]:
-    found = []
-    for one in _items(value):
-        if isinstance(one, dict) and isinstance(one.get("path"), str) and one.get(key) in allowed:
-            left, former, present = (
-                one.get(name) for name in ("sha256_left", "sha256_former", "sha256_present")
-            )
-            digests = tuple(
-                item if isinstance(item, str) and _SHA.match(item) else None
-                for item in (left, former, present)
-            )
-            found.append(
-                File(
-                    evidence.one_line(one["path"]),
-                    one[key],
-                    evidence.one_line(one.get("reason") or "", 1000),
-                    (
-                        evidence.one_line(one["component"], 60)
-                        if isinstance(one.get("component"), str)
-                        else None
-                    ),
-                    tuple(
-                        evidence.one_line(step, 120)
-                        for step in _items(one.get("steps"))
-                        if isinstance(step, str)
-                    ),
-                    (digests[0], digests[1], digests[2]),
-                )
-            )
-    return tuple(found)
+    return tuple(
+        _file(record, record[key]) for record in _items(value) if _is_file(record, key, allowed)
+    )
+
+
+def _is_file(record: Any, key: str, allowed: tuple[str, ...]) -> bool:
+    if not isinstance(record, dict):
+        return False
+    return isinstance(record.get("path"), str) and record.get(key) in allowed
+
+
+def _file(record: Mapping[str, Any], state: str) -> File:
+    component = None
+    if _has_component(record):
+        component = one_line(record["component"], 60)
+    return File(
+        one_line(record["path"]),
+        state,
+        one_line(record.get("reason") or "", 1000),
+        component,
+        tuple(one_line(step, 120) for step in _items(record.get("steps")) if isinstance(step, str)),
+        (
+            _digest(record.get("sha256_left")),
+            _digest(record.get("sha256_former")),
+            _digest(record.get("sha256_present")),
+        ),
+    )
+
+
+def _digest(value: Any) -> str | None:
+    if isinstance(value, str) and _SHA.match(value):
+        return value
+    return None
 
 
 def choose(listings: Iterable[Listing], wanted: str | None) -> Choice:
-    """Which run is undone, and where.
+    """Return which run is reverted, and on which hosts.
 
     `last` is the newest that has something to restore and is not itself a revert.
     """
-    listings = list(listings)
-    known = sorted({run.run_id for item in listings for run in item.runs}, reverse=True)
     if wanted is None:
         return Choice(None)
-    silent = sorted(item.host for item in listings if item.status != "ok")
-    missing = f"; {', '.join(silent)} could not be asked" if silent else ""
+    listings = list(listings)
+    silent = sorted(listing.host for listing in listings if listing.status != "ok")
+    missing = ""
+    if silent:
+        missing = f"; {', '.join(silent)} could not be asked"
     if wanted == "last":
-        able = [
-            run.run_id
-            for item in listings
-            for run in item.runs
-            if not run.reverts and any(file.state == "restore" for file in run.files)
-        ]
-        if not able:
-            return Choice(
-                None,
-                problem="kubemend_run_id=last: no run on these hosts has anything left to restore"
-                + missing,
-            )
-        if silent:
-            return Choice(
-                None,
-                problem=(
-                    f"kubemend_run_id=last: {', '.join(silent)} could not be asked, where the"
-                    " newest run may have been; name the run by its id, or make them answer"
-                ),
-            )
-        wanted = max(able)
-    elif wanted not in known and any(wanted in item.empty for item in listings):
-        where = ", ".join(item.host for item in listings if wanted in item.empty)
+        return _choose_last(listings, silent, missing)
+    hosts = tuple(listing.host for listing in listings if listing.of(wanted))
+    if hosts:
+        return Choice(wanted, hosts)
+    unchanged = ", ".join(listing.host for listing in listings if wanted in listing.empty)
+    if unchanged:
         return Choice(
             wanted,
             problem=(
-                f"there is nothing to revert of run {wanted}: it changed no file on {where}, such"
-                f" as a restart{missing}"
+                f"there is nothing to revert of run {wanted}: it changed no file on {unchanged},"
+                f" such as a restart{missing}"
             ),
         )
-    elif wanted not in known:
-        names = f"the known ones are {', '.join(known[:10])}" if known else "none is known"
+    known = _known(listings)
+    return Choice(
+        wanted, problem=f"no journal of these hosts knows run {wanted} ({known}){missing}"
+    )
+
+
+def _choose_last(listings: list[Listing], silent: list[str], missing: str) -> Choice:
+    able = [run.run_id for run in _runs(listings) if _can_restore(run)]
+    if not able:
         return Choice(
-            wanted, problem=f"no journal of these hosts knows run {wanted} ({names}){missing}"
+            None,
+            problem="kubemend_run_id=last: no run on these hosts has anything left to restore"
+            + missing,
         )
-    return Choice(wanted, tuple(item.host for item in listings if item.of(wanted)))
+    if silent:
+        return Choice(
+            None,
+            problem=(
+                f"kubemend_run_id=last: {', '.join(silent)} could not be asked, where the"
+                " newest run may have been; name the run by its id, or make them answer"
+            ),
+        )
+    newest = max(able)
+    return Choice(newest, tuple(listing.host for listing in listings if listing.of(newest)))
+
+
+def _runs(listings: Iterable[Listing]) -> Iterator[Undoable]:
+    for listing in listings:
+        yield from listing.runs
+
+
+def _can_restore(run: Undoable) -> bool:
+    return not run.reverts and any(file.state == "restore" for file in run.files)
+
+
+def _known(listings: Iterable[Listing]) -> str:
+    known = sorted({run.run_id for run in _runs(listings)}, reverse=True)
+    if not known:
+        return "none is known"
+    return f"the known ones are {', '.join(known[:10])}"
 
 
 def components(listings: Iterable[Listing], run_id: str | None) -> dict[str, int]:
-    """How many components the run has to wait for at most, by host."""
-    found = {}
-    for item in listings:
-        run = item.of(run_id) if run_id else None
+    """Return for how many components the run has to wait at most, by host."""
+    if not run_id:
+        return {}
+    counts = {}
+    for listing in listings:
+        run = listing.of(run_id)
         if run:
-            found[item.host] = len({file.component or file.path for file in run.files})
-    return found
+            counts[listing.host] = len({file.component or file.path for file in run.files})
+    return counts
 
 
 def verdict(report: Report) -> tuple[str, str]:
-    """(exit reason, one sentence).
+    """Return (exit reason, one sentence).
 
     Ok and an empty one where everything that was asked for is done.
     """
-    if report.choice.problem:
-        return "input", report.choice.problem
-    if report.check or not report.choice.hosts:
+    choice = report.choice
+    if choice.problem:
+        return "input", choice.problem
+    if report.check or not choice.hosts:
         return "ok", ""
     if report.stopped:
         return "locked", report.stopped
-    bad = next((item for item in report.done if item.state != "done"), None)
-    if bad:
-        return (
-            bad.state,
-            f"the revert of run {report.choice.run_id} on {bad.host} is {bad.state}: {bad.reason}",
-        )
-    left = [host for host in report.choice.hosts if host not in {item.host for item in report.done}]
-    if left:
-        return "failed", f"run {report.choice.run_id} was not taken back on {', '.join(left)}"
-    silent = sorted(item.host for item in report.listings if item.status != "ok")
+    for result in report.done:
+        if result.state != "done":
+            return result.state, (
+                f"the revert of run {choice.run_id} on {result.host} is {result.state}:"
+                f" {result.reason}"
+            )
+    return _incomplete(report)
+
+
+def _incomplete(report: Report) -> tuple[str, str]:
+    """Return the verdict of a revert that did not fail on any host: some may be missing."""
+    run_id, done = report.choice.run_id, {result.host for result in report.done}
+    remaining = [host for host in report.choice.hosts if host not in done]
+    if remaining:
+        return "failed", f"run {run_id} was not taken back on {', '.join(remaining)}"
+    silent = sorted(listing.host for listing in report.listings if listing.status != "ok")
     if silent:
-        return (
-            "failed",
-            (
-                f"run {report.choice.run_id} was taken back where hosts answered;"
-                f" {', '.join(silent)} could not be asked: run it again then"
-            ),
+        return "failed", (
+            f"run {run_id} was taken back where hosts answered; {', '.join(silent)} could not be"
+            " asked: run it again then"
         )
     return "ok", ""
 
 
 def write(folder: str, host: str, suffix: str, document: Mapping[str, Any]) -> None:
-    """One host's answer as it came, for its owner's eyes."""
-    where = Path(folder) / FOLDER
-    where.mkdir(mode=0o700, exist_ok=True)
-    path = where / evidence.file_name(host, suffix)
+    """Write one host's answer as it came, readable for its owner only."""
+    directory = Path(folder) / FOLDER
+    directory.mkdir(mode=0o700, exist_ok=True)
+    path = directory / file_name(host, suffix)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(
-        os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-    ) as file:
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump(document, file)
         file.flush()
         os.fsync(file.fileno())
@@ -360,53 +417,46 @@ def write(folder: str, host: str, suffix: str, document: Mapping[str, Any]) -> N
 
 
 def _read(folder: str, host: str, suffix: str) -> dict[str, Any] | None:
-    path = Path(folder) / FOLDER / evidence.file_name(host, suffix)
+    path = Path(folder) / FOLDER / file_name(host, suffix)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        answer = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        return {
-            "status": "error",
-            "reason": f"{path} cannot be read ({evidence.one_line(error)})",
-            "answer": {},
-        }
-    return (
-        found
-        if isinstance(found, dict)
-        else {"status": "error", "reason": f"{path} is no answer", "answer": {}}
-    )
+        return _unreadable(f"{path} cannot be read ({one_line(error)})")
+    if not isinstance(answer, dict):
+        return _unreadable(f"{path} is no answer")
+    return answer
+
+
+def _unreadable(reason: str) -> dict[str, Any]:
+    return {"status": "error", "reason": reason, "answer": {}}
 
 
 def listings(folder: str, hosts: Iterable[str]) -> tuple[tuple[Listing, ...], tuple[str, ...]]:
-    """What these hosts said, and which of them were not asked."""
-    found, missing = [], []
+    """Return the answers of these hosts, and which of them were not asked."""
+    answered, missing = [], []
     for host in hosts:
-        one = _read(folder, host, LISTED)
-        if one is None:
+        record = _read(folder, host, LISTED)
+        if record is None:
             missing.append(host)
         else:
-            found.append(
-                listing(host, str(one.get("status")), str(one.get("reason")), one.get("answer"))
-            )
-    return tuple(found), tuple(missing)
+            answered.append(listing(*_arguments(host, record)))
+    return tuple(answered), tuple(missing)
+
+
+def _arguments(host: str, record: Mapping[str, Any]) -> tuple[str, str, str, Any]:
+    return host, str(record.get("status")), str(record.get("reason")), record.get("answer")
 
 
 def outcomes(folder: str, hosts: Iterable[str]) -> tuple[Done, ...]:
-    """What became of it on these hosts; one that was begun and never ended is failed."""
-    found = []
+    """Return the results on these hosts; one that was begun and never ended is failed."""
+    results = []
     for host in hosts:
-        one = _read(folder, host, DONE)
-        if one is not None:
-            found.append(
-                outcome(host, str(one.get("status")), str(one.get("reason")), one.get("answer"))
-            )
+        record = _read(folder, host, DONE)
+        if record is not None:
+            results.append(outcome(*_arguments(host, record)))
         elif _read(folder, host, BEGUN) is not None:
-            found.append(
-                Done(
-                    host,
-                    "failed",
-                    "it was begun and never ended; list again to see what became of it",
-                )
-            )
-    return tuple(found)
+            reason = "it was begun and never ended; list again to see what became of it"
+            results.append(Done(host, "failed", reason))
+    return tuple(results)

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of a repairing run in its report folder: the plan, and what became of each step.
+"""The files of a repairing run in its report directory: the plan, and the result of each step.
 
-plan.json is written once, before the first step; steps.jsonl gets one line when a step ends.
-Whoever is interrupted leaves the first lines, and the next run tells from them and from the nodes'
+plan.json is written once, before the first step; steps.jsonl gets one line when a step ends. A run
+that is interrupted leaves the first lines, and the next run knows from them and from the nodes'
 journals how far it came.
 """
 
@@ -21,26 +21,23 @@ from ..models import result as model
 from ..planning.plan import CLEAN_UP, PROBE, Step, only_risk
 
 SCHEMA = "kubemend.plan/1"
+BEGUN, LOOKS = "step.begun", "looks.jsonl"
+ANSWERED = "api.answered"  # by an API server, in the wait for what a step recovered
 
 
 def plan_text(run_id: str, settings: Mapping[str, Any], steps: Iterable[Step]) -> str:
-    """plan.json's text: every step, with what is for the node only."""
-    return (
-        json.dumps(
-            {
-                "schema": SCHEMA,
-                "run_id": run_id,
-                "settings": dict(settings),
-                "steps": [asdict(step) for step in steps],
-            },
-            indent=1,
-        )
-        + "\n"
-    )
+    """Return plan.json's text: every step, with what is for the node only."""
+    plan = {
+        "schema": SCHEMA,
+        "run_id": run_id,
+        "settings": dict(settings),
+        "steps": [asdict(step) for step in steps],
+    }
+    return json.dumps(plan, indent=1) + "\n"
 
 
 def read_plan(folder: str) -> tuple[Step, ...]:
-    """The steps of a run's plan.
+    """Return the steps of a run's plan.
 
     Raises OSError or ValueError when there is none that can be read.
     """
@@ -53,7 +50,7 @@ def read_plan(folder: str) -> tuple[Step, ...]:
 
 
 def read_steps(folder: str) -> tuple[dict[str, Any], ...]:
-    """What became of the steps that ended, in their order.
+    """Return the results of the steps that ended, in their order.
 
     A line that was cut by a kill is passed over.
     """
@@ -61,7 +58,7 @@ def read_steps(folder: str) -> tuple[dict[str, Any], ...]:
 
 
 def note_look(folder: str, record: Mapping[str, Any]) -> None:
-    """One line, in one write."""
+    """Append one line, in one write."""
     handle = os.open(Path(folder) / LOOKS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(handle, json.dumps(record).encode() + b"\n")
@@ -70,23 +67,21 @@ def note_look(folder: str, record: Mapping[str, Any]) -> None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], ...]:
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    if not path.exists():
+        return ()
+    steps = []
+    for line in path.read_text(encoding="utf-8").splitlines():
         try:
             step = json.loads(line)
         except ValueError:
             continue
         if isinstance(step, dict) and {"id", "state"} <= step.keys():
-            found.append({"reason": "", **step})
-    return tuple(found)
-
-
-BEGUN, LOOKS = "step.begun", "looks.jsonl"
-ANSWERED = "api.answered"  # by an API server, when what was brought back was waited for
+            steps.append({"reason": "", **step})
+    return tuple(steps)
 
 
 def last_end(folder: str) -> float | None:
-    """When the last step of this run ended, in seconds since the epoch; None where none has."""
+    """Return when the last step of this run ended, in seconds since the epoch, or None."""
     try:
         return (Path(folder) / "steps.jsonl").stat().st_mtime
     except OSError:
@@ -94,14 +89,12 @@ def last_end(folder: str) -> float | None:
 
 
 def read_looks(folder: str) -> dict[str, dict[str, Any]]:
-    """What the hosts of a plan's steps said in check mode, by the step."""
+    """Return the answers of the hosts of a plan's steps in check mode, by the step."""
     return {step["id"]: step for step in _read(Path(folder) / LOOKS)}
 
 
 def begun(folder: str) -> str | None:
-    """The step that was sent to its node and of which nobody heard again (its task was ended),
-    or None.
-    """
+    """Return the step that was sent to its node and whose result is not known, or None."""
     try:
         return (Path(folder) / BEGUN).read_text(encoding="utf-8").strip() or None
     except FileNotFoundError:
@@ -109,7 +102,7 @@ def begun(folder: str) -> str | None:
 
 
 def unsettled(folder: str) -> bool:
-    """Whether a step of this run may still be at work on its node."""
+    """Tell whether a step of this run may still be running on its node."""
     return begun(folder) is not None or any(step.get("lost") for step in read_steps(folder))
 
 
@@ -119,92 +112,117 @@ def outcome(
     after: model.Result,
     lost: str | None = None,
 ) -> tuple[int, str, str]:
-    """(exit code, exit reason, one sentence) of a run that repaired, judged on evidence collected
-    afresh.
+    """Return (exit code, exit reason, one sentence) of a repair, by evidence collected after it.
 
-    A step proves itself on its own host; the fault of a cluster is gone only when nothing proves it
-    any more. lost: the step that was sent and of which nobody heard again.
+    A step verifies itself on its own host; the fault of a cluster is gone only when no evidence
+    shows it any more. lost: the step that was sent and whose result is not known.
     """
-    states = {step["id"]: step for step in steps}
-    done: list[Step] = []
-    for step in plan:
-        if not step.allowed:
-            continue
-        unheard = (
-            "it was begun, and nobody heard how it ended; the next run finds out"
-            if step.id == lost
-            else "it was not begun"
-        )
-        ended = states.get(step.id, {"state": "failed", "reason": unheard})
-        if ended["state"] != "done":
-            kind = "refused" if ended["state"] == "refused" else "failed"
-            return 2, kind, f"step {step.id} on {step.host} is {ended['state']}: {ended['reason']}"
-        # What a probe proves is new, its code's other evidence is an hour of events; and a clean-up
-        # leaves what must stay. What counts from the next
-        # start or login on cannot be seen now.
-        if step.remedy not in (PROBE, CLEAN_UP) and not (step.expect or {}).get("later"):
-            done.append(step)
-    still, refused = _still(done, after), withheld(plan)
+    plan, results = tuple(plan), {step["id"]: step for step in steps}
+    allowed = [step for step in plan if step.allowed]
+    for step in allowed:
+        failure = _failure(step, results.get(step.id), lost)
+        if failure:
+            return failure
+    remaining = _still([step for step in allowed if _counts_now(step)], after)
+    refused = withheld(plan)
     if refused:
-        return (*refused[:2], f"{refused[2]}; besides, {still}" if still else refused[2])
-    return (
-        (2, "failed", f"every step that was allowed is done, but {still}")
-        if still
-        else (0, "ok", "")
-    )
+        code, reason, sentence = refused
+        if remaining:
+            sentence += f"; besides, {remaining}"
+        return code, reason, sentence
+    if remaining:
+        return 2, "failed", f"every step that was allowed is done, but {remaining}"
+    return 0, "ok", ""
 
 
-def _still(done: Iterable[Step], after: model.Result) -> str:
-    """Of which cluster the faults are not gone whose steps are done, in a clause.
+def _failure(
+    step: Step, result: Mapping[str, Any] | None, lost: str | None
+) -> tuple[int, str, str] | None:
+    """Return the outcome of a step that is not done, or None."""
+    if result is None:
+        result = {"state": "failed", "reason": "it was not begun"}
+        if step.id == lost:
+            result["reason"] = "it was begun, and its end is not known; the next run finds out"
+    state = result["state"]
+    if state == "done":
+        return None
+    kind = "failed"
+    if state == "refused":
+        kind = state
+    return 2, kind, f"step {step.id} on {step.host} is {state}: {result['reason']}"
 
-    Empty where they are gone.
+
+def _counts_now(step: Step) -> bool:
+    """Tell whether the evidence after a step must show that its fault is gone.
+
+    What a probe shows is new, its code's other evidence is an hour of events; and a clean-up leaves
+    what must stay. What counts from the next start or login on cannot be seen now.
+    """
+    return step.remedy not in (PROBE, CLEAN_UP) and not (step.expect or {}).get("later")
+
+
+def _still(steps: Iterable[Step], after: model.Result) -> str:
+    """Return the faults of finished steps that are not gone, in a clause; empty without any.
 
     A host that no step was for and that does not answer leaves its own verdict unknown, and says
     nothing against the repair of another one.
     """
-    clusters, named = (
-        {row.host: row.cluster for row in after.hosts},
-        {row.node: row.host for row in after.hosts if row.node},
-    )
+    hosts = _hosts_by_fault(steps, after)
+    verdicts = [verdict for verdict in after.verdicts if _remains(verdict, hosts)]
+    if not verdicts:
+        return ""
+    state = "unknown"
+    if any(verdict.verdict == "present" for verdict in verdicts):
+        state = "present"
+    codes = " ".join(sorted({verdict.code for verdict in verdicts}))
+    places = _places(verdicts, hosts, after)
+    return f"{codes} is still {state} because of {', '.join(sorted(places))}"
+
+
+def _places(
+    verdicts: list[model.Verdict],
+    hosts: Mapping[tuple[str, str | None], set[str | None]],
+    after: model.Result,
+) -> set[str]:
+    """Return the places of the findings that remain, or else of what the verdicts lack."""
+    places = {
+        finding.host or finding.node or "the cluster"
+        for finding in after.findings
+        if (finding.code, finding.cluster) in hosts
+    }
+    return places or {lack.host for verdict in verdicts for lack in verdict.missing}
+
+
+def _hosts_by_fault(
+    steps: Iterable[Step], after: model.Result
+) -> dict[tuple[str, str | None], set[str | None]]:
+    """Return {(code, cluster): the hosts of its steps, and None for the cluster itself}."""
+    clusters = {row.host: row.cluster for row in after.hosts}
+    names = {row.node: row.host for row in after.hosts if row.node}
     hosts: dict[tuple[str, str | None], set[str | None]] = {}
-    for step in done:
-        hosts.setdefault((step.code, clusters.get(step.host, step.cluster)), {None}).update(
-            (step.host, named.get(step.node, step.node))
-        )
-    left = [
-        item
-        for item in after.verdicts
-        if (item.code, item.cluster) in hosts
-        and (
-            item.verdict == "present"
-            or (item.verdict == "unknown" and item.host in hosts[item.code, item.cluster])
-        )
-    ]
-    kept = sorted(
-        {
-            finding.host or finding.node or "the cluster"
-            for finding in after.findings
-            if (finding.code, finding.cluster) in hosts
-        }
-        or {lack.host for item in left for lack in item.missing}
-    )
-    verdict = "present" if any(item.verdict == "present" for item in left) else "unknown"
-    return (
-        f"{' '.join(sorted({item.code for item in left}))} is still {verdict} because of"
-        f" {', '.join(kept)}"
-        if left
-        else ""
-    )
+    for step in steps:
+        fault = step.code, clusters.get(step.host, step.cluster)
+        hosts.setdefault(fault, {None}).update((step.host, names.get(step.node, step.node)))
+    return hosts
+
+
+def _remains(
+    verdict: model.Verdict, hosts: Mapping[tuple[str, str | None], set[str | None]]
+) -> bool:
+    fault = verdict.code, verdict.cluster
+    if fault not in hosts:
+        return False
+    if verdict.verdict == "unknown":
+        return verdict.host in hosts[fault]
+    return verdict.verdict == "present"
 
 
 def withheld(plan: Iterable[Step], what: str = "was not") -> tuple[int, str, str] | None:
-    """The outcome of a step that was consented to and is not done for another reason.
+    """Return the outcome of a step with consent that is not done for another reason, or None.
 
-    Its fault stays. None without one.
+    Its fault stays.
     """
-    step = next((step for step in plan if not step.allowed and not only_risk(step)), None)
-    return (
-        (2, "refused", f"step {step.id} on {step.host} {what} done: {step.blocked_by}")
-        if step
-        else None
-    )
+    for step in plan:
+        if not step.allowed and not only_risk(step):
+            return 2, "refused", f"step {step.id} on {step.host} {what} done: {step.blocked_by}"
+    return None

@@ -1,30 +1,25 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan of a run by its arguments, what became of its steps, and what the run comes to by
-them.
-"""
+"""The plan of a run by its arguments, the results of its steps, and the run's outcome by them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from ...module_utils.shared import step_kinds
-from ..evidence import sources as evidence_sources
-from ..faults import engine as judge
+from ..evidence import sources
+from ..faults import engine
 from ..models import cluster
 from ..models import result as model
-from ..planning import check_mode as looks
-from ..planning import node_ready_wait as brought_back
-from ..planning import plan
+from ..planning import check_mode, node_ready_wait, plan
 from ..planning.remedies import (
     REMEDIES,
     control_plane,
     cpu_manager_reset,
     kernel_settings,
 )
-from . import run_files as run_folder
+from . import run_files
 
 WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 
@@ -32,7 +27,7 @@ WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 def plan_of(
     args: dict[str, Any], judged: model.Result, clusters: list[cluster.Cluster]
 ) -> tuple[plan.Step, ...]:
-    """What the findings and the operator's own wishes ask for, with what forbids it."""
+    """Return the steps for the findings and the requested settings, with what forbids them."""
     consent = plan.Consent(
         args["max_risk"],
         frozenset(args["allow"]),
@@ -43,28 +38,31 @@ def plan_of(
         args["limits"] or {},
         frozenset(args["profile"]),
     )
-    wished = [
-        *cpu_manager_reset.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS),
-        *kernel_settings.wishes(clusters, consent.profile, judge.KEY_DIGITS),
+    requested = [
+        *cpu_manager_reset.wishes(clusters, args["cpu_manager"] or {}, engine.KEY_DIGITS),
+        *kernel_settings.wishes(clusters, consent.profile, engine.KEY_DIGITS),
     ]
+    probe = None
+    if args["probe"]:
+        probe = control_plane.probe
     return plan.plan(
-        [*judged.findings, *wished],
+        [*judged.findings, *requested],
         clusters,
-        evidence_sources.finder(args["evidence"]),
+        sources.finder(args["evidence"]),
         consent,
         REMEDIES,
-        judge.KEY_DIGITS,
-        control_plane.probe if args["probe"] else None,
+        engine.KEY_DIGITS,
+        probe,
     )
 
 
 def _wishes(args: dict[str, Any]) -> frozenset[str]:
-    asked = {
+    requested = {
         plan.CLEAN_UP: args["cleanup_rejected"],
         plan.PATCH: args["patch_workloads"],
         plan.PINNED: args["prove_pinning"],
     }
-    return frozenset(name for name in asked if asked[name])
+    return frozenset(name for name in requested if requested[name])
 
 
 def became(
@@ -73,26 +71,26 @@ def became(
     judged: model.Result,
     clusters: list[cluster.Cluster],
 ) -> tuple[tuple[dict[str, Any], ...], tuple[int, str, str] | None, tuple[str, ...]]:
-    """(what became of the steps, or would; what the run comes to by them; notes about that)."""
+    """Return (the results of the steps, actual or predicted; the run's outcome; notes)."""
     folder = args["report_dir"]
     if args["mode"] == "verify":
-        steps = run_folder.read_steps(folder)
+        steps = run_files.read_steps(folder)
         return (
             steps,
-            run_folder.outcome(planned, steps, judged, run_folder.begun(folder)),
+            run_files.outcome(planned, steps, judged, run_files.begun(folder)),
             not_back(planned, steps, clusters),
         )
     uncalled = cpu_manager_reset.uncalled(clusters, args["cpu_manager"] or {}, planned)
     if args["mode"] == "plan":  # check mode ends as the repair would
-        answers = run_folder.read_looks(folder)
-        outcome = looks.outcome(planned, answers) or run_folder.withheld(planned, "would not be")
+        answers = run_files.read_looks(folder)
         return (
-            looks.refused(planned, answers),
-            outcome,
-            (*looks.notices(planned, answers), *uncalled),
+            check_mode.refused(planned, answers),
+            check_mode.outcome(planned, answers) or run_files.withheld(planned, "would not be"),
+            (*check_mode.notices(planned, answers), *uncalled),
         )
-    withheld = args["mode"] == "repair" and not any(step.allowed for step in planned)
-    return (), run_folder.withheld(planned) if withheld else None, uncalled
+    if args["mode"] == "repair" and not any(step.allowed for step in planned):
+        return (), run_files.withheld(planned), uncalled
+    return (), None, uncalled
 
 
 def not_back(
@@ -100,51 +98,34 @@ def not_back(
     steps: tuple[dict[str, Any], ...],
     clusters: list[cluster.Cluster],
 ) -> tuple[str, ...]:
-    """Nodes that were brought back on their hosts, and that the API does not have so after it
-    was waited for.
-    """
-    names, left = brought_back.nodes(planned, steps), {}
-    for of in clusters:
-        left.update(brought_back.waiting((of.answer("nodes") or {}).get("items"), names))
+    """Return a note about nodes that recovered on their hosts, and not in the API."""
+    names = node_ready_wait.nodes(planned, steps)
+    remaining: dict[str, str] = {}
+    for item in clusters:
+        nodes = (item.answer("nodes") or {}).get("items")
+        remaining.update(node_ready_wait.waiting(nodes, names))
+    if not remaining:
+        return ()
     return (
-        (
-            (
-                "What keeps a kubelet down was mended, and the API has it otherwise still:"
-                f" {brought_back.told(left)}; {brought_back.ADVICE}; what is found above tells what"
-                " keeps it from that, if anything does."
-            ),
-        )
-        if left
-        else ()
+        "What keeps a kubelet down was fixed, and the API has it otherwise still:"
+        f" {node_ready_wait.told(remaining)}; {node_ready_wait.ADVICE}; what is found above tells"
+        " what keeps it from that, if anything does.",
     )
 
 
 def with_command(
     finding: model.Finding, steps: tuple[plan.Step, ...], observing: bool = False
 ) -> model.Finding:
-    """The exact command that repairs a finding, where nothing but the operator's consent is
-    missing, or a playbook that only observes has it.
+    """Return a finding with the exact command that repairs it.
+
+    Where only the operator's consent is missing, or a playbook that only observes has it.
     """
-    waiting = [
-        step
-        for step in steps
-        if step.remedy not in (step_kinds.PROBE, plan.CLEAN_UP)
-        and (step.code, step.cluster) == (finding.code, finding.cluster)
-        and step.component in (None, finding.component, "kubelet")
-        and (not step.allowed or (observing and step.risk > 0))
-        and (
-            finding.host in (None, step.host)
-            or finding.node == step.node
-            or step.remedy == step_kinds.RESTART_LEADER
-        )
-    ]
+    waiting = [step for step in steps if _repairs(step, finding) and _waits(step, observing)]
     if not waiting or not all(step.allowed or plan.only_risk(step) for step in waiting):
         return finding
-    deep = (
-        " -e kubemend_deep=true"
-        if judge.CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED
-        else ""
-    )
+    deep = ""
+    if engine.CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED:
+        deep = " -e kubemend_deep=true"
     return replace(
         finding,
         command=(
@@ -153,3 +134,21 @@ def with_command(
             f" kubemend_max_risk={max(step.risk for step in waiting)}"
         ),
     )
+
+
+def _repairs(step: plan.Step, finding: model.Finding) -> bool:
+    """Tell whether a step is one that repairs this finding."""
+    if step.remedy in (plan.PROBE, plan.CLEAN_UP):
+        return False
+    if (step.code, step.cluster) != (finding.code, finding.cluster):
+        return False
+    if step.component not in (None, finding.component, "kubelet"):
+        return False
+    if finding.host in (None, step.host) or finding.node == step.node:
+        return True
+    return step.remedy == plan.LEADER
+
+
+def _waits(step: plan.Step, observing: bool) -> bool:
+    """Tell whether a step is not done in this run; a playbook that observes does none with risk."""
+    return not step.allowed or (observing and step.risk > 0)

@@ -17,8 +17,7 @@ from typing import Any
 
 import yaml
 
-from ...module_utils.shared import consent
-from ...module_utils.shared import label_selector as selector
+from ...module_utils.shared import consent, label_selector
 from ..parsers import cpuset
 
 PREFIX = "kubemend_"
@@ -84,7 +83,7 @@ def _number(low: int, high: int) -> Parser:
 
 
 def _items(value: Any) -> list[Any]:
-    """A list, or what `-e name=value` makes of one: "a", "a,b" or "[a, b]"."""
+    """Return a list from one, or from the text of `-e name=value`: "a", "a,b" or "[a, b]"."""
     if isinstance(value, str):
         text = value.strip()
         if text.startswith("["):
@@ -101,11 +100,10 @@ def _items(value: Any) -> list[Any]:
 
 def _some_of(*allowed: str, empty: bool = True) -> Parser:
     def parse(value: Any) -> tuple[str, ...]:
-        items = _items(value)
-        wrong = [item for item in items if str(item) not in allowed]
-        if wrong or not (items or empty):
+        items = [str(item) for item in _items(value)]
+        if not set(items) <= set(allowed) or not (items or empty):
             raise _Bad(f"a list of {', '.join(allowed)}")
-        return tuple(dict.fromkeys(str(item) for item in items))
+        return tuple(dict.fromkeys(items))
 
     return parse
 
@@ -122,9 +120,9 @@ def _one_of(*allowed: str) -> Parser:
 
 
 def _cpus(value: Any) -> str:
-    """As reservedSystemCPUs has it.
+    """Return the text of reservedSystemCPUs.
 
-    None is the empty text, as which a kubelet reads a list that was not given.
+    Of none that is the empty text, as which a kubelet reads a list that was not given.
     """
     try:
         if isinstance(value, bool) or not isinstance(value, (str, int)):
@@ -170,7 +168,7 @@ def _pod(value: Any) -> str:
 def _selector(value: Any) -> str:
     text = _text(value)
     try:
-        selector.parse(text)
+        label_selector.parse(text)
     except ValueError as error:
         raise _Bad(
             f"a label selector such as app=db,tier!=test or 'app in (db, cache)' ({error})"
@@ -202,7 +200,7 @@ def _expression(value: Any) -> str:
 
 
 def _pattern(value: Any) -> str:
-    """A host pattern; a list of names is as good."""
+    """Return a host pattern, from one or from a list of names."""
     if isinstance(value, (list, tuple)) and value:
         return ":".join(_text(item) for item in value)
     return _text(value)
@@ -287,7 +285,7 @@ class Settings:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def fixed(self, **values: Any) -> Settings:
-        """The same with these, whatever the variables say.
+        """Return the same settings with these values in place of the variables'.
 
         A role is the consent for what it is named after.
         """
@@ -302,21 +300,25 @@ class Settings:
 
 
 def shown(value: Any) -> str:
-    """A value as a sentence can hold it: one line, printable, short."""
-    text = repr(str(value)) if isinstance(value, str) else repr(value)
-    text = ascii(text)[1:-1] if not text.isprintable() else text
-    return text if len(text) <= 80 else text[:77] + "..."
+    """Return a value as a sentence can contain it: one line, printable, short."""
+    text = repr(value)
+    if isinstance(value, str):
+        text = repr(str(value))
+    if not text.isprintable():
+        text = ascii(text)[1:-1]
+    if len(text) > 80:
+        text = text[:77] + "..."
+    return text
 
 
 def unknown_names(names: Iterable[str]) -> list[str]:
-    """The names that begin with kubemend_ and are no variable of ours, sorted."""
-    return sorted(
-        {str(name) for name in names if str(name).startswith(PREFIX) and str(name) not in VARIABLES}
-    )
+    """Return the names that begin with kubemend_ and are none of its variables, sorted."""
+    own = {str(name) for name in names if str(name).startswith(PREFIX)}
+    return sorted(own - VARIABLES.keys())
 
 
 def complain_about(name: str, where: str = "") -> str:
-    """The sentence for an unknown variable, with the nearest one."""
+    """Return the sentence for an unknown variable, with the nearest one."""
     return (
         f"{name}{where} is not a variable of kubemend; the nearest one is"
         f" {nearest(name, VARIABLES)}."
@@ -324,62 +326,71 @@ def complain_about(name: str, where: str = "") -> str:
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.0) -> str:
-    """The known name that is most like this one; empty where none is as like as least (0 to 1)."""
+    """Return the most similar known name; empty where none is as similar as least (0 to 1)."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=least)
-    return near[0] if near else ""
+    if near:
+        return near[0]
+    return ""
 
 
 def without_effect(settings: Settings, playbook: str) -> list[str]:
-    """A sentence about the consent that was given to a playbook that repairs nothing."""
+    """Return a sentence about consent that was given to a playbook that repairs nothing."""
     given = [name for name in CONSENT if settings.values[name] != VARIABLES[name].default]
-    has = "has" if len(given) == 1 else "have"
-    where = " on the cluster" if playbook == "replay" else ""
-    return (
-        [
-            f"{', '.join(given)} {has} no effect in {playbook}; run"
-            f" kubemend.remediation.remediate{where}."
-        ]
-        if given
-        else []
-    )
+    if not given:
+        return []
+    verb, where = "have", ""
+    if len(given) == 1:
+        verb = "has"
+    if playbook == "replay":
+        where = " on the cluster"
+    return [
+        f"{', '.join(given)} {verb} no effect in {playbook}; run"
+        f" kubemend.remediation.remediate{where}."
+    ]
 
 
 def check(
     mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where: str = ""
 ) -> Settings:
-    """Settings from variables (names without our prefix are passed over); codes.
+    """Return the settings of variables; names without kubemend's prefix are passed over.
 
-    The fault codes that exist.
-
-    A value of None means that the variable is not set. Raises SettingsError with one sentence.
+    codes: the fault codes that exist. A value of None means that the variable is not set. Raises
+    SettingsError with one sentence.
     """
     wrong = unknown_names(mapping)
     if wrong:
         raise SettingsError(complain_about(wrong[0], where))
-    values: dict[str, Any] = {}
-    for name, variable in VARIABLES.items():
-        given = mapping.get(name)
-        if given is None:
-            values[name] = variable.default
-            continue
-        try:
-            values[name] = variable.parse(given)
-        except _Bad as bad:
-            raise SettingsError(f"{name}{where} is {shown(given)}; it must be {bad}.") from None
-    faults = values["kubemend_faults"]
-    if faults is not None and codes is not None:
-        known = sorted(codes)
-        for code in sorted(faults.difference(known)):
-            near = nearest(code, known)
-            hint = f"; the nearest one is {near}" if near else ""
-            raise SettingsError(
-                f"kubemend_faults{where} names {code}, which this version does not judge{hint}."
-            )
+    values = {
+        name: _parsed(name, variable, mapping.get(name), where)
+        for name, variable in VARIABLES.items()
+    }
+    if codes is not None:
+        _require_codes(values["kubemend_faults"] or (), sorted(codes), where)
     return Settings(values)
 
 
+def _parsed(name: str, variable: Variable, given: Any, where: str) -> Any:
+    if given is None:
+        return variable.default
+    try:
+        return variable.parse(given)
+    except _Bad as bad:
+        raise SettingsError(f"{name}{where} is {shown(given)}; it must be {bad}.") from None
+
+
+def _require_codes(faults: Iterable[str], known: list[str], where: str) -> None:
+    """Raise SettingsError for a code that does not exist, with the nearest one."""
+    for code in sorted(set(faults).difference(known)):
+        near, hint = nearest(code, known), ""
+        if near:
+            hint = f"; the nearest one is {near}"
+        raise SettingsError(
+            f"kubemend_faults{where} names {code}, which this version does not judge{hint}."
+        )
+
+
 def differing(first: Settings, other: Settings) -> str | None:
-    """The run-wide variable that two hosts set differently, if any."""
+    """Return the run-wide variable that two hosts set differently, if any."""
     for name, variable in VARIABLES.items():
         if variable.run_wide and first.values[name] != other.values[name]:
             return name

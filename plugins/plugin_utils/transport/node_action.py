@@ -1,11 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The base of every action that asks a node for one document, in one round trip.
+"""The base of every action that queries a node for one document, in one round trip.
 
-A subclass names the entry point, the module that does the same where a program on standard input is
-impossible, and what to make of the document. Whatever goes wrong between here and there is a
-result, never a failed task.
+A subclass names the entry point and the module that does the same where a program on standard input
+is impossible, and completes the document. An error on the way is a result, never a failed task.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ import multiprocessing
 import os
 import shlex
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible import constants
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ..evidence import document as evidence
+from ..evidence.document import EvidenceError, envelope, one_line, write
 from ..safe_io.bounded_json import decoded
 from . import node_program, privilege
 from .watchdog import TooLarge, TooLate, watch
@@ -29,8 +28,7 @@ MAX_ANSWER = 32 * 1024 * 1024
 GRACE = 15  # seconds between the node's own deadline and the controller's
 DISCOVERED = ("auto", "auto_silent", "auto_legacy", "auto_legacy_silent")
 FLAGS = "-I -S -"
-# An old distribution's own Python first: where python3 is an environment of somebody's, that one
-# still works.
+# An old distribution's own Python first: it works even where python3 is a virtual environment.
 FIND = (
     'for p in /usr/libexec/platform-python /usr/bin/python3 python3; do command -v "$p" >/dev/null'
     ' 2>&1 && exec "$p" ' + FLAGS + "; done; echo '%s {\"python\": null}'"
@@ -42,7 +40,7 @@ NO_PYTHON = (
 
 
 SAYS = 250  # characters of a command's standard error that a reason shows: its end
-# What ssh says of itself, whatever became of the command.
+# How ssh's messages about itself begin, whether the command succeeds or not.
 CHATTER = (
     "Warning: Permanently added ",
     "Shared connection to ",
@@ -58,11 +56,11 @@ class NodeError(Exception):
 
 
 class NoAnswer(Exception):
-    """Nothing came back behind the mark: this way of asking does not work on this connection."""
+    """No answer followed the mark: this kind of query does not work on this connection."""
 
 
 def orphaned() -> bool:
-    """Whether ansible-playbook was killed.
+    """Tell whether ansible-playbook was killed.
 
     The worker that runs this has a session of its own, and would go on with the hosts of its loop.
     """
@@ -71,9 +69,9 @@ def orphaned() -> bool:
 
 
 class NodeAction(ActionBase):
-    """One question to one host. The answer goes into a file.
+    """One query of one host. The answer goes into a file.
 
-    The task's result holds nothing that the node wrote.
+    The task's result contains nothing that the node wrote.
     """
 
     TRANSFERS_FILES = False
@@ -85,10 +83,12 @@ class NodeAction(ActionBase):
     # packages whose every module travels, for what the entry imports by name
     SHIP: tuple[str, ...] = ()
     MODULE = ""  # FQCN of the module that returns the same as `document`
-    SPEC: dict[str, Any] = {}  # evidence_dir and timeout are always there
+    SPEC: ClassVar[dict[str, Any]] = {}  # evidence_dir and timeout are always there
     SUFFIX = ".json"
-    # what of a node's answer is its own to say; the rest of a document is this side's
+    # the keys of a document that the node sets; the controller sets all others
     SAID: tuple[str, ...] = ()
+    # of each command of this query: whether it failed, and its standard error
+    _complaints: tuple[tuple[bool, str], ...] = ()
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -96,19 +96,20 @@ class NodeAction(ActionBase):
             node_program.body(cls.ENTRY, cls.SHIP)
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
-        """What the controller makes of an answer. `host`, `status` and `reason` are set already."""
+        """Complete an answer on the controller; `host`, `status` and `reason` are set already."""
         return document
 
     def summary(self, document: dict[str, Any]) -> dict[str, Any]:
-        """More for the task's result.
+        """Return more for the task's result.
 
-        Only what this side worked out, nothing in the node's words.
+        Only what the controller derived, no text of the node.
         """
         return {}
 
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Query the host, write its answer and return the result of the task."""
         spec = {
             "evidence_dir": {"type": "path"},
             "timeout": {"type": "int", "default": 30},
@@ -120,39 +121,19 @@ class NodeAction(ActionBase):
         status, reason, answer = self._ask(host, params, task_vars)
         answer = {name: answer[name] for name in self.SAID if name in answer}
         # A host that does not answer is known to the cluster's API by its address, or by nothing.
-        ours = {
+        own = {
             "asked_at": asked_at,
             "received_at": time.time(),
             "address": self._play_context.remote_addr,
         }
         try:
-            try:
-                document, told = self._kept(
-                    {**evidence.envelope(host, status, reason, answer), **ours}, args
-                )
-            except OSError:
-                raise
-            except Exception as error:  # pylint: disable=broad-except  # whatever it is, the host is a row of the report
-                what = evidence.one_line(
-                    error
-                    if isinstance(error, evidence.EvidenceError)
-                    else f"{type(error).__name__}: {error}"
-                )
-                document, told = self._kept(
-                    {
-                        **evidence.envelope(host, "error", f"its answer is no evidence: {what}"),
-                        **ours,
-                    },
-                    args,
-                )
-        except OSError as error:
-            result.update(
-                failed=True,
-                changed=False,
-                msg=(
-                    f"{error.filename or args['evidence_dir']} cannot be written: {error.strerror}."
-                ),
+            document, more = self._kept_in_any_case(
+                {**envelope(host, status, reason, answer), **own}, args
             )
+        except OSError as error:
+            place = error.filename or args["evidence_dir"]
+            message = f"{place} cannot be written: {error.strerror}."
+            result.update(failed=True, changed=False, msg=message)
             return result
         result.update(
             changed=False,
@@ -164,65 +145,70 @@ class NodeAction(ActionBase):
             size=None,
             duration_ms=round((time.monotonic() - started) * 1000),
         )
-        result.update(told)
+        result.update(more)
         return result
+
+    def _kept_in_any_case(
+        self, document: dict[str, Any], args: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Write a document, or in its place one that says why it is no evidence."""
+        try:
+            return self._kept(document, args)
+        except OSError:
+            raise
+        except EvidenceError as error:
+            cause = str(error)
+        except Exception as error:  # pylint: disable=broad-except
+            # The host is a row of the report in any case.
+            cause = f"{type(error).__name__}: {error}"
+        reason = f"its answer is no evidence: {one_line(cause)}"
+        own = {name: document[name] for name in ("asked_at", "received_at", "address")}
+        return self._kept({**envelope(document["host"], "error", reason), **own}, args)
 
     def _kept(
         self, document: dict[str, Any], args: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """(the document as it was written, more for the task's result)."""
+        """Write a document; return (the document as it was written, more for the task's result)."""
         document = self.finish(document, args)
-        written = (
-            evidence.write(document, args["evidence_dir"], self.SUFFIX)
-            if args["evidence_dir"]
-            else {}
-        )
+        written = {}
+        if args["evidence_dir"]:
+            written = write(document, args["evidence_dir"], self.SUFFIX)
         return document, {**written, **self.summary(document)}
 
     def _begun(
         self, tmp: str | None, task_vars: dict[str, Any] | None, spec: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]:
-        """(the result so far, the task's variables, its options as the spec has them, the host
-        that is asked).
-        """
+        """Return (the result so far, the task's variables, its checked options, the host asked)."""
         result, task_vars = super().run(tmp, task_vars), task_vars or {}
         args = self.validate_argument_spec(argument_spec=spec)[1]
-        return (
-            result,
-            task_vars,
-            args,
-            str(self._task.delegate_to or task_vars["inventory_hostname"]),
-        )
+        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
+        return result, task_vars, args, host
 
     def _ask(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
     ) -> tuple[str, str, dict[str, Any]]:
-        """(status, reason, the node's answer).
+        """Return (status, reason, the node's answer).
 
         Every way in which a host may not answer ends here.
         """
         limit = params["timeout"] + GRACE
-        self._complaints = []
+        self._complaints = ()
         try:
             with watch(limit), privilege.only_where_needed(self._connection):
                 answer = self._answer(host, params, task_vars)
         except TooLate:
             return "unreachable", self._with_stderr(f"no answer within {limit} seconds"), {}
         except AnsibleConnectionFailure as error:
-            return "unreachable", self._with_stderr(evidence.one_line(error)), {}
+            return "unreachable", self._with_stderr(one_line(error)), {}
         except (TooLarge, MemoryError):
             return "error", "the answer is too large", {}
         except (NodeError, AnsibleError) as error:
-            return "error", self._with_stderr(evidence.one_line(error)), {}
+            return "error", self._with_stderr(one_line(error)), {}
         if "failed" in answer:
-            return "error", evidence.one_line(answer["failed"]), {}
+            return "error", one_line(answer["failed"]), {}
         if "python" in answer and "collectors" not in answer:
-            found = f"only {answer['python']}" if answer["python"] else "none was found"
-            return "error", NO_PYTHON.format(host=host, found=evidence.one_line(found, 40)), {}
+            return "error", _no_python(host, answer["python"]), {}
         return "ok", "", answer
-
-    # of each command of this question: whether it failed, and its standard error
-    _complaints: list[tuple[bool, str]] = []
 
     def _low_level_execute_command(self, *args: Any, **named: Any) -> dict[str, Any]:
         """Run it as every action does, and keep its standard error.
@@ -230,39 +216,42 @@ class NodeAction(ActionBase):
         Ansible's own messages leave out why a command failed.
         """
         answer = super()._low_level_execute_command(*args, **named)
-        said = _said(answer.get("stderr"))
-        if said:
-            self._complaints = [*self._complaints, (answer.get("rc") != 0, said)]
+        message = _message(answer.get("stderr"))
+        if message:
+            self._complaints = (*self._complaints, (answer.get("rc") != 0, message))
         return answer
 
     def _with_stderr(self, reason: str) -> str:
-        """The reason, with what commands that failed said.
+        """Return the reason with the standard error of commands that failed.
 
         The first one, which others may only follow from, and the last one.
         """
-        every = [said for failed, said in self._complaints if failed] or [
-            said for _failed, said in self._complaints
-        ]
-        told = (
-            [said for said in dict.fromkeys((every[0], every[-1])) if said not in reason]
-            if every
-            else []
-        )
-        return f"{reason}; standard error: {'; then: '.join(told)}" if told else reason
+        messages = [message for failed, message in self._complaints if failed]
+        if not messages:
+            messages = [message for _failed, message in self._complaints]
+        ends = dict.fromkeys(messages[:1] + messages[-1:])
+        new = [message for message in ends if message not in reason]
+        if not new:
+            return reason
+        return f"{reason}; standard error: {'; then: '.join(new)}"
 
     def _answer(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
     ) -> dict[str, Any]:
-        become = self._connection.become
-        # 2.16 has no such attribute
-        if self._connection.has_pipelining and (
-            become is None or getattr(become, "pipelining", become.name != "su")
-        ):
+        if self._takes_program():
             try:
                 return self._by_program(host, params, task_vars)
             except NoAnswer:
                 pass
         return self._by_module(params, task_vars)
+
+    def _takes_program(self) -> bool:
+        """Tell whether the connection takes a program on standard input."""
+        become = self._connection.become
+        if not self._connection.has_pipelining or become is None:
+            return bool(self._connection.has_pipelining)
+        # 2.16 has no such attribute
+        return bool(getattr(become, "pipelining", become.name != "su"))
 
     def _by_program(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
@@ -281,8 +270,8 @@ class NodeAction(ActionBase):
         begin = out.rfind(mark + " ")
         if begin >= 0:
             return _parsed(out[begin + len(mark) :].split("\n", 1)[0])
-        if "Unknown option: -I" in answer["stderr"] + out:  # that is how Python 2 greets us
-            self._complaints = []
+        if "Unknown option: -I" in answer["stderr"] + out:  # the greeting of Python 2
+            self._complaints = ()
             raise NodeError(NO_PYTHON.format(host=host, found="its interpreter is Python 2"))
         raise NoAnswer
 
@@ -292,27 +281,28 @@ class NodeAction(ActionBase):
         if python:
             return f"{environment} {python} {FLAGS}".strip()
         find = FIND % mark
-        return f"{environment} /bin/sh -c {shlex.quote(find)}" if environment else find
+        if not environment:
+            return find
+        return f"{environment} /bin/sh -c {shlex.quote(find)}"
 
     def _interpreter(self, task_vars: dict[str, Any]) -> str | None:
-        """The interpreter that the operator named, by variable, environment or ansible.cfg; None.
+        """Return the interpreter that the operator named, by variable, environment or ansible.cfg.
 
-        Find one.
+        None: find one.
         """
         if self._task.delegate_to:
-            task_vars = (task_vars.get("ansible_delegated_vars") or {}).get(
-                self._task.delegate_to
-            ) or {}
+            delegated = task_vars.get("ansible_delegated_vars") or {}
+            task_vars = delegated.get(self._task.delegate_to) or {}
         named = task_vars.get("ansible_python_interpreter")
         if named is None:
             named = constants.config.get_config_value("INTERPRETER_PYTHON")
-        named = str(self._templar.template(named) or "").strip()
-        return None if not named or named in DISCOVERED else named
+        interpreter = str(self._templar.template(named) or "").strip()
+        if not interpreter or interpreter in DISCOVERED:
+            return None
+        return interpreter
 
     def _by_module(self, params: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """The same collector as an ordinary module, for a connection that takes no program on
-        standard input.
-        """
+        """Query by an ordinary module, where the connection takes no program on standard input."""
         given = {name: value for name, value in params.items() if value is not None}
         answer = self._execute_module(
             module_name=self.MODULE, module_args=given, task_vars=task_vars
@@ -325,15 +315,25 @@ class NodeAction(ActionBase):
         return document
 
 
-def _said(stderr: Any) -> str:
-    """The end of a standard error as one line, without what ssh says of itself."""
+def _no_python(host: str, version: Any) -> str:
+    """Return the reason of a host whose Python is too old (version), or missing."""
+    found = "none was found"
+    if version:
+        found = f"only {version}"
+    return NO_PYTHON.format(host=host, found=one_line(found, 40))
+
+
+def _message(stderr: Any) -> str:
+    """Return the end of a standard error as one line, without ssh's messages about itself."""
     lines = [
         line
         for line in str(stderr or "").splitlines()
         if line.strip() and not line.startswith(CHATTER)
     ]
-    text = evidence.one_line(" ".join(lines[-20:]), 10000)
-    return text if len(text) <= SAYS else "…" + text[1 - SAYS :]
+    text = one_line(" ".join(lines[-20:]), 10000)
+    if len(text) <= SAYS:
+        return text
+    return "…" + text[1 - SAYS :]
 
 
 def _parsed(line: str) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Module_utils as one program that a node's Python reads on its standard input.
 
-The sources travel compressed behind an importer that keeps them in memory under their real names:
+The sources are sent compressed with an importer that keeps them in memory under their real names:
 no file on the node, and a source is unpacked and compiled only when it is imported. The answer is
-one line of ASCII JSON behind a mark with a nonce, so that whatever a login script prints is not
-taken for it.
+one line of ASCII JSON after a mark with a nonce, so that the output of a login script is not taken
+for it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 
 COLLECTION = Path(__file__).resolve().parents[3]
 PACKAGE = "ansible_collections.kubemend.remediation."
-# Relative imports, as node code writes them. tests/unit holds this expression and ast together.
+# Relative imports, as node code writes them. A unit test compares this expression with ast.
 IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)", re.M)
 
-# Read by whatever Python the node has: nothing here may be a syntax error for an old one.
+# Read by any Python that the node has: nothing here may be a syntax error for an old one.
 HEAD = """import sys
 _mark, _entry, _params = %(mark)r, %(entry)r, %(params)s
 if sys.version_info < (3, 6):
@@ -45,7 +45,8 @@ class _Importer:
     def find_spec(cls, name, path=None, target=None):
         if name not in cls.sources:
             return None
-        return _frozen_importlib.ModuleSpec(name, cls, origin=name, is_package=not cls.sources[name])
+        package = not cls.sources[name]
+        return _frozen_importlib.ModuleSpec(name, cls, origin=name, is_package=package)
 
     @staticmethod
     def create_module(spec):
@@ -55,7 +56,8 @@ class _Importer:
     def exec_module(cls, module):
         packed = cls.sources[module.__name__]
         if packed:
-            exec(compile(zlib.decompress(packed), module.__name__, "exec", 0, True), module.__dict__)
+            code = compile(zlib.decompress(packed), module.__name__, "exec", 0, True)
+            exec(code, module.__dict__)
 
 
 def _answer():
@@ -79,8 +81,9 @@ os._exit(0)
 
 
 def build(entry: str, ship: tuple[str, ...], params: dict[str, Any], mark: str) -> bytes:
-    """The program that calls `entry` ("plugins.module_utils.x:function") with params and prints
-    its answer behind mark.
+    """Return the program that calls `entry` with params and prints its answer after the mark.
+
+    entry: "plugins.module_utils.x:function".
     """
     head = HEAD % {"mark": mark, "entry": PACKAGE + entry, "params": ascii(_plain(params))}
     return head.encode("ascii") + body(entry, ship)
@@ -88,60 +91,67 @@ def build(entry: str, ship: tuple[str, ...], params: dict[str, Any], mark: str) 
 
 @functools.cache
 def body(entry: str, ship: tuple[str, ...]) -> bytes:
-    """The part that every call shares.
+    """Return the part that every call shares.
 
-    Made once in the controller's first process, which its workers are forked from.
+    Built once in the controller's first process, which its workers are forked from.
     """
     sources = {
-        name: zlib.compress(source.encode("utf-8"), 9) if source else b""
-        for name, source in _sources(entry.partition(":")[0], ship).items()
+        name: _packed(source) for name, source in _sources(entry.partition(":")[0], ship).items()
     }
     packed = binascii.b2a_base64(marshal.dumps(sources, 2), newline=False).decode("ascii")
     return (BODY % {"sources": packed}).encode("ascii")
 
 
+def _packed(source: str | None) -> bytes:
+    """Return a compressed source; empty for a package."""
+    if not source:
+        return b""
+    return zlib.compress(source.encode("utf-8"), 9)
+
+
 def mark() -> str:
-    """A word that nothing but this call's answer begins with."""
+    """Return a word that only the answer of this call begins with."""
     return "KUBEMEND-" + secrets.token_hex(16)
 
 
 def _sources(entry: str, ship: tuple[str, ...]) -> dict[str, str | None]:
-    """Full module name -> source (None for a package) of the entry, of what is shipped with it,
-    and of all they import.
+    """Return {full module name: source} of the entry, the shipped packages and all they import.
+
+    The source of a package is None.
     """
-    found: dict[str, str | None] = {}
+    sources: dict[str, str | None] = {}
     waiting = [entry]
-    for pattern in ship:
-        folder = COLLECTION.joinpath(*pattern.split("."))
-        waiting += [f"{pattern}.{path.stem}" for path in sorted(folder.glob("[!_]*.py"))]
+    for package in ship:
+        folder = COLLECTION.joinpath(*package.split("."))
+        waiting += [f"{package}.{path.stem}" for path in sorted(folder.glob("[!_]*.py"))]
     while waiting:
         name = waiting.pop()
         path = COLLECTION.joinpath(*name.split(".")).with_suffix(".py")
-        if PACKAGE + name in found or not path.is_file():
+        if PACKAGE + name in sources or not path.is_file():
             continue
-        found[PACKAGE + name] = source = path.read_text(encoding="utf-8")
+        sources[PACKAGE + name] = source = path.read_text(encoding="utf-8")
         waiting += _imported(name, source)
-    for name in list(found):
+    for name in list(sources):
         parts = name.split(".")
-        found.update((".".join(parts[:count]), None) for count in range(1, len(parts)))
-    return found
+        sources.update((".".join(parts[:count]), None) for count in range(1, len(parts)))
+    return sources
 
 
 def _imported(name: str, source: str) -> list[str]:
-    """The modules that a module of node code imports, and each name that may be a module of a
-    package.
-    """
-    found = []
+    """Return the modules that node code imports, with each imported name, which may be a module."""
+    imported = []
     for dots, tail, names in IMPORT.findall(source):
-        parts = name.split(".")[: -len(dots)] + (tail.split(".") if tail else [])
+        parts = name.split(".")[: -len(dots)]
+        if tail:
+            parts += tail.split(".")
         module = ".".join(parts)
-        found.append(module)
-        found += [
-            f"{module}.{part.split()[0]}" for part in names.strip("()").split(",") if part.strip()
-        ]
-    return found
+        imported.append(module)
+        for part in names.strip("()").split(","):
+            if part.strip():
+                imported.append(f"{module}.{part.split()[0]}")
+    return imported
 
 
 def _plain(value: Any) -> Any:
-    """Plain JSON types only: Ansible's own string classes would not survive as a literal."""
+    """Return plain JSON types only: Ansible's own string classes would not survive as a literal."""
     return json.loads(json.dumps(value))

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A limit of time and memory around one question to one host, in Ansible's worker.
+"""A limit of time and memory around one query of one host, in Ansible's worker.
 
 A timer of this process, not RLIMIT_AS: a limit of the process would be inherited by ssh's
 ProxyCommand, podman or kubectl, and programs written in Go reserve more address space than any
@@ -25,7 +25,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class TooLate(BaseException):
-    """The time is over. No Exception: between here and the signal nobody else may catch it."""
+    """The time is over. No Exception, so that no other code catches it on the way."""
 
 
 class TooLarge(BaseException):
@@ -34,9 +34,7 @@ class TooLarge(BaseException):
 
 @contextmanager
 def watch(seconds: float, memory: int = MEMORY) -> Iterator[None]:
-    """Raise TooLate or TooLarge inside the block, and end the processes that the block started
-    and left behind.
-    """
+    """Raise TooLate or TooLarge inside the block, and end the processes that it started."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -77,11 +75,11 @@ def _resident() -> int:
 
 
 def _children() -> set[int]:
-    found: set[int] = set()
+    children: set[int] = set()
     with suppress(OSError, ValueError):
         for path in Path("/proc/self/task").glob("*/children"):
-            found |= {int(pid) for pid in path.read_text("ascii").split()}
-    return found
+            children |= {int(pid) for pid in path.read_text("ascii").split()}
+    return children
 
 
 def _end(children: set[int]) -> None:

@@ -1,18 +1,15 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about the CPUs that containers really have, and about what cannot be frozen to
-change them.
-"""
+"""Checks of the CPUs that containers really have, and of cgroups that cannot be frozen."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...models import control_plane
-from ...models import cpu_manager as pinning
+from ...models import control_plane, cpu_manager
 from ...models.cluster import Host
 from ...models.cpu_manager import Node
 from ...models.result import Missing, Proof
@@ -25,6 +22,7 @@ from .state_files import path, per_node, pins
 # not have arrived.
 SETTLE_SECONDS = 30
 SHOWN = 10
+NO_RESET = "the state file is not at fault, and a reset of it cures nothing"
 FREEZE = "unable to freeze"
 RETURNED = (1, 1, 8)  # the runc that returns the error
 _RUNC = re.compile(r"\brunc version (\d{1,4})\.(\d{1,4})\.(\d{1,4})")
@@ -45,71 +43,90 @@ def drifted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 
 def _settled(host: Host, document: Mapping[str, Any], outcome: Outcome) -> Outcome:
-    """What was decided a moment ago is on its way: nobody can call it drift yet."""
-    node = pinning.read(document) if outcome.hits else None
-    written, clock = (
-        (node.file or {}).get("mtime") if node else None,
-        control_plane.data(document, "system").get("clock"),
+    """Return unknown in place of present where the kubelet may still be applying its decision."""
+    if not outcome.hits:
+        return outcome
+    node = cpu_manager.read(document)
+    if node is None or not node.running:
+        return outcome
+    age = _state_age(node, control_plane.data(document, "system").get("clock"))
+    if age is None or age >= SETTLE_SECONDS:
+        return outcome
+    return Outcome(
+        (),
+        (Missing(host.host, "pinning", "timeout"),),
+        host=host.host,
+        note=(
+            f"{path(node)} was written {age:.0f} s before: the kubelet may still be"
+            " at it; audit again"
+        ),
     )
-    if (
-        isinstance(written, (int, float))
-        and isinstance(clock, (int, float))
-        and clock - written < SETTLE_SECONDS
-        and node
-        and node.running
-    ):
-        return Outcome(
-            (),
-            (Missing(host.host, "pinning", "timeout"),),
-            host=host.host,
-            note=(
-                f"{path(node)} was written {clock - written:.0f} s before: the kubelet may still be"
-                " at it; audit again"
-            ),
-        )
-    return outcome
+
+
+def _state_age(node: Node, clock: Any) -> float | None:
+    """Return the seconds since the state file was written, or None."""
+    written = (node.file or {}).get("mtime")
+    if isinstance(written, (int, float)) and isinstance(clock, (int, float)):
+        return clock - written
+    return None
 
 
 def _drifted(host: Host, node: Node) -> Iterator[Hit]:
-    wrong = [
-        (one, wanted)
-        for one in node.containers()
-        for wanted in [_wanted(node, one)]
-        if wanted is not None and _has(one) not in (None, wanted)
-    ]
-    if not wrong:
+    drifts = list(_drifts(node))
+    if not drifts:
         return
-    alone = [
-        one for one, dummy in wrong if node.state and _key(node.state, one) in node.state.entries
-    ]
-    what = (
-        f"{len(wrong)} container{'s' if len(wrong) > 1 else ''} of {host.node or host.host}"
-        f" {'run' if len(wrong) > 1 else 'runs'} on other CPUs than the kubelet's state says"
-        + (f", {len(alone)} of them pinned ones" if alone and len(wrong) > 1 else "")
-    )
-    proofs = [
-        Proof(
-            "process",
-            host.host,
-            pid=one.get("pid") if isinstance(one.get("pid"), int) else None,
-            text=(
-                f"container {one.get('name')} of pod {one.get('pod_uid')} has {one.get('cpus')};"
-                f" the state gives it {cpuset.text(wanted)}"
-            ),
-        )
-        for one, wanted in wrong[:SHOWN]
-    ]
+    proofs = [_drift_proof(host, container, cpus) for container, cpus in drifts[:SHOWN]]
     yield Hit(
-        what,
-        tuple([*proofs, Proof("file", host.host, path=path(node))]),
+        _drift_summary(host, node, [container for container, dummy in drifts]),
+        (*proofs, Proof("file", host.host, path=path(node))),
         _heals(node),
         host=host.host,
         node=host.node,
     )
 
 
+def _drifts(node: Node) -> Iterator[tuple[Mapping[str, Any], cpuset.CPUs]]:
+    """Yield the containers that run on other CPUs, each with those of the state."""
+    for container in node.containers():
+        cpus = _wanted(node, container)
+        if cpus is not None and _has(container) not in (None, cpus):
+            yield container, cpus
+
+
+def _drift_summary(host: Host, node: Node, containers: list[Mapping[str, Any]]) -> str:
+    name = host.node or host.host
+    if len(containers) == 1:
+        return f"1 container of {name} runs on other CPUs than the kubelet's state says"
+    summary = (
+        f"{len(containers)} containers of {name} run on other CPUs than the kubelet's state says"
+    )
+    pinned = sum(_is_pinned(node, container) for container in containers)
+    if pinned:
+        summary += f", {pinned} of them pinned ones"
+    return summary
+
+
+def _is_pinned(node: Node, container: Mapping[str, Any]) -> bool:
+    return node.state is not None and _key(node.state, container) in node.state.entries
+
+
+def _drift_proof(host: Host, container: Mapping[str, Any], cpus: cpuset.CPUs) -> Proof:
+    pid = container.get("pid")
+    if not isinstance(pid, int):
+        pid = None
+    return Proof(
+        "process",
+        host.host,
+        pid=pid,
+        text=(
+            f"container {container.get('name')} of pod {container.get('pod_uid')} has"
+            f" {container.get('cpus')}; the state gives it {cpuset.text(cpus)}"
+        ),
+    )
+
+
 def _heals(node: Node) -> str:
-    """Whether this kubelet writes the sets again by itself."""
+    """Return whether this kubelet writes the sets again by itself, as advice."""
     if not node.running:
         return "start the kubelet: it writes the sets of all containers when it starts"
     release = node.release
@@ -126,42 +143,40 @@ def _heals(node: Node) -> str:
     return (
         "a kubelet since 1.23 writes a set only when its own decision changed: it does not heal"
         " this by itself; find who writes to the cgroups (another tool, an update of the runtime),"
-        " then make the pods anew, or restart the kubelet, which writes all sets once"
+        " then recreate the pods, or restart the kubelet, which writes all sets once"
     )
 
 
-def _key(state: CpuState, one: Mapping[str, Any]) -> tuple[str, str]:
-    return (
-        ("", str(one.get("container_id")))
-        if state.generation == 1
-        else (str(one.get("pod_uid")), str(one.get("name")))
-    )
+def _key(state: CpuState, container: Mapping[str, Any]) -> tuple[str, str]:
+    if state.generation == 1:
+        return "", str(container.get("container_id"))
+    return str(container.get("pod_uid")), str(container.get("name"))
 
 
-def _wanted(node: Node, one: Mapping[str, Any]) -> cpuset.CPUs | None:
-    """Its set by the state; None where nobody knows which container it is, or where its set is
-    another's business.
+def _wanted(node: Node, container: Mapping[str, Any]) -> cpuset.CPUs | None:
+    """Return the container's set by the state.
+
+    None where the container is not known, or its set does not follow from the state.
     """
     state = node.state
-    if state is None or one.get("name") is None:
+    if state is None or container.get("name") is None:
         return None
-    own, pod = state.entries.get(_key(state, one)), one.get("pod_uid")
+    own, pod = state.entries.get(_key(state, container)), container.get("pod_uid")
     if own is not None:
         return own
     # Init containers share the CPUs of those that follow, and the kubelet leaves the pause
-    # container alone; of what is in
-    # no entry, only a pod without any is surely on the shared set.
-    keys = (_key(state, other) for other in node.containers() if other.get("pod_uid") == pod)
-    if any(holder == pod for holder, dummy in state.entries) or any(
-        key in state.entries for key in keys
-    ):
+    # container alone; of what is in no entry, only a pod without any is surely on the shared set.
+    if any(holder == pod for holder, dummy in state.entries):
+        return None
+    siblings = [other for other in node.containers() if other.get("pod_uid") == pod]
+    if any(_key(state, sibling) in state.entries for sibling in siblings):
         return None
     return state.default
 
 
-def _has(one: Mapping[str, Any]) -> cpuset.CPUs | None:
+def _has(container: Mapping[str, Any]) -> cpuset.CPUs | None:
     try:
-        return cpuset.parse(one["cpus"])
+        return cpuset.parse(container["cpus"])
     except (cpuset.CpusetError, KeyError, TypeError, AttributeError):
         return None
 
@@ -176,93 +191,112 @@ def _has(one: Mapping[str, Any]) -> cpuset.CPUs | None:
 )
 def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM311: a cgroup that runc cannot freeze to change its CPUs, or that stays frozen."""
-    missing = host.missing("kubelet_log") + host.missing("pinning")
-    lines = [str(line) for line in control_plane.data(document, "kubelet_log").get("lines") or ()]
-    said = [line for line in lines if FREEZE in line.lower()]
+    log = control_plane.data(document, "kubelet_log").get("lines") or ()
+    errors = [str(line) for line in log if FREEZE in str(line).lower()]
     seen = control_plane.data(document, "pinning")
-    frozen = [one for one in seen.get("frozen") or () if isinstance(one, Mapping)]
-    if not said and not frozen:
+    frozen = _mappings(seen.get("frozen"))
+    if errors:
+        hit = _freeze_failure(host, _freeze_proofs(host, errors, seen, frozen))
+    elif frozen:
+        hit = _left_frozen(host, len(frozen), _freeze_proofs(host, errors, seen, frozen))
+    else:
+        missing = host.missing("kubelet_log") + host.missing("pinning")
         yield Outcome((), missing, host=host.host)
         return
-    proofs = [Proof("log", host.host, text=line) for line in said[-3:]] + [
-        _frozen(host, one) for one in frozen[:SHOWN]
-    ]
-    stuck = [one for one in seen.get("stuck") or () if isinstance(one, Mapping)] if said else []
-    named = [one for one in stuck if any(str(one.get("container_id")) in line for line in said)]
-    proofs += [_stuck(host, one) for one in (named or stuck)[:SHOWN]]
-    proofs += (
-        [Proof("process", host.host, text=_returned(str(seen["runc"])))] if seen.get("runc") else []
-    )
-    name, cures = (
-        host.node or host.host,
-        "the state file is not at fault, and a reset of it cures nothing",
-    )
-    if said:
-        hit = Hit(
-            f"runc could not freeze a container's cgroup on {name}, so that its CPUs could not be"
-            f" changed: {cures}",
-            tuple(proofs),
-            "find the task that does not freeze (state D, or one that forks without end) in the"
-            " cgroup that the line names, and make that pod anew; it is the freezer of cgroup v1:"
-            " cgroup v2 is free of it",
-            host=host.host,
-            node=host.node,
-        )
-    else:
-        hit = Hit(
-            f"{len(frozen)} container{'s' if len(frozen) > 1 else ''} of {name}"
-            f" {'are' if len(frozen) > 1 else 'is'} frozen: {cures}",
-            tuple(proofs),
-            "where nobody paused it on purpose (an old runc leaves cgroups frozen): write THAWED to"
-            " its freezer.state, on cgroup v2 0 to cgroup.freeze",
-            host=host.host,
-            node=host.node,
-        )
     yield Outcome((hit,), host=host.host)
 
 
-def _returned(said: str) -> str:
-    """What this runc makes of a cgroup that does not freeze."""
-    match = _RUNC.search(said)
+def _mappings(items: Iterable[Any] | None) -> list[Mapping[str, Any]]:
+    return [item for item in items or () if isinstance(item, Mapping)]
+
+
+def _freeze_proofs(
+    host: Host, errors: list[str], seen: Mapping[str, Any], frozen: list[Mapping[str, Any]]
+) -> tuple[Proof, ...]:
+    proofs = [Proof("log", host.host, text=line) for line in errors[-3:]]
+    proofs += [_frozen(host, container) for container in frozen[:SHOWN]]
+    if errors:
+        stuck = _mappings(seen.get("stuck"))
+        named = [container for container in stuck if _is_named(container, errors)]
+        proofs += [_stuck(host, container) for container in (named or stuck)[:SHOWN]]
+    if seen.get("runc"):
+        proofs.append(Proof("process", host.host, text=_returned(str(seen["runc"]))))
+    return tuple(proofs)
+
+
+def _is_named(container: Mapping[str, Any], lines: list[str]) -> bool:
+    return any(str(container.get("container_id")) in line for line in lines)
+
+
+def _freeze_failure(host: Host, proofs: tuple[Proof, ...]) -> Hit:
+    return Hit(
+        f"runc could not freeze a container's cgroup on {host.node or host.host}, so that its CPUs"
+        f" could not be changed: {NO_RESET}",
+        proofs,
+        "find the task that does not freeze (state D, or one that forks without end) in the"
+        " cgroup that the line names, and recreate that pod; it is the freezer of cgroup v1:"
+        " cgroup v2 is free of it",
+        host=host.host,
+        node=host.node,
+    )
+
+
+def _left_frozen(host: Host, count: int, proofs: tuple[Proof, ...]) -> Hit:
+    name = host.node or host.host
+    summary = f"1 container of {name} is frozen: {NO_RESET}"
+    if count > 1:
+        summary = f"{count} containers of {name} are frozen: {NO_RESET}"
+    return Hit(
+        summary,
+        proofs,
+        "where it was not paused on purpose (an old runc leaves cgroups frozen): write THAWED to"
+        " its freezer.state, on cgroup v2 0 to cgroup.freeze",
+        host=host.host,
+        node=host.node,
+    )
+
+
+def _returned(version: str) -> str:
+    """Return the version line of runc with what it does about a cgroup that does not freeze."""
+    match = _RUNC.search(version)
     if match is None:
-        return f"{said} (since 1.1.8 it returns the error, before it only logged it)"
+        return f"{version} (since 1.1.8 it returns the error, before it only logged it)"
     if tuple(map(int, match.groups())) >= RETURNED:
-        return f"{said}: it returns the error (since 1.1.8), and the kubelet tries again every 10 s"
-    return f"{said}: it only logs that (since 1.1.8 it returns the error)"
+        return (
+            f"{version}: it returns the error (since 1.1.8), and the kubelet tries again every 10 s"
+        )
+    return f"{version}: it only logs that (since 1.1.8 it returns the error)"
 
 
-def _stuck(host: Host, one: Mapping[str, Any]) -> Proof:
-    tasks = _tasks(one)
+def _stuck(host: Host, container: Mapping[str, Any]) -> Proof:
+    tasks = container.get("tasks") or ()
+    pids = (task[0] for task in tasks if isinstance(task, list) and task)
     return Proof(
         "process",
         host.host,
-        pid=next(
-            (task[0] for task in one.get("tasks") or () if isinstance(task, list) and task), None
-        ),
+        pid=next(pids, None),
         text=(
-            f"in state D now, which no freezer stops: {tasks}; container"
-            f" {one.get('name') or one.get('container_id')} of pod"
-            f" {one.get('pod') or one.get('pod_uid')}"
+            f"in state D now, which no freezer stops: {_tasks(container)}; container"
+            f" {container.get('name') or container.get('container_id')} of pod"
+            f" {container.get('pod') or container.get('pod_uid')}"
         ),
     )
 
 
-def _tasks(one: Mapping[str, Any]) -> str:
+def _tasks(container: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{task[1]} (pid {task[0]}, {task[2]})"
-        for task in one.get("tasks") or ()
+        for task in container.get("tasks") or ()
         if isinstance(task, list) and len(task) == 3
     )
 
 
-def _frozen(host: Host, one: Mapping[str, Any]) -> Proof:
-    tasks = _tasks(one)
-    return Proof(
-        "file",
-        host.host,
-        path=str(one.get("path")),
-        text=(
-            f"{one.get('state')}: container {one.get('container_id')} of pod {one.get('pod_uid')}"
-            f"{f'; {tasks}' if tasks else ''}"
-        ),
+def _frozen(host: Host, container: Mapping[str, Any]) -> Proof:
+    text = (
+        f"{container.get('state')}: container {container.get('container_id')} of pod"
+        f" {container.get('pod_uid')}"
     )
+    tasks = _tasks(container)
+    if tasks:
+        text += f"; {tasks}"
+    return Proof("file", host.host, path=str(container.get("path")), text=text)

@@ -1,26 +1,24 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about pods that get no CPUs of their own, and about the configuration that kubeadm
-has for kubelets.
-"""
+"""Checks of pods that get no CPUs of their own, and of kubeadm's configuration for kubelets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...models import control_plane
-from ...models import qos as guaranteed
+from ...models import control_plane, qos
 from ...models.cluster import Cluster, Host
 from ...models.qos import Subject
 from ...models.result import Missing, Proof
-from ...parsers import pod_manifest as manifest
+from ...parsers import pod_manifest
 from ...parsers.cpu_manager_state import NONE, STATIC
 from ..base import Hit, Outcome, cluster_check
 
 SHOWN = 5
+MAX_SHOWN_HOSTS = 20
 
 
 @cluster_check(
@@ -37,122 +35,137 @@ SHOWN = 5
     tier="deep",
 )
 def not_guaranteed(cluster: Cluster) -> Iterator[Outcome]:
-    """KM313: pods on nodes with the static policy, and templates, that look meant for pinning
-    and are not Guaranteed.
-    """
+    """KM313: pods that look meant for pinning, and templates of such pods, are not Guaranteed."""
     missing = list(cluster.missing("pinnable"))
     if missing or cluster.key is None:
         yield Outcome((), tuple(missing), cluster.key is not None)
         return
     missing += cluster.cut("pinnable")
-    missing += [lack for host in cluster.hosts for lack in _without_policy(host)]
+    for host in cluster.hosts:
+        missing += _without_policy(host)
     hosts = _by_node(cluster)
-    missing += [
-        Missing(str(pod.get("node")), "host", "not_asked")
-        for subject in guaranteed.subjects(cluster.answer("pinnable"))
-        for pod in subject.pods
-        if pod.get("node") and pod["node"] not in hosts
-    ]
+    missing += _hosts_not_asked(cluster, hosts)
     hits = tuple(_hit(subject, hosts) for subject in judged(cluster))
-    applies = bool(hits or missing) or any(host.pinning.policy == STATIC for host in cluster.hosts)
-    yield Outcome(
-        hits,
-        tuple(dict.fromkeys(missing)),
-        applies,
-        note="" if applies else "no node has the static CPU manager policy",
-    )
+    applies = bool(hits or missing) or _has_static_policy(cluster)
+    note = ""
+    if not applies:
+        note = "no node has the static CPU manager policy"
+    yield Outcome(hits, tuple(dict.fromkeys(missing)), applies, note=note)
+
+
+def _hosts_not_asked(cluster: Cluster, hosts: Mapping[str, Host]) -> Iterator[Missing]:
+    """Yield what is missing of nodes that run such pods and are not in the run."""
+    for subject in qos.subjects(cluster.answer("pinnable")):
+        for pod in subject.pods:
+            if pod.get("node") and pod["node"] not in hosts:
+                yield Missing(str(pod.get("node")), "host", "not_asked")
+
+
+def _has_static_policy(cluster: Cluster) -> bool:
+    return any(host.pinning.policy == STATIC for host in cluster.hosts)
 
 
 def judged(cluster: Cluster) -> list[Subject]:
-    """The owners that KM313 names, each with those of its pods that lie on a node with the
-    static policy.
-    """
-    hosts = _by_node(cluster)
-    if not any(host.pinning.policy == STATIC for host in cluster.hosts):
+    """Return the owners that KM313 names, each with its pods on nodes of the static policy."""
+    if not _has_static_policy(cluster):
         return []
-    found = []
-    for subject in guaranteed.subjects(cluster.answer("pinnable") or {}):
-        there = [
-            pod
-            for pod in subject.pods
-            if pod.get("node") in hosts and hosts[pod["node"]].pinning.policy == STATIC
-        ]
-        if there or subject.template is not None:
-            found.append(
-                replace(
-                    subject,
-                    pods=tuple(sorted(there, key=lambda pod: (str(pod["node"]), str(pod["name"])))),
-                )
-            )
-    return found
+    hosts = _by_node(cluster)
+    static_nodes = {name for name, host in hosts.items() if host.pinning.policy == STATIC}
+    subjects = []
+    for subject in qos.subjects(cluster.answer("pinnable") or {}):
+        pods = [pod for pod in subject.pods if pod.get("node") in static_nodes]
+        if pods or subject.template is not None:
+            pods.sort(key=lambda pod: (str(pod["node"]), str(pod["name"])))
+            subjects.append(replace(subject, pods=tuple(pods)))
+    return subjects
 
 
 def patches(cluster: Cluster) -> list[tuple[Subject, Mapping[str, Any]]]:
-    """The owners whose template a patch would cure, with it."""
-    found = [(subject, guaranteed.advise(subject).patch) for subject in judged(cluster)]
-    return [(subject, patch) for subject, patch in found if patch is not None]
+    """Return the owners whose template a patch would correct, each with its patch."""
+    advised = [(subject, qos.advise(subject).patch) for subject in judged(cluster)]
+    return [(subject, patch) for subject, patch in advised if patch is not None]
 
 
 def _by_node(cluster: Cluster) -> dict[str, Host]:
-    """Hosts by Node. A host that did not answer proves no Node of its own; its name may tell."""
-    return {
-        name: host
-        for host in cluster.hosts
-        for name in (host.names if host.node is None else (host.node,))
-    }
+    """Return the hosts by Node.
+
+    A host that did not answer proves no Node of its own; its name may be that of one.
+    """
+    hosts = {}
+    for host in cluster.hosts:
+        names = host.names
+        if host.node is not None:
+            names = (host.node,)
+        hosts.update(dict.fromkeys(names, host))
+    return hosts
 
 
 def _without_policy(host: Host) -> tuple[Missing, ...]:
-    """What keeps the policy of this host's kubelet from being known.
+    """Return what keeps the policy of this host's kubelet from being known.
 
     Nothing where it has no kubelet.
     """
     if host.missing("kubelet") or host.statuses.get("kubelet") == "absent":
         return host.missing("kubelet")
-    return (Missing(host.host, "kubelet", "error"),) if host.pinning.policy is None else ()
+    if host.pinning.policy is None:
+        return (Missing(host.host, "kubelet", "error"),)
+    return ()
 
 
 def _hit(subject: Subject, hosts: Mapping[str, Host]) -> Hit:
-    advice, first = guaranteed.advise(subject), subject.pods[0] if subject.pods else None
-    proofs = []
-    if subject.template is not None:
-        proofs.append(Proof("api", object=subject.title, text=_why(subject.template)))
-    for pod in subject.pods[:SHOWN]:
-        more = f" (and {pod['alike'] - 1} like it)" if pod.get("alike", 1) > 1 else ""
-        proofs.append(
-            Proof(
-                "api",
-                object=f"Pod {pod['namespace']}/{pod['name']}",
-                text=f"{pod.get('qos')} on {pod['node']}{more}: {_why(pod)}",
-            )
+    advice, meaning = qos.advise(subject), _meaning(subject)
+    proofs = tuple(_pod_proofs(subject))
+    if not subject.pods:
+        return Hit(
+            f"{meaning} and would get none of its own on a node with the static policy",
+            proofs,
+            advice.text,
+            component=subject.title,
+            severity="info",
+            command=advice.command,
         )
-    what = guaranteed.target(subject.template or subject.pods[0])
-    meant = (
-        f"{guaranteed.label(what)} asks for whole CPUs ({what['cpu_limit']})"
-        if what
-        else "kubemend_expect_pinning selects it"
-    )
-    where = (
-        f"gets none of its own on {first['node']}"
-        if first
-        else "would get none of its own on a node with the static policy"
-    )
+    node = subject.pods[0]["node"]
     return Hit(
-        f"{meant} and {where}",
-        tuple(proofs),
+        f"{meaning} and gets none of its own on {node}",
+        proofs,
         advice.text,
         component=subject.title,
-        host=hosts[first["node"]].host if first else None,
-        node=first["node"] if first else None,
-        severity=None if first else "info",
+        host=hosts[node].host,
+        node=node,
         command=advice.command,
     )
 
 
-def _why(item: Mapping[str, Any]) -> str:
-    return guaranteed.said(guaranteed.lacks(item)) or (
-        "no container asks for a whole number of CPUs" if item.get("expected") else "not Guaranteed"
-    )
+def _meaning(subject: Subject) -> str:
+    """Return what makes these pods look meant for pinning."""
+    container = qos.target(subject.template or subject.pods[0])
+    if container:
+        return f"{qos.label(container)} asks for whole CPUs ({container['cpu_limit']})"
+    return "kubemend_expect_pinning selects it"
+
+
+def _pod_proofs(subject: Subject) -> Iterator[Proof]:
+    if subject.template is not None:
+        yield Proof("api", object=subject.title, text=_mismatch(subject.template))
+    for pod in subject.pods[:SHOWN]:
+        more = ""
+        if pod.get("alike", 1) > 1:
+            more = f" (and {pod['alike'] - 1} like it)"
+        yield Proof(
+            "api",
+            object=f"Pod {pod['namespace']}/{pod['name']}",
+            text=f"{pod.get('qos')} on {pod['node']}{more}: {_mismatch(pod)}",
+        )
+
+
+def _mismatch(item: Mapping[str, Any]) -> str:
+    """Return why a pod or template is not Guaranteed, as text."""
+    mismatch = qos.said(qos.lacks(item))
+    if mismatch:
+        return mismatch
+    if item.get("expected"):
+        return "no container asks for a whole number of CPUs"
+    return "not Guaranteed"
 
 
 @cluster_check(
@@ -165,84 +178,90 @@ def _why(item: Mapping[str, Any]) -> str:
 )
 def kubelet_config(cluster: Cluster) -> Iterator[Outcome]:
     """KM312: the policy that kubeadm would write is not that of a node's state file."""
-    absent = (
-        cluster.key is None or (cluster.api.get("kubelet_configs") or {}).get("status") == "absent"
-    )
-    written = [host for host in cluster.hosts if host.pinning.from_kubeadm]
-    missing = list(cluster.missing("kubelet_configs", absent_is_answer=True))
-    missing += (
-        []
-        if missing
-        else [
-            lack
-            for host in cluster.hosts
-            for lack in _without_policy(host) or host.missing("pinning")
-        ]
-    )
-    if absent or not (written or missing):
-        yield Outcome(
-            applies=False,
-            note=(
-                "no kubelet-config"
-                if absent
-                else "no kubelet's CPU manager policy is kubeadm's to write"
-            ),
-        )
+    answer = cluster.api.get("kubelet_configs") or {}
+    if cluster.key is None or answer.get("status") == "absent":
+        yield Outcome(applies=False, note="no kubelet-config")
+        return
+    missing = _config_missing(cluster)
+    managed = [host for host in cluster.hosts if host.pinning.from_kubeadm]
+    if not managed and not missing:
+        note = "no kubelet's CPU manager policy is kubeadm's to write"
+        yield Outcome(applies=False, note=note)
         return
     hits = []
-    for record in (cluster.answer("kubelet_configs") or {}).get("items") or ():
+    for record in _config_records(cluster):
         try:
-            policy, line = _policy(record)
-        except manifest.ManifestError:
+            hits += _config_hits(record, managed)
+        except pod_manifest.ManifestError:
             missing.append(Missing(cluster.api_host or "cluster API", "kubelet_configs", "error"))
-            continue
-        apart = [host for host in written if host.pinning.state_policy not in (None, policy)]
-        if apart:
-            hits.append(_apart(str(record.get("name")), policy, line, apart))
     yield Outcome(tuple(hits), tuple(dict.fromkeys(missing)))
 
 
+def _config_missing(cluster: Cluster) -> list[Missing]:
+    """Return what keeps the ConfigMaps, or else the state of a host, from being known."""
+    missing = list(cluster.missing("kubelet_configs", absent_is_answer=True))
+    if missing:
+        return missing
+    for host in cluster.hosts:
+        missing += _without_policy(host) or host.missing("pinning")
+    return missing
+
+
+def _config_records(cluster: Cluster) -> Iterable[Mapping[str, Any]]:
+    return (cluster.answer("kubelet_configs") or {}).get("items") or ()
+
+
+def _config_hits(record: Mapping[str, Any], managed: list[Host]) -> list[Hit]:
+    """Return the hit of one ConfigMap, if the state of any host differs from it."""
+    policy, line = _policy(record)
+    differing = [host for host in managed if host.pinning.state_policy not in (None, policy)]
+    if not differing:
+        return []
+    return [_config_hit(str(record.get("name")), policy, line, differing)]
+
+
 def _policy(record: Mapping[str, Any]) -> tuple[str, int | None]:
-    """(cpuManagerPolicy, its line or None where it is not set)."""
-    text = manifest.parseable(str(record.get("text") or ""), control_plane.spans(record))
-    found = [
-        (value, line)
-        for path, value, line in manifest.scalars(text)
-        if path == ("cpuManagerPolicy",)
-    ]
-    return (found[0][0] or NONE, found[0][1]) if found else (NONE, None)
+    """Return (cpuManagerPolicy, its line or None where it is not set)."""
+    text = pod_manifest.parseable(str(record.get("text") or ""), control_plane.spans(record))
+    # All of it is parsed first: a later error makes the whole configuration unknown.
+    for path, value, line in list(pod_manifest.scalars(text)):
+        if path == ("cpuManagerPolicy",):
+            return value or NONE, line
+    return NONE, None
 
 
-def _apart(name: str, policy: str, line: int | None, hosts: list[Host]) -> Hit:
-    config = f"ConfigMap kube-system/{name}"
-    names = ", ".join(host.host for host in hosts[:20]) + (
-        f" and {len(hosts) - 20} more" if len(hosts) > 20 else ""
-    )
-    proofs = [
-        Proof(
-            "api",
-            object=config,
-            path="kubelet",
-            line=line,
-            text=f"cpuManagerPolicy: {policy}" if line else f"no cpuManagerPolicy, so {policy}",
-        )
-    ]
-    proofs += [
-        Proof(
-            "file",
-            host.host,
-            path=host.pinning.state_path,
-            text=f"policyName: {host.pinning.state_policy}",
-        )
-        for host in hosts[:20]
-    ]
+def _config_hit(name: str, policy: str, line: int | None, hosts: list[Host]) -> Hit:
+    config, names = f"ConfigMap kube-system/{name}", _host_names(hosts)
     keep = " or ".join(sorted({str(host.pinning.state_policy) for host in hosts}))
     return Hit(
         f"{config} has the CPU manager policy {policy}, and the state file of {names} another: the"
         " next kubeadm upgrade node stops the kubelet",
-        tuple(proofs),
+        (_config_proof(config, policy, line), *map(_state_proof, hosts[:MAX_SHOWN_HOSTS])),
         f"leave the ConfigMap as it is, for it is every node's; keep cpuManagerPolicy: {keep} of"
         f" {names} in a kubeletconfiguration patch (kubeadm upgrade node --patches, since 1.25) or"
         " a --config-dir drop-in; or drain the node and reset its state when it is upgraded",
         component=name,
+    )
+
+
+def _host_names(hosts: list[Host]) -> str:
+    names = ", ".join(host.host for host in hosts[:MAX_SHOWN_HOSTS])
+    if len(hosts) > MAX_SHOWN_HOSTS:
+        names += f" and {len(hosts) - MAX_SHOWN_HOSTS} more"
+    return names
+
+
+def _config_proof(config: str, policy: str, line: int | None) -> Proof:
+    text = f"no cpuManagerPolicy, so {policy}"
+    if line:
+        text = f"cpuManagerPolicy: {policy}"
+    return Proof("api", object=config, path="kubelet", line=line, text=text)
+
+
+def _state_proof(host: Host) -> Proof:
+    return Proof(
+        "file",
+        host.host,
+        path=host.pinning.state_path,
+        text=f"policyName: {host.pinning.state_policy}",
     )

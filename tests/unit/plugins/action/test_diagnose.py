@@ -332,8 +332,8 @@ def test_the_report_has_the_width_that_ansible_has_and_never_an_endless_one(
     monkeypatch, columns, limit
 ):
     printed = []
-    monkeypatch.setattr(diagnose.terminal, "Display", lambda: SimpleNamespace(columns=columns))
-    monkeypatch.setattr(diagnose.terminal, "show", printed.append)
+    monkeypatch.setattr(diagnose.console, "Display", lambda: SimpleNamespace(columns=columns))
+    monkeypatch.setattr(diagnose.console, "show", printed.append)
     silent = model.HostRow("m2", None, None, "unknown", "unreachable", "words " * 60)
     diagnose._print(model.Result(hosts=(silent,)), Run("r", "s", "f", "observe", "/r", "0.1.0"))
     assert limit - 12 < max(len(line) for line in printed[0].splitlines()) <= limit

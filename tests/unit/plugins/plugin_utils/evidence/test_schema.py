@@ -156,7 +156,7 @@ def test_the_schemas_are_schemas(name):
 
 def test_their_words_are_those_of_the_code():
     properties, parts = (schemas.schema("report")[name] for name in ("properties", "$defs"))
-    assert properties["schema"]["const"] == diagnose.report_json.SCHEMA
+    assert properties["schema"]["const"] == diagnose.json_report.SCHEMA
     assert set(parts["verdict"]["properties"]["verdict"]["enum"]) == set(model.VERDICTS)
     assert tuple(parts["finding"]["properties"]["severity"]["enum"]) == model.SEVERITIES
     modes = {name.replace("verify", "repair") for name in diagnose.SPEC["mode"]["choices"]}

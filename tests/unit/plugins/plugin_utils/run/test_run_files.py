@@ -147,9 +147,9 @@ def test_a_silent_host_that_nothing_was_done_for_does_not_fail_the_repair_of_ano
         assert run_folder.outcome([step], [{"id": "01-w1-z", "state": "done"}], after)[1] == reason
 
 
-def test_a_step_of_which_nobody_heard_again_is_said(tmp_path):
+def test_a_step_without_a_result_is_failed(tmp_path):
     assert (
-        "02-m3-x on m3 is failed: it was begun, and nobody heard"
+        "02-m3-x on m3 is failed: it was begun, and its end is not known"
         in run_folder.outcome(STEPS, DONE[:1], CLEAR, "02-m3-x")[2]
     )
     assert run_folder.begun(str(tmp_path)) is None

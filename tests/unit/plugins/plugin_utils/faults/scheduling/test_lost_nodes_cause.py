@@ -96,8 +96,8 @@ def test_who_joined_later_is_replayed(struck):
     assert (
         told(struck)[1]
         == "3 nodes were there when it started, then joined w1 (200004); replayed, its list lacks 1"
-        " of 200002, which is m3; nobody knows the order of those that were there when it"
-        " started, and of nodes that left meanwhile"
+        " of 200002, which is m3; the order of those that were there when it started is not known,"
+        " nor that of nodes that left meanwhile"
     )
 
 
@@ -131,7 +131,7 @@ def test_a_node_that_no_pod_names(struck):
 
 
 def test_what_pods_prove_rules_out_the_rest(struck):
-    """Had a pod been scheduled between the two workers, nobody would be lost now."""
+    """Had a pod been scheduled between the two workers, no node would be lost now."""
     struck.data("api", "nodes")["items"].append(
         dict(node(struck, "w1"), name="w2", created="2027-01-15T07:20:00Z")
     )
@@ -201,9 +201,7 @@ def test_nobody_knows_who_leads(struck):
 
 
 def ordinary(struck, **more):
-    """A pod that can have several nodes, which all lack something, but for the one that nobody
-    tries.
-    """
+    """Make it a pod that can have several nodes, which all lack something but the lost one."""
     struck.data("api", "pending")["items"][0].update(
         names=["web-x"],
         owner="ReplicaSet/web",
