@@ -138,7 +138,7 @@ def with_command(
 
 def _repairs(step: plan.Step, finding: model.Finding) -> bool:
     """Tell whether a step is one that repairs this finding."""
-    if step.remedy in (plan.PROBE, plan.CLEAN_UP):
+    if step.remedy in (step_kinds.PROBE, plan.CLEAN_UP):
         return False
     if (step.code, step.cluster) != (finding.code, finding.cluster):
         return False
@@ -146,7 +146,7 @@ def _repairs(step: plan.Step, finding: model.Finding) -> bool:
         return False
     if finding.host in (None, step.host) or finding.node == step.node:
         return True
-    return step.remedy == plan.LEADER
+    return step.remedy == step_kinds.RESTART_LEADER
 
 
 def _waits(step: plan.Step, observing: bool) -> bool:
