@@ -354,8 +354,8 @@ def test_what_somebody_changed_since_is_not_lowered(node):
     assert back(node) == (
         ["restored", "kept"],
         (
-            "it is 9000, neither what the run left (8192) nor what was before (128): somebody"
-            " changed it since"
+            "it is 9000, neither what the run left (8192) nor what was before (128): it was"
+            " changed since"
         ),
     )
     results, why = back(node, ["revert_runtime"], "20261121T110000Z-aaaaaa")
