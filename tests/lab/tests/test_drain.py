@@ -176,13 +176,13 @@ def test_bare_pods_and_a_cordon_of_somebody_else(cluster, pods, tmp_path):
     cluster.kubectl("cordon", "w1")
     said = drain(cluster, tmp_path, allow=["drain_bare_pods"])
     assert (
-        "somebody else cordoned it" in said["msg"]
+        "another client cordoned it" in said["msg"]
         and pods.on_w1() == there
         and node(cluster)["mark"] is None
     ), said
     said = drain(cluster, tmp_path, allow=["drain_bare_pods", "fenced"])
     assert (
-        "the cordon is somebody else's and stays theirs" in said["reason"] and pods.on_w1() == {}
+        "the cordon is another client's and stays theirs" in said["reason"] and pods.on_w1() == {}
     ), said
     said = drain(cluster, tmp_path, state="uncordoned")
     assert (
