@@ -18,7 +18,7 @@ description:
   - Refuses, before anything is touched and naming all of them, pods that no controller owns, pods
     with emptyDir volumes, and pods that
     several disruption budgets select; a Node whose kubelet does not post its status; one that is
-      fenced, or that somebody else cordoned;
+      fenced, or that another client cordoned;
     and one beyond O(max_unavailable).
   - Nothing is ever deleted past a budget, no grace period is shortened and no finalizer removed. A
     pod that only a finalizer holds, and

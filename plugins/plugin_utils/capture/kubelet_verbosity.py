@@ -4,7 +4,7 @@
 """Which files make a kubelet start with another log level. Pure, from evidence.
 
 Where its unit has a variable for the level (kubespray's KUBE_LOG_LEVEL), the number in that file;
-else a drop-in of ours that gives the last variable of ExecStart another value, under /run, so that
+else a managed drop-in that gives the last variable of ExecStart another value, under /run, so that
 a reboot removes it. The package's own files are left alone.
 """
 
@@ -35,7 +35,7 @@ NUMBER = re.compile(r"(?<=--v[= ])\d+")
 
 
 def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
-    """The step that starts this host's kubelet again with that level."""
+    """Return the step that starts this host's kubelet again with that level."""
     data = control_plane.data(scene.document, "kubelet")
     unit, process = data.get("unit") or {}, data.get("process") or {}
     expect = {
@@ -45,16 +45,16 @@ def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
         "pid": process.get("pid"),
         "started_at": process.get("started_at"),
     }
-    change, diff, why = None, "", _not_now(scene, data)
+    change, diff, reason = None, "", _refusal(scene, data)
     try:
         change, diff = _in_its_file(unit, level) or _beside_it(unit, level, run_id)
     except edit_source.EditRefused as refused:
-        why = why or str(refused)
+        reason = reason or str(refused)
     return remedies.new_step(
         scene,
         REMEDY,
         change["path"] if change else KUBELET_UNIT,
-        why,
+        reason,
         component="kubelet",
         diff=diff,
         change=change,
@@ -63,29 +63,16 @@ def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
     )
 
 
-def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
-    """What forbids the restart, as far as evidence tells.
+def _refusal(scene: Scene, data: Mapping[str, Any]) -> str | None:
+    """Return what forbids the restart, as far as evidence shows it.
 
-    The node looks again at the last moment.
+    The node checks again at the last moment.
     """
-    host, unit, allow = scene.finding.host or "", data.get("unit") or {}, scene.consent.allow
-    if unit.get("name") != KUBELET_UNIT or not data.get("process"):
-        return (
-            f"the kubelet of {host} does not run as {KUBELET_UNIT}: raise its level where it is"
-            " started"
-        )
-    if (data.get("healthz") or {}).get("status") != 200:
-        return f"the kubelet of {host} is not healthy: mend it first (journalctl -u kubelet)"
-    if scene.cluster.api_status != "ok":
-        return (
-            f"no API server answers ({scene.cluster.api_reason or scene.cluster.api_status}):"
-            " kubelets are left alone until one does"
-        )
-    fenced = fencing.why(scene)
-    if fenced:
-        return fenced
-    devices = control_plane.data(scene.document, "devices")
-    held = devices.get("names") or devices.get("running") or ()
+    host, allow = scene.finding.host or "", scene.consent.allow
+    refusal = _not_well(scene, data, host) or fencing.why(scene)
+    if refusal:
+        return refusal
+    held = _devices(scene)
     if held and "kubelet_restart" not in allow:
         return (
             f"pods with devices run on {host} ({', '.join(held[:5])}): they may lose them when the"
@@ -98,24 +85,51 @@ def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _not_well(scene: Scene, data: Mapping[str, Any], host: str) -> str | None:
+    """Return why this kubelet, or its API server, is not in a state for a restart, or None."""
+    if (data.get("unit") or {}).get("name") != KUBELET_UNIT or not data.get("process"):
+        return (
+            f"the kubelet of {host} does not run as {KUBELET_UNIT}: raise its level where it is"
+            " started"
+        )
+    if (data.get("healthz") or {}).get("status") != 200:
+        return f"the kubelet of {host} is not healthy: fix it first (journalctl -u kubelet)"
+    if scene.cluster.api_status != "ok":
+        return (
+            f"no API server answers ({scene.cluster.api_reason or scene.cluster.api_status}):"
+            " kubelets are left alone until one does"
+        )
+    return None
+
+
+def _devices(scene: Scene) -> Any:
+    devices = control_plane.data(scene.document, "devices")
+    return devices.get("names") or devices.get("running") or ()
+
+
 def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], str] | None:
-    """The number behind --v in the file that sets the variable.
+    """Return the change of the number of --v in the file that sets the variable.
 
     None where another way is needed.
     """
     names = [name for name, _value in unit.get("split_variables") or ()]
     if VARIABLE not in names or given(kubelet_dropin.behind(unit, VARIABLE)) is not None:
-        return None  # what stands behind it counts
+        return None  # what follows it counts
     for record in reversed(unit.get("environment_files") or ()):
         lines = list(ASSIGNMENT.finditer(record.get("text") or ""))
-        numbers = list(NUMBER.finditer(lines[-1].group())) if lines else []
-        if numbers:
-            return _spliced(
-                record, lines[-1].start() + numbers[-1].start(), numbers[-1].group(), str(level)
-            )
         if lines:
-            return None
+            return _changed_number(record, lines[-1], level)
     return None
+
+
+def _changed_number(
+    record: Mapping[str, Any], line: re.Match[str], level: int
+) -> tuple[dict[str, Any], str] | None:
+    numbers = list(NUMBER.finditer(line.group()))
+    if not numbers:
+        return None
+    place = line.start() + numbers[-1].start()
+    return _spliced(record, place, numbers[-1].group(), str(level))
 
 
 def _spliced(
@@ -137,7 +151,7 @@ def _spliced(
 
 
 def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[str, Any], str]:
-    """A drop-in that sorts behind the others, and the file with the variable that it reads."""
+    """Return a drop-in that sorts after the others, and the file of the variable that it reads."""
     name = (unit.get("split_variables") or [[""]])[-1][0]
     if given(kubelet_dropin.behind(unit, name)) is not None:
         raise edit_source.EditRefused(

@@ -39,9 +39,9 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Line:
-    """One line of one component. time: seconds since the epoch on the controller's clock.
+    """One line of one component.
 
-    Shifted where that host's is off.
+    time: seconds since the epoch on the controller's clock, shifted where that host's is off.
     """
 
     time: float
@@ -51,7 +51,7 @@ class Line:
     text: str = ""
 
     def key(self) -> tuple[float, str, str]:
-        """What lines are sorted by; the rest keeps the order in which it was written."""
+        """Return what lines are sorted by; equal ones keep the order in which they were written."""
         return self.time, self.host, self.component
 
 
@@ -67,33 +67,35 @@ class Clock:
 
     @property
     def off(self) -> float:
-        """Seconds to shift by: the middle, or 0 where the round trip alone may explain the
-        difference.
-        """
-        nearest = 0.0 if self.low <= 0 <= self.high else min(abs(self.low), abs(self.high))
+        """Seconds to shift by: the middle, or 0 where the round trip may explain the difference."""
+        if self.low <= 0 <= self.high:
+            return 0.0
+        nearest = min(abs(self.low), abs(self.high))
         return (self.low + self.high) / 2 if nearest > TOLERANCE else 0.0
 
 
 def merge(documents: Iterable[Mapping[str, Any]]) -> list[Line]:
-    """All lines by time, host and component.
+    """Return all lines by time, host and component.
 
     Lines of a host whose clock is off are shifted, which notices() says.
     """
     found = []
     for document in documents:
         if isinstance(document, Mapping):
-            clock = clock_of(document)
-            off = clock.off if clock else 0.0
-            found += [
-                line
-                for item in _list(document.get("lines"))
-                if (line := _line(_host(document), item, off))
-            ]
+            host, off = _host(document), _off(document)
+            lines = [_line(host, item, off) for item in _list(document.get("lines"))]
+            found += [line for line in lines if line]
     return sorted(found, key=Line.key)
 
 
+def _off(document: Mapping[str, Any]) -> float:
+    """Return the seconds by which a document's lines are shifted."""
+    clock = clock_of(document)
+    return clock.off if clock else 0.0
+
+
 def render(lines: Iterable[Line]) -> str:
-    """One line each: time, host, component, text.
+    """Return one line each: time, host, component, text.
 
     Whatever could act on a terminal is spelled out.
     """
@@ -108,7 +110,7 @@ def render(lines: Iterable[Line]) -> str:
 
 
 def notices(documents: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What a reader of the lines must know.
+    """Return what a reader of the lines must know.
 
     Hosts without an answer, clocks that are off, and what sources did not give.
     """
@@ -118,8 +120,8 @@ def notices(documents: Iterable[Mapping[str, Any]]) -> list[str]:
         if not isinstance(document, Mapping):
             found.append("A document is no object, and was left out.")
             continue
-        found += _of_host(document)
-        for component, note, sentence in _of_sources(document):
+        found += _host_notices(document)
+        for component, note, sentence in _source_notices(document):
             if sentence:
                 found.append(sentence)
             else:
@@ -132,23 +134,20 @@ def notices(documents: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def load(folder: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The documents of a folder, one in memory at a time.
+    """Yield the documents of a directory, one in memory at a time.
 
     A file that is none is a document with status error.
     """
-    for path in sorted(
-        file for file in Path(folder).glob("*.json") if not file.name.startswith(".")
-    ):
-        yield _read(path)
+    for path in sorted(Path(folder).glob("*.json")):
+        if not path.name.startswith("."):
+            yield _read(path)
 
 
 def clock_of(document: Mapping[str, Any]) -> Clock | None:
-    """How far the node's clock is ahead.
+    """Return how far the node's clock is ahead.
 
-    None where its times or ours are missing, or contradict each other.
-
-    The node's first reading came after we asked, its last before we had the answer: what lies
-    between is the way.
+    None where its times or the controller's are missing, or contradict each other. The node's first
+    reading came after the request, its last before the answer: the difference is the round trip.
     """
     values = [
         _number(document.get(name)) for name in ("asked_at", "clock_begin", "clock", "received_at")
@@ -157,21 +156,25 @@ def clock_of(document: Mapping[str, Any]) -> Clock | None:
         return None
     asked, begin, end, received = [value for value in values if value is not None]
     low, high = end - received, begin - asked
-    return Clock(low, high) if low <= high and begin <= end else None
+    if low > high or begin > end:
+        return None
+    return Clock(low, high)
 
 
 def started(document: Mapping[str, Any], name: str) -> float | None:
-    """Since when the node (`host`) or the component runs, by the controller's clock.
+    """Return since when the node (`host`) or the component runs, by the controller's clock.
 
-    None where it does not run, or nobody knows.
+    None where it does not run, or where that is unknown.
     """
-    told, clock = document.get("started"), clock_of(document)
-    since = _number(told.get(name)) if isinstance(told, Mapping) else None
-    return None if since is None or not 0 < since < LAST else since - (clock.off if clock else 0.0)
+    times = document.get("started")
+    since = _number(times.get(name)) if isinstance(times, Mapping) else None
+    if since is None or not 0 < since < LAST:
+        return None
+    return since - _off(document)
 
 
 def stamp(moment: float) -> str:
-    """Seconds since the epoch as 2026-11-21T20:01:02.123456Z."""
+    """Return seconds since the epoch as 2026-11-21T20:01:02.123456Z."""
     return (EPOCH + timedelta(microseconds=round(moment * 1e6))).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -200,54 +203,56 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _line(host: str, item: Any, off: float) -> Line | None:
+    """Return a line of a document, or None where its shape is not known."""
     if not isinstance(item, Mapping):
         return None
-    moment, component, text, source = (
-        _number(item.get("time")),
-        item.get("component"),
-        item.get("text"),
-        item.get("source"),
-    )
-    if (
-        moment is None
-        or not 0 <= moment - off <= LAST
-        or not isinstance(component, str)
-        or not isinstance(text, str)
-    ):
+    moment, component, text = _number(item.get("time")), item.get("component"), item.get("text")
+    if moment is None or not 0 <= moment - off <= LAST:
         return None
+    if not isinstance(component, str) or not isinstance(text, str):
+        return None
+    source = item.get("source")
     return Line(moment - off, host, component, source if isinstance(source, str) else "", text)
 
 
-def _of_host(document: Mapping[str, Any]) -> list[str]:
+def _host_notices(document: Mapping[str, Any]) -> list[str]:
+    """Return sentences about a host's status, clock and lines."""
     host, status = _host(document), document.get("status")
     if status != "ok":
-        what = status if status in evidence.STATUSES else "of no known status"
+        state = status if status in evidence.STATUSES else "of no known status"
         reason = evidence.one_line(document.get("reason") or "", evidence.MAX_REASON)
-        return [f"{host}: {what}{': ' + reason if reason else ''}."]
-    found = []
-    clock, lines = clock_of(document), document.get("lines")
+        return [f"{host}: {state}: {reason}." if reason else f"{host}: {state}."]
+    sentences = [_clock_notice(host, clock_of(document)), _lines_notice(host, document)]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _clock_notice(host: str, clock: Clock | None) -> str:
+    """Return a sentence about a clock that is off or unknown, else an empty text."""
     if clock is None:
-        found.append(
-            f"{host}: how far its clock is off is not known; its lines bear its own times."
-        )
-    elif clock.off:
-        ahead = "ahead of" if clock.off > 0 else "behind"
-        found.append(
-            f"{host}: its clock is {abs(clock.off):.1f} s {ahead} the controller's (give or take"
-            f" {(clock.high - clock.low) / 2:.1f} s); its lines are shifted by {-clock.off:+.1f} s."
-        )
-    kept = [item for item in _list(lines) if _line(host, item, clock.off if clock else 0.0)]
-    lost = len(_list(lines)) - len(kept) if isinstance(lines, list) else 1
-    if lost:
-        found.append(
-            f"{host}: {lost if isinstance(lines, list) else 'all'} of its lines are of no known"
-            " shape, and were left out."
-        )
-    return found
+        return f"{host}: how far its clock is off is not known; its lines bear its own times."
+    if not clock.off:
+        return ""
+    ahead = "ahead of" if clock.off > 0 else "behind"
+    return (
+        f"{host}: its clock is {abs(clock.off):.1f} s {ahead} the controller's (give or take"
+        f" {(clock.high - clock.low) / 2:.1f} s); its lines are shifted by {-clock.off:+.1f} s."
+    )
 
 
-def _of_sources(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(component, note, sentence); no sentence for what is merely absent.
+def _lines_notice(host: str, document: Mapping[str, Any]) -> str:
+    """Return a sentence about lines that were left out, else an empty text."""
+    lines = document.get("lines")
+    lost: int | str = "all"
+    if isinstance(lines, list):
+        off = _off(document)
+        lost = sum(_line(host, item, off) is None for item in lines)
+    if not lost:
+        return ""
+    return f"{host}: {lost} of its lines are of no known shape, and were left out."
+
+
+def _source_notices(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield (component, note, sentence); no sentence for what is merely absent.
 
     That reads as one for all hosts.
     """
@@ -260,11 +265,7 @@ def _of_sources(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield "", "", f"{host}: what became of a source is of no known shape."
             continue
         component = evidence.one_line(item.get("component"), 60)
-        notes = [
-            evidence.one_line(note, MAX_NOTE)
-            for note in _list(item.get("notes"))[:MAX_NOTES]
-            if isinstance(note, str)
-        ]
+        notes = _notes(item)
         if status == "absent":
             yield component, notes[0] if notes else "no reason was given", ""
             continue
@@ -272,12 +273,14 @@ def _of_sources(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             notes.insert(0, WORDS[status])
         elif item.get("truncated") is True and not notes:
             notes.append("not all of it")
+        source = evidence.one_line(item.get("source"), 200)
         for note in notes:
-            yield (
-                component,
-                note,
-                f"{host} {component}: {note} ({evidence.one_line(item.get('source'), 200)}).",
-            )
+            yield component, note, f"{host} {component}: {note} ({source})."
+
+
+def _notes(item: Mapping[str, Any]) -> list[str]:
+    notes = _list(item.get("notes"))[:MAX_NOTES]
+    return [evidence.one_line(note, MAX_NOTE) for note in notes if isinstance(note, str)]
 
 
 def _names(hosts: list[str]) -> str:
@@ -287,9 +290,9 @@ def _names(hosts: list[str]) -> str:
 
 def _host(document: Mapping[str, Any]) -> str:
     host = document.get("host")
-    return (
-        evidence.one_line(host, 100) if isinstance(host, str) and host else "a host without a name"
-    )
+    if not isinstance(host, str) or not host:
+        return "a host without a name"
+    return evidence.one_line(host, 100)
 
 
 def _list(value: Any) -> list[Any]:

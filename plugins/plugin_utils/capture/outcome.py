@@ -23,9 +23,10 @@ PROBED, RAISED, RESTORED = ".probed.json", ".raised.json", ".restored.json"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a host said of its targets. targets: real -> (state, reason); problem.
+    """What a host reported of its targets.
 
-    Why it said nothing, or not all; times: of restarts.
+    targets: real -> (state, reason); problem: why it reported nothing, or not all; times: of
+    restarts.
     """
 
     host: str
@@ -36,10 +37,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Became:
-    """What became of one target. raised: whether it surely was; restored.
+    """What became of one target.
 
-    None where it was not raised; reason: of whichever failed.
-
+    raised: whether it surely was; restored: None where it was not raised; reason: of what failed;
     trying: whether its host goes on trying to put it back; restarted: when it had started with the
     level, and without it again.
     """
@@ -53,20 +53,21 @@ class Became:
 
 
 def write(folder: str, name: str, document: Mapping[str, Any]) -> None:
-    """One file of the capture, for its owner's eyes."""
+    """Write one file of the capture that only its owner may read."""
     private_files.replace(place(folder) / name, [json.dumps(document)])
 
 
 def place(folder: str) -> Path:
-    """The capture's folder, made if it is missing."""
-    where = Path(folder) / FOLDER
-    where.mkdir(mode=0o700, exist_ok=True)
-    return where
+    """Return the capture's directory, made if it is missing."""
+    directory = Path(folder) / FOLDER
+    directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
 
 
 def read_plan(folder: str) -> Plan:
-    """The plan. Raises OSError, ValueError, KeyError or TypeError where there is none that can
-    be read.
+    """Return the plan.
+
+    Raises OSError, ValueError, KeyError or TypeError where none can be read.
     """
     return capture.loaded(json.loads((Path(folder) / FOLDER / PLAN).read_text(encoding="utf-8")))
 
@@ -74,7 +75,7 @@ def read_plan(folder: str) -> Plan:
 def note(
     folder: str, host: str, suffix: str, status: str, reason: str, answer: Mapping[str, Any]
 ) -> Answer:
-    """Keep what a host said, and what it comes to."""
+    """Keep what a host answered, and return what that means."""
     write(
         folder,
         evidence.file_name(host, suffix),
@@ -84,7 +85,7 @@ def note(
 
 
 def noted(folder: str, host: str, suffix: str) -> Answer | None:
-    """What a host said before; None when it was not asked."""
+    """Return what a host answered before; None when it was not asked."""
     try:
         found = json.loads(
             (Path(folder) / FOLDER / evidence.file_name(host, suffix)).read_text(encoding="utf-8")
@@ -97,115 +98,121 @@ def noted(folder: str, host: str, suffix: str) -> Answer | None:
 
 
 def said(host: str, status: str, reason: str, answer: Any) -> Answer:
-    """A host's answer, whatever its shape."""
+    """Return a host's answer with values of the expected types only."""
     answer = answer if isinstance(answer, Mapping) else {}
-    targets, times = {}, {}
-    for one in answer.get("targets") if isinstance(answer.get("targets"), list) else ():
-        if isinstance(one, Mapping) and isinstance(one.get("real"), str):
-            targets[one["real"]] = (
-                str(one.get("state")),
-                evidence.one_line(one.get("reason") or "", 400),
-            )
-            times.update({one["real"]: evidence.one_line(one["at"], 20)} if one.get("at") else {})
-    problem = (
-        evidence.one_line(answer.get("error") or "", 400)
-        if status == "ok"
-        else evidence.one_line(reason or status, evidence.MAX_REASON)
-    )
+    reported = answer.get("targets")
+    targets: dict[str, tuple[str, str]] = {}
+    times: dict[str, str] = {}
+    for target in reported if isinstance(reported, list) else ():
+        if isinstance(target, Mapping) and isinstance(target.get("real"), str):
+            real = target["real"]
+            sentence = evidence.one_line(target.get("reason") or "", 400)
+            targets[real] = (str(target.get("state")), sentence)
+            if target.get("at"):
+                times[real] = evidence.one_line(target["at"], 20)
+    problem = evidence.one_line(answer.get("error") or "", 400)
+    if status != "ok":
+        problem = evidence.one_line(reason or status, evidence.MAX_REASON)
     return Answer(host, targets, problem, times)
 
 
 def offered(
     folder: str, plan: Plan
 ) -> tuple[tuple[Target, ...], tuple[tuple[Target, str], ...], tuple[str, ...]]:
-    """The targets whose level can be set while they run, those that offer no such way (with
-    why), and a sentence for each other.
+    """Return targets whose level can be set while they run, those without, and sentences.
+
+    Those that offer no such way have the reason; each other target has a sentence.
     """
     found, without, notes = [], [], []
     for target in plan.targets:
-        answer = noted(folder, target.host, PROBED)
-        state, reason = answer.targets.get(target.real, ("", "")) if answer else ("", "")
+        answer = noted(folder, target.host, PROBED) or Answer(target.host, {})
+        state, reason = answer.targets.get(target.real, ("", ""))
         if state == "offered":
             found.append(target)
         elif state == "absent":
             without.append((target, reason))
         else:
-            why = reason or (answer.problem if answer else "") or "nobody asked it"
-            notes.append(f"{target.component} of {target.on} stays at level {target.former}: {why}")
+            problem = reason or answer.problem or "it was not asked"
+            notes.append(
+                f"{target.component} of {target.on} stays at level {target.former}: {problem}"
+            )
     return tuple(found), tuple(without), tuple(notes)
 
 
 def became(folder: str, targets: Iterable[Target]) -> tuple[Became, ...]:
-    """What became of each target, by what its host said when it was raised and when it was put
-    back.
-    """
+    """Return what became of each target, by what its host answered when it raised and restored."""
     found = []
     for target in targets:
-        raised, restored = noted(folder, target.host, RAISED), noted(folder, target.host, RESTORED)
-        state, reason = (
-            raised.targets.get(target.real, ("", raised.problem))
-            if raised
-            else ("", "it was not begun")
+        ends = _Ends(
+            target, noted(folder, target.host, RAISED), noted(folder, target.host, RESTORED)
         )
-        back = restored.targets.get(target.real) if restored else None
-        # A host that puts back what it raised may find it put back already by its own service: it
-        # names nothing then.
-        quiet = restored is not None and not restored.problem and back is None
-        # its file is somebody else's now: nobody but he can take it back
-        if back is not None and back[0] == "by_hand":
-            found.append(Became(target, state == "raised", False, back[1]))
-            continue
-        # its restart was not proven, and what is down now is nothing that was put back
-        if target.step and state == "unsure":
-            found.append(
-                Became(
-                    target,
-                    False,
-                    False,
-                    reason or "what became of its restart is not known",
-                    not quiet,
-                )
-            )
-            continue
-        well = quiet or (back is not None and back[0] == "restored")
+        end = ends.became()
+        if target.step:
+            end = replace(end, restarted=ends.restarted(end))
+        found.append(end)
+    return tuple(found)
+
+
+class _Ends:
+    """The answers of a target's host: when it raised the level, and when it restored it."""
+
+    def __init__(self, target: Target, raised: Answer | None, restored: Answer | None) -> None:
+        self.target = target
+        self.raised = raised
+        self.restored = restored
+        self.state, self.reason = "", "it was not begun"
+        if raised:
+            self.state, self.reason = raised.targets.get(target.real, ("", raised.problem))
+        self.back = restored.targets.get(target.real) if restored else None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the host names nothing to restore: its own service may have restored it."""
+        return self.restored is not None and not self.restored.problem and self.back is None
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether the level is back."""
+        return self.is_quiet or (self.back is not None and self.back[0] == "restored")
+
+    def became(self) -> Became:
+        """Return what became of the target."""
+        was_raised = self.state == "raised"
+        # its file has a foreign edit: only its editor can take the level back
+        if self.back is not None and self.back[0] == "by_hand":
+            return Became(self.target, was_raised, False, self.back[1])
+        # its restart was not verified, and what is down now is nothing that was restored
+        if self.target.step and self.state == "unsure":
+            reason = self.reason or "what became of its restart is not known"
+            return Became(self.target, False, False, reason, not self.is_quiet)
+        if self._was_not_raised():
+            reason = self.reason or "its host does not say what became of it"
+            return Became(self.target, False, None, reason)
+        is_restored = self.is_restored
+        return Became(self.target, was_raised, is_restored, self._problem(), not is_restored)
+
+    def _was_not_raised(self) -> bool:
         # One that was refused because its answer was lost may be raised all the same: then its host
-        # says whether it could put it back.
-        if (
-            (state == "refused" and (back is None or well))
-            or (raised is None and back is None)
-            or (state not in ("raised", "unsure") and quiet)
-        ):
-            found.append(
-                Became(target, False, None, reason or "its host does not say what became of it")
-            )
-            continue
-        why = (
-            ""
-            if quiet
-            else back[1]
-            if back
-            else restored.problem
-            if restored
-            else "nobody put it back"
-        )
-        found.append(Became(target, state == "raised", well, why, not well))
-    return tuple(
-        replace(one, restarted=_restarted(folder, one)) if one.target.step else one for one in found
-    )
+        # says whether it could restore it.
+        if self.state == "refused" and (self.back is None or self.is_restored):
+            return True
+        if self.raised is None and self.back is None:
+            return True
+        return self.state not in ("raised", "unsure") and self.is_quiet
 
+    def _problem(self) -> str:
+        """Return why it is not restored, as far as its host says."""
+        if self.is_quiet:
+            return ""
+        if self.back:
+            return self.back[1]
+        return self.restored.problem if self.restored else "it was not put back"
 
-def _restarted(folder: str, one: Became) -> tuple[str, ...]:
-    """When its host had started it again, as far as it says."""
-    raised, restored = (
-        noted(folder, one.target.host, RAISED),
-        noted(folder, one.target.host, RESTORED),
-    )
-    told = [
-        raised.times.get(one.target.real, "") if raised and one.raised else "",
-        (
-            restored.times.get(one.target.real, "")
-            if restored and one.restored and not one.reason
-            else ""
-        ),
-    ]
-    return tuple(moment for moment in told if moment)
+    def restarted(self, end: Became) -> tuple[str, ...]:
+        """Return when its host had started it again, as far as it says."""
+        times = []
+        if self.raised and end.raised:
+            times.append(self.raised.times.get(self.target.real, ""))
+        if self.restored and end.restored and not end.reason:
+            times.append(self.restored.times.get(self.target.real, ""))
+        return tuple(time for time in times if time)

@@ -48,11 +48,10 @@ class CaptureRefused(CaptureError):
 
 @dataclass(frozen=True)
 class Target:
-    """One process whose level is raised. host: who does it; on: the host that it runs on; real.
+    """One process whose level is raised.
 
-    As that host's journal names it.
-
-    step: what raises it by a restart, where it cannot be raised while it runs.
+    host: the host that raises it; on: the host that it runs on; real: as the journal of `host`
+    names it; step: what raises it by a restart, where it cannot be raised while it runs.
     """
 
     host: str
@@ -68,11 +67,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """targets: what is raised; refused: a sentence for each process that cannot be; notes.
+    """What a capture raises.
 
-    Whatever else; begun: seconds since the epoch.
-
-    logging: the hosts that answered, with the components whose logs they have.
+    targets: what is raised; refused: a sentence for each process that cannot be; notes: all else;
+    begun: seconds since the epoch; logging: the hosts that answered, with the components whose logs
+    they have.
     """
 
     run_id: str
@@ -87,7 +86,7 @@ class Plan:
     needles: tuple[str, ...] = ()
 
     def of(self, host: str) -> tuple[Target, ...]:
-        """What is raised from this host."""
+        """Return what is raised from this host."""
         return tuple(target for target in self.targets if target.host == host)
 
     @property
@@ -98,9 +97,9 @@ class Plan:
 
 @dataclass
 class Seen:
-    """What planning keeps of one host's evidence. raised.
+    """What planning keeps of one host's evidence.
 
-    (as its journal names it, one sentence) of levels that an earlier run raised from here.
+    raised: (as its journal names it, one sentence) of levels that an earlier run raised from here.
     """
 
     host: clusters.Host
@@ -118,83 +117,84 @@ def demand(components: Iterable[str], level: int, allow: Iterable[str]) -> None:
         if level > most:
             raise CaptureError(
                 f"kubemend_capture_level is {level}: above {most} {name} may log the bodies of"
-                " requests, Secrets among them, to journald, /var/log/pods and whoever ships them;"
+                " requests, Secrets among them, to journald, /var/log/pods and what ships them;"
                 " take a lower level, or consent with -e kubemend_allow=body_logging."
             )
 
 
 def look(document: Mapping[str, Any]) -> Seen:
-    """What the plan needs of one host."""
+    """Return what the plan needs of one host."""
     seen = Seen(clusters.host_of(document))
-    for one in control_plane.data(document, "instances").get("processes") or ():
-        if isinstance(one, Mapping) and one.get("static") and isinstance(one.get("argv"), list):
-            seen.levels[str(one.get("component"))] = of_argv(one["argv"])
+    for process in control_plane.data(document, "instances").get("processes") or ():
+        if _is_static_pod(process):
+            seen.levels[str(process.get("component"))] = of_argv(process["argv"])
     kubelet = control_plane.data(document, KUBELET)
     if kubelet.get("process"):
         seen.levels[KUBELET] = kubelet_level(kubelet)
     seen.full = full(control_plane.data(document, "space"))
     journal = control_plane.data(document, "journal")
+    raised = [*(journal.get("pending") or ()), *(journal.get("levels") or ())]
     seen.raised = tuple(
-        (str(one.get("real")), _earlier(one))
-        for name in ("pending", "levels")
-        for one in journal.get(name) or ()
-        if str(one.get("real")).startswith(LEVEL)
+        (str(entry.get("real")), _earlier(entry))
+        for entry in raised
+        if str(entry.get("real")).startswith(LEVEL)
     )
     return seen
 
 
-def _earlier(one: Mapping[str, Any]) -> str:
-    """By which run a level is raised already, and when or how it goes back."""
-    run_id = evidence.one_line(one.get("run_id") or "", 40)
-    if one.get("by_hand"):
-        return f"is raised by run {run_id}: {evidence.one_line(one['by_hand'], 400)}"
-    back = (
-        f"until {evidence.one_line(one['until'], 20)[-9:]} (its service puts it back); wait, or"
-        " revert it"
-        if one.get("until")
-        else ("and no service of it is left; revert it")
-    )
+def _is_static_pod(process: object) -> bool:
+    if not isinstance(process, Mapping) or not process.get("static"):
+        return False
+    return isinstance(process.get("argv"), list)
+
+
+def _earlier(entry: Mapping[str, Any]) -> str:
+    """Return by which run a level is raised already, and when or how it goes back."""
+    run_id = evidence.one_line(entry.get("run_id") or "", 40)
+    if entry.get("by_hand"):
+        return f"is raised by run {run_id}: {evidence.one_line(entry['by_hand'], 400)}"
+    back = "and no service of it is left; revert it"
+    if entry.get("until"):
+        until = evidence.one_line(entry["until"], 20)[-9:]
+        back = f"until {until} (its service puts it back); wait, or revert it"
     return f"is raised by run {run_id} {back}: {REVERT}{run_id}"
 
 
 def kubelet_level(kubelet: Mapping[str, Any]) -> int:
-    """A kubelet's level as its command line, then its files give it.
+    """Return a kubelet's level as its command line, else its files give it.
 
     The last file that sets logging.verbosity counts.
     """
-    argv = [str(word) for word in kubelet.get("argv") or ()]
-    level = given(argv)
+    level = given([str(word) for word in kubelet.get("argv") or ()])
     if level is not None:
         return level
     level = 0
     for record in [kubelet.get("config"), *(kubelet.get("config_dropins") or ())]:
         try:
-            level = min(
-                int(
-                    text_of(
-                        get(
-                            first_document((record or {}).get("text") or ""), "logging", "verbosity"
-                        )
-                    )
-                ),
-                99,
-            )
+            level = _verbosity((record or {}).get("text") or "")
         except (*BROKEN, TypeError, ValueError, AttributeError):
             continue
     return level
 
 
-def full(space: Mapping[str, Any]) -> str:
-    """Where too little is free to log more, as a clause.
+def _verbosity(text: str) -> int:
+    value = text_of(get(first_document(text), "logging", "verbosity"))
+    return min(int(value), 99)
 
-    Empty where there is enough, or nobody could tell.
+
+def full(space: Mapping[str, Any]) -> str:
+    """Return a clause where too little is free to log more.
+
+    Empty where there is enough, or where that is unknown.
     """
-    for one in space.get("folders") or ():
-        free, inodes = one.get("free_bytes"), one.get("free_inodes")
+    for directory in space.get("folders") or ():
+        free, inodes = directory.get("free_bytes"), directory.get("free_inodes")
         if isinstance(free, int) and free < ENOUGH:
-            return f"{one.get('path')} has {free // 2**20} MiB free, less than {ENOUGH // 2**20}"
+            return (
+                f"{directory.get('path')} has {free // 2**20} MiB free, less than {ENOUGH // 2**20}"
+            )
         if isinstance(inodes, int) and inodes < INODES:
-            return f"{one.get('path')} has {inodes} inodes free, fewer than {INODES}"
+            return f"{directory.get('path')} has {inodes} inodes free, fewer than {INODES}"
     return ""
 
 
@@ -206,10 +206,41 @@ def plan(
     seconds: int,
     pod: str | None = None,
 ) -> Plan:
-    """Targets, notes and what lines must hold.
+    """Return targets, notes and what lines must hold.
 
     Raises CaptureError where no host answered, or the pod does not exist.
     """
+    seen, api = _seen_by_host(documents)
+    _require_answer(seen)
+    found = judge.assembled([host.host for host in seen.values()], api)
+    about = about_pod(pod, found) if pod else About()
+    draft = _Draft(components, level, about.nodes, _notes_of_hosts(seen))
+    for cluster in found:
+        if pod and (cluster.api.get("pod") or {}).get("status") == "absent":
+            draft.notes.append(
+                f"{', '.join(host.host for host in cluster.hosts)}: left out, because the API of"
+                " their cluster knows no such pod"
+            )
+        else:
+            draft.add_cluster(cluster, seen)
+    if KUBELET in components:
+        draft.notes += _unseen(pod, about.nodes, [host.host for host in seen.values()])
+    return Plan(
+        run_id,
+        seconds,
+        level,
+        components,
+        tuple(draft.targets),
+        tuple(draft.refused),
+        tuple(draft.notes) + about.notes,
+        draft.logging,
+        needles=about.needles,
+    )
+
+
+def _seen_by_host(
+    documents: Iterable[Mapping[str, Any]],
+) -> tuple[dict[str, Seen], list[Mapping[str, Any]]]:
     seen: dict[str, Seen] = {}
     api: list[Mapping[str, Any]] = []
     for document in documents:
@@ -217,86 +248,46 @@ def plan(
             api.append(document)
         else:
             seen[document["host"]] = _seen(document)
-    if not any(one.host.status == "ok" for one in seen.values()):
-        reasons = "; ".join(
-            f"{name}: {one.host.reason or one.host.status}"
-            for name, one in sorted(seen.items())
-            if one.host.status != "not_asked"
-        )
-        raise CaptureError(
-            "No host gave evidence, so that nothing is captured"
-            f" ({evidence.one_line(reasons, 400)})."
-        )
-    found = judge.assembled([one.host for one in seen.values()], api)
-    about = about_pod(pod, found) if pod else About()
-    targets: list[Target] = []
-    refused: list[str] = []
-    notes = [
-        f"{name}: {one.host.reason or one.host.status}"
-        for name, one in sorted(seen.items())
-        if one.host.status not in ("ok", "not_asked")
-    ]
-    logging: dict[str, tuple[str, ...]] = {}
-    for of in found:
-        if pod and (of.api.get("pod") or {}).get("status") == "absent":
-            notes.append(
-                f"{', '.join(host.host for host in of.hosts)}: left out, because the API of their"
-                " cluster knows no such pod"
-            )
-            continue
-        # a component's by its own host; a kubelet's at run time by whichever host of its cluster
-        own = [LEVEL + name for name in components]
-        raised = {
-            (host.host if real in own else "", real): told
-            for host in of.hosts
-            for real, told in seen[host.host].raised
-        }
-        for host in of.hosts:
-            if host.status == "ok":
-                logging[host.host] = _of_host(
-                    of,
-                    seen[host.host],
-                    components,
-                    level,
-                    about.nodes,
-                    raised,
-                    targets,
-                    refused,
-                    notes,
-                )
-    if KUBELET in components:
-        notes += _unseen(pod, about.nodes, [one.host for one in seen.values()])
-    return Plan(
-        run_id,
-        seconds,
-        level,
-        components,
-        tuple(targets),
-        tuple(refused),
-        tuple(notes) + about.notes,
-        logging,
-        needles=about.needles,
+    return seen, api
+
+
+def _require_answer(seen: Mapping[str, Seen]) -> None:
+    if any(host.host.status == "ok" for host in seen.values()):
+        return
+    reasons = "; ".join(
+        f"{name}: {host.host.reason or host.host.status}"
+        for name, host in sorted(seen.items())
+        if host.host.status != "not_asked"
+    )
+    raise CaptureError(
+        f"No host gave evidence, so that nothing is captured ({evidence.one_line(reasons, 400)})."
     )
 
 
+def _notes_of_hosts(seen: Mapping[str, Seen]) -> list[str]:
+    return [
+        f"{name}: {host.host.reason or host.host.status}"
+        for name, host in sorted(seen.items())
+        if host.host.status not in ("ok", "not_asked")
+    ]
+
+
 def _unseen(pod: str | None, nodes: frozenset[str], hosts: Iterable[clusters.Host]) -> list[str]:
-    """A sentence where the kubelet that had the pod is none of those that are asked.
+    """Return a sentence where the kubelet that had the pod is none of those that are asked.
 
     What it logs is what matters most.
     """
     lost = sorted(nodes - {host.node for host in hosts if host.status == "ok"})
-    shown = ", ".join(lost[:NAMED]) + (
-        f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
-    )
-    return (
-        [
-            f"pod {pod}, or another one of its owner, is on {shown}, and no host that answered is"
-            " proven to be that Node: what the kubelet there logs of it is not captured unless its"
-            " host is named above"
-        ]
-        if lost
-        else []
-    )
+    if not lost:
+        return []
+    shown = ", ".join(lost[:NAMED])
+    if len(lost) > NAMED:
+        shown += f" and {len(lost) - NAMED} more"
+    return [
+        f"pod {pod}, or another one of its owner, is on {shown}, and no host that answered is"
+        " proven to be that Node: what the kubelet there logs of it is not captured unless its"
+        " host is named above"
+    ]
 
 
 def _seen(document: Mapping[str, Any]) -> Seen:
@@ -319,144 +310,198 @@ class About:
 
 
 def about_pod(pod: str, found: Iterable[clusters.Cluster]) -> About:
-    """Its name and UID, those of its siblings, the Job's name, and what kubelets say of devices
+    """Return what a capture about one pod looks for.
+
+    Its name and UID, those of its siblings, the Job's name, and what kubelets say of devices
     without naming a pod.
     """
-    records = [of.api.get("pod") or {} for of in found]
+    records = [cluster.api.get("pod") or {} for cluster in found]
     known = [
-        record.get("data")
+        record["data"]
         for record in records
         if record.get("status") == "ok" and isinstance(record.get("data"), Mapping)
     ]
+    name = pod.rpartition("/")[2]
     if not known:
-        states = {str(record.get("status")) for record in records if record}
-        if states == {"absent"}:
-            raise CaptureError(
-                f"kubemend_pod is {pod}, but no API of these hosts knows such a pod, nor events"
-                " about one; give one that is there, or look for lines about its name with -e"
-                " kubemend_capture_match=NAME."
-            )
+        _require_pod(pod, records)
         note = (
             f"what the API says of pod {pod} is not known, so that lines are looked for by that"
             " name alone"
         )
-        return About((pod.rpartition("/")[2], *DEVICE_LINES), frozenset(), (note,))
-    needles, nodes = dict.fromkeys([pod.rpartition("/")[2]]), set()
+        return About((name, *DEVICE_LINES), frozenset(), (note,))
+    needles = dict.fromkeys([name])
+    nodes: set[str] = set()
     for data in known:
-        owner = data.get("owner")
-        if isinstance(owner, Mapping) and owner.get("kind") == "Job" and owner.get("name"):
-            needles[str(owner.get("name"))] = None
-        for one in [data, data.get("pod"), *(data.get("siblings") or ())]:
-            if isinstance(one, Mapping):
-                needles.update(
-                    dict.fromkeys(
-                        str(one[key]).rpartition("/")[2] for key in ("name", "uid") if one.get(key)
-                    )
-                )
-                nodes.update([str(one["node"])] if one.get("node") else [])
+        needles.update(dict.fromkeys(_job_names(data)))
+        for record in [data, data.get("pod"), *(data.get("siblings") or ())]:
+            if isinstance(record, Mapping):
+                needles.update(dict.fromkeys(_identities(record)))
+                nodes.update([str(record["node"])] if record.get("node") else [])
     needles.pop("", None)
-    note = () if nodes else (f"pod {pod} is on no node yet: the kubelets of all hosts are raised",)
-    return About((*needles, *DEVICE_LINES), frozenset(nodes), note)
+    notes = () if nodes else (f"pod {pod} is on no node yet: the kubelets of all hosts are raised",)
+    return About((*needles, *DEVICE_LINES), frozenset(nodes), notes)
 
 
-def _of_host(
-    of: clusters.Cluster,
-    seen: Seen,
-    components: tuple[str, ...],
-    level: int,
-    nodes: frozenset[str],
-    raised: Mapping[tuple[str, str], str],
-    targets: list[Target],
-    refused: list[str],
-    notes: list[str],
-) -> tuple[str, ...]:
-    """The targets of one host, or why they are none; whose logs are read there.
+def _require_pod(pod: str, records: Iterable[Mapping[str, Any]]) -> None:
+    """Raise CaptureError where every API says that there is no such pod."""
+    states = {str(record.get("status")) for record in records if record}
+    if states == {"absent"}:
+        raise CaptureError(
+            f"kubemend_pod is {pod}, but no API of these hosts knows such a pod, nor events"
+            " about one; give one that is there, or look for lines about its name with -e"
+            " kubemend_capture_match=NAME."
+        )
 
-    Also of what does not run now.
-    """
-    host, logging = seen.host, []
-    plane = host in of.members
-    for name in components:
-        if (name == KUBELET and nodes and host.node and host.node not in nodes) or (
-            name != KUBELET and not plane and name not in seen.levels
-        ):
-            continue
-        logging.append(name)
-        former = seen.levels.get(name)
+
+def _job_names(data: Mapping[str, Any]) -> list[str]:
+    owner = data.get("owner")
+    if not isinstance(owner, Mapping) or owner.get("kind") != "Job" or not owner.get("name"):
+        return []
+    return [str(owner["name"])]
+
+
+def _identities(record: Mapping[str, Any]) -> list[str]:
+    return [str(record[key]).rpartition("/")[2] for key in ("name", "uid") if record.get(key)]
+
+
+class _Draft:
+    """A plan while it is made, cluster by cluster."""
+
+    def __init__(
+        self, components: tuple[str, ...], level: int, nodes: frozenset[str], notes: list[str]
+    ) -> None:
+        self.components = components
+        self.level = level
+        self.nodes = nodes
+        self.notes = notes
+        self.targets: list[Target] = []
+        self.refused: list[str] = []
+        self.logging: dict[str, tuple[str, ...]] = {}
+
+    def add_cluster(self, cluster: clusters.Cluster, seen: Mapping[str, Seen]) -> None:
+        """Add the targets of one cluster, or the reasons why they are none."""
+        # a component's by its own host; a kubelet's at run time by any host of its cluster
+        own = [LEVEL + name for name in self.components]
+        raised = {
+            (host.host if real in own else "", real): sentence
+            for host in cluster.hosts
+            for real, sentence in seen[host.host].raised
+        }
+        for host in cluster.hosts:
+            if host.status == "ok":
+                self._add_host(cluster, seen[host.host], raised)
+
+    def _add_host(
+        self, cluster: clusters.Cluster, seen: Seen, raised: Mapping[tuple[str, str], str]
+    ) -> None:
+        """Add the targets of one host, and the components whose logs are read there.
+
+        Also of what does not run now.
+        """
+        logging = []
+        for name in self.components:
+            if self._is_of_host(cluster, seen, name):
+                logging.append(name)
+                self._add(cluster, seen, name, raised)
+        self.logging[seen.host.host] = tuple(logging)
+
+    def _is_of_host(self, cluster: clusters.Cluster, seen: Seen, name: str) -> bool:
+        host = seen.host
+        if name != KUBELET:
+            return host in cluster.members or name in seen.levels
+        return not self.nodes or not host.node or host.node in self.nodes
+
+    def _add(
+        self,
+        cluster: clusters.Cluster,
+        seen: Seen,
+        name: str,
+        raised: Mapping[tuple[str, str], str],
+    ) -> None:
+        host, former = seen.host, seen.levels.get(name)
         if former is None:
-            notes.append(
-                f"{name} of {host.host} does not run, or not as a"
-                f" {'unit' if name == KUBELET else 'static pod'}; what it logged is captured"
+            kind = "unit" if name == KUBELET else "static pod"
+            self.notes.append(
+                f"{name} of {host.host} does not run, or not as a {kind}; what it logged is"
+                " captured"
             )
-        elif earlier := raised.get((host.host, LEVEL + name)) or (
-            name == KUBELET and raised.get(("", f"{LEVEL}{name}/{host.node}"))
-        ):
-            refused.append(f"{host.host} {name} {earlier}")
-        elif former >= level:
-            notes.append(
-                f"{name} of {host.host} stays at level {former}, which is not below {level}"
-            )
+            return
+        earlier = _raised_earlier(host, name, raised)
+        stays = f"{name} of {host.host} stays at level {former}"
+        if earlier:
+            self.refused.append(f"{host.host} {name} {earlier}")
+        elif former >= self.level:
+            self.notes.append(f"{stays}, which is not below {self.level}")
         elif seen.full:
-            refused.append(
-                f"{name} of {host.host} stays at level {former}, because {seen.full}: free some, or"
-                " capture elsewhere"
-            )
-        elif name != KUBELET:
-            targets.append(
-                Target(host.host, host.host, name, f"level:{name}", former, level, host.node)
-            )
-        # whether the pod is on it nobody knows: no reason to end the capture
-        elif name == KUBELET and nodes and not host.node:
-            notes.append(
-                f"kubelet of {host.host} stays at level {former}, because which Node of the cluster"
-                " it is cannot be proven"
-            )
-        elif why := _no_kubelet(of, host):
-            refused.append(f"kubelet of {host.host} stays at level {former}, because {why}")
+            self.refused.append(f"{stays}, because {seen.full}: free some, or capture elsewhere")
+        elif name == KUBELET:
+            self._add_kubelet(cluster, host, former)
         else:
-            uid = (of.answer("server") or {}).get("kube_system_uid")
-            targets.append(
-                Target(
-                    of.api_host or "",
-                    host.host,
-                    name,
-                    f"level:{name}/{host.node}",
-                    former,
-                    level,
-                    host.node,
-                    uid,
-                )
+            self.targets.append(
+                Target(host.host, host.host, name, f"level:{name}", former, self.level, host.node)
             )
-    return tuple(logging)
+
+    def _add_kubelet(self, cluster: clusters.Cluster, host: clusters.Host, former: int) -> None:
+        stays = f"kubelet of {host.host} stays at level {former}"
+        # it is unknown whether the pod is on it: no reason to end the capture
+        if self.nodes and not host.node:
+            self.notes.append(f"{stays}, because which Node of the cluster it is cannot be proven")
+            return
+        reason = _no_kubelet(cluster, host)
+        if reason:
+            self.refused.append(f"{stays}, because {reason}")
+            return
+        self.targets.append(
+            Target(
+                cluster.api_host or "",
+                host.host,
+                KUBELET,
+                f"level:{KUBELET}/{host.node}",
+                former,
+                self.level,
+                host.node,
+                (cluster.answer("server") or {}).get("kube_system_uid"),
+            )
+        )
 
 
-def _no_kubelet(of: clusters.Cluster, host: clusters.Host) -> str:
-    if of.api_status != "ok" or not of.api_host:
+def _raised_earlier(
+    host: clusters.Host, name: str, raised: Mapping[tuple[str, str], str]
+) -> str | None:
+    """Return the sentence about an earlier run that raised it, or None."""
+    earlier = raised.get((host.host, LEVEL + name))
+    if not earlier and name == KUBELET:
+        earlier = raised.get(("", f"{LEVEL}{name}/{host.node}"))
+    return earlier
+
+
+def _no_kubelet(cluster: clusters.Cluster, host: clusters.Host) -> str:
+    """Return why a kubelet cannot be reached through the API; empty where it can."""
+    if cluster.api_status != "ok" or not cluster.api_host:
         return (
             "no API server answers through which it could be asked"
-            f" ({of.api_reason or of.api_status})"
+            f" ({cluster.api_reason or cluster.api_status})"
         )
     if not host.node:
         return "which Node of the cluster it is cannot be proven"
-    names = [node.get("name") for node in (of.answer("nodes") or {}).get("items") or ()]
+    names = [node.get("name") for node in (cluster.answer("nodes") or {}).get("items") or ()]
     return "" if not names or host.node in names else f"the API knows no Node {host.node}"
 
 
-def dumped(made: Plan) -> dict[str, Any]:
-    """The plan as JSON holds it."""
-    return asdict(made)
+def dumped(document: Plan) -> dict[str, Any]:
+    """Return the plan as JSON holds it."""
+    return asdict(document)
 
 
 def loaded(document: Mapping[str, Any]) -> Plan:
-    """And back."""
+    """Return the plan that `dumped` made this document of."""
     values = {
         **document,
         "targets": tuple(Target(**target) for target in document["targets"]),
         "logging": {host: tuple(names) for host, names in dict(document["logging"]).items()},
     }
-    return Plan(
-        **{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
-    )
+    return Plan(**{name: _as_tuple(value) for name, value in values.items()})
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -37,7 +37,7 @@ def add(
     allow: Iterable[str],
     run_id: str,
 ) -> tuple[tuple[Target, ...], tuple[str, ...]]:
-    """These targets with the step that raises each by a restart, and a sentence for each other.
+    """Return targets with the step that raises each by a restart, and a sentence for each other.
 
     targets: each with why nothing less would do.
     """
@@ -54,13 +54,13 @@ def add(
     of = {host.host: cluster for cluster in judge.assembled(hosts, api) for host in cluster.hosts}
     for target, missing in targets:
         try:
-            why, step = _step(target, nodes[target.on], of[target.on], frozenset(allow), run_id)
+            reason, step = _step(target, nodes[target.on], of[target.on], frozenset(allow), run_id)
         except judge.UNFORESEEN as error:
-            why, step = judge.unforeseen(error), None
+            reason, step = judge.unforeseen(error), None
         if step is None:
             refused.append(
                 f"{target.component} of {target.on} stays at level {target.former}: {missing};"
-                f" {why}"
+                f" {reason}"
             )
         else:
             found.append(replace(target, step=step, host=target.on))  # its own host alone is needed
@@ -74,7 +74,7 @@ def _step(
     allow: frozenset[str],
     run_id: str,
 ) -> tuple[str, dict[str, Any] | None]:
-    """(why not, None), or ("", what apply_step does on the node)."""
+    """Return (why not, None), or ("", what apply_step does on the node)."""
     # what is restarted may not come back as it was, and its leader cannot renew
     if writes.refused(of):
         return writes.why(of), None
@@ -86,18 +86,20 @@ def _step(
             ),
             None,
         )
-    made = (
-        _kubelet(target, document, of, allow, run_id)
-        if target.component == "kubelet"
-        else _static(target, document, of, allow)
-    )
-    if isinstance(made, str) or made.blocked_by:
-        return str(made if isinstance(made, str) else made.blocked_by), None
+    step: Step | str
+    if target.component == "kubelet":
+        step = _kubelet(target, document, of, allow, run_id)
+    else:
+        step = _static(target, document, of, allow)
+    if isinstance(step, str):
+        return step, None
+    if step.blocked_by:
+        return str(step.blocked_by), None
     return "", {
-        **asdict(made),
+        **asdict(step),
         "id": f"raise-{target.component}",
         "code": [CODE],
-        "expect": {**(made.expect or {}), "component": target.component},
+        "expect": {**(step.expect or {}), "component": target.component},
     }
 
 
@@ -136,7 +138,7 @@ def _kubelet(
 def _static(
     target: Target, document: Mapping[str, Any], of: clusters.Cluster, allow: frozenset[str]
 ) -> Step | str:
-    """By the manifest; or why not."""
+    """Return the step by the manifest, or why there is none."""
     if target.component == "kube-scheduler" and FORGETS.match(str(of.version or "")):
         return (
             f"a scheduler of {of.version} can lose a node (KM201): a restart would cure that and"
@@ -146,13 +148,9 @@ def _static(
     if lonely:
         return lonely
     plane = control_plane.extract(document)
-    uses = (
-        sorted(
-            (use for use in plane.files if use.component == target.component),
-            key=lambda use: not use.usual,
-        )
-        if plane
-        else []
+    files = plane.files if plane else ()
+    uses = sorted(
+        (use for use in files if use.component == target.component), key=lambda use: not use.usual
     )
     if not uses:
         return "it runs from no manifest of the static pod folder: raise it where it is defined"
@@ -162,9 +160,9 @@ def _static(
 
 
 def _lonely(target: Target, of: clusters.Cluster) -> str:
-    """Why this API server may not go away for a while.
+    """Return why this API server may not go away for a while, empty where it may.
 
-    No other one, or less than the whole control plane beside it. Empty where it may.
+    No other one, or less than the whole control plane besides it.
     """
     unseen = membership.unseen(of)
     if unseen:
@@ -177,5 +175,6 @@ def _lonely(target: Target, of: clusters.Cluster) -> str:
             "it is the only API server that is known, and the only one of a cluster is never"
             " restarted for a log"
         )
-    gone = [one for one in membership.lost(of) if not one.startswith(f"{SERVER} of {target.on} ")]
+    own = f"{SERVER} of {target.on} "
+    gone = [member for member in membership.lost(of) if not member.startswith(own)]
     return f"{WHOLE}: {', '.join(gone)}" if gone else ""

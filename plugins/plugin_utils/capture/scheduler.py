@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The capture of pods_stay_pending.
-
-Whose scheduler leads and may be asked for its cache, and what came of it.
+"""The capture of pods_stay_pending: the scheduler that leads, and what came of its cache's dump.
 
 Pure, from evidence and from what was captured; the files are the action's. Whatever does not work
 is a note: the diagnosis stands without it.
@@ -43,14 +41,15 @@ OBSERVE, CHECK, GO = "observe", "check", "go"  # what the operator consented to
 
 
 class _No(Exception):
-    """Why nothing is captured of a cluster, as a clause."""
+    """The reason why nothing is captured of a cluster, as a clause."""
 
 
 def choose(
     found: Iterable[Cluster], level: int, digits: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """(what is captured of each cluster's leading scheduler, a note for each cluster of which
-    nothing is).
+    """Return (what is captured of each cluster's leading scheduler, notes).
+
+    A note for each cluster of which nothing is captured.
     """
     captures, notes = [], []
     for cluster in found:
@@ -60,10 +59,10 @@ def choose(
             entries = _entries(cluster)
             host, process = _leader(cluster, {str(entry.get("scheduler")) for entry in entries})
             captures.append(_capture(cluster, host, process, entries, level, digits))
-        except _No as why:
+        except _No as reason:
             notes.append(
                 f"kubemend_capture: nothing is captured of cluster {cluster.key[:digits]}, because"
-                f" {why}"
+                f" {reason}"
             )
     if not captures and not notes:
         notes.append(
@@ -89,29 +88,13 @@ def _entries(cluster: Cluster) -> list[Mapping[str, Any]]:
     return entries
 
 
-def _leader(cluster: Cluster, wanted: set[str]) -> tuple[Host, Process]:
-    """The one process that placed these pods, proven; nobody else is ever sent anything."""
-    running = [
-        (host, item)
-        for host in cluster.hosts
-        if host.status == "ok" and host.control_plane
-        for item in host.control_plane.of(SCHEDULER)
-        if election.scheduler_names(item) & wanted
-    ]
+def _leader(cluster: Cluster, names: set[str]) -> tuple[Host, Process]:
+    """Return the one process that placed these pods, proven; no other is ever sent anything."""
+    running = _running(cluster, names)
     if not running:
         raise _No(f"no {SCHEDULER} that serves them was found on its hosts")
     if len(running) > 1 or running[0][1].elect is not False:
-        lock, running = leading.holding(cluster, running, SCHEDULER)
-        if lock is None:
-            raise _No(
-                "nobody is seen to renew the schedulers' lock, so that it is not known who leads"
-            )
-        if len(running) != 1:
-            what = "several schedulers" if running else "no scheduler"
-            raise _No(
-                f"the lock is held by {one_line(lock.get('holder'), 120)}, which is {what} of these"
-                " hosts"
-            )
+        running = _holding(cluster, running)
     host, process = running[0]
     if not process.static:
         raise _No(
@@ -119,13 +102,42 @@ def _leader(cluster: Cluster, wanted: set[str]) -> tuple[Host, Process]:
             f" SIGUSR2 to it (pid {process.pid}) by hand"
         )
     if process.version is None or process.version < SINCE:
+        release = "not known" if process.version is None else one_line(process.release, 80)
         raise _No(
-            f"the version of {SCHEDULER} of {host.host} is"
-            f" {'not known' if process.version is None else one_line(process.release, 80)}, and"
+            f"the version of {SCHEDULER} of {host.host} is {release}, and"
             f" only of {SINCE[0]}.{SINCE[1]} and newer is it known that SIGUSR2 makes it dump its"
             " cache, and does not end it"
         )
     return host, process
+
+
+def _running(cluster: Cluster, names: set[str]) -> list[tuple[Host, Process]]:
+    """Return the schedulers of the cluster's hosts that serve one of these names."""
+    found = []
+    for host in cluster.hosts:
+        if host.status == "ok" and host.control_plane:
+            found += [
+                (host, process)
+                for process in host.control_plane.of(SCHEDULER)
+                if election.scheduler_names(process) & names
+            ]
+    return found
+
+
+def _holding(cluster: Cluster, running: list[tuple[Host, Process]]) -> list[tuple[Host, Process]]:
+    """Return the one scheduler that holds the lock, or raise _No."""
+    lock, holders = leading.holding(cluster, running, SCHEDULER)
+    if lock is None:
+        raise _No(
+            "no process is seen to renew the schedulers' lock, so that it is not known who leads"
+        )
+    if len(holders) != 1:
+        count = "several schedulers" if holders else "no scheduler"
+        raise _No(
+            f"the lock is held by {one_line(lock.get('holder'), 120)}, which is {count} of these"
+            " hosts"
+        )
+    return list(holders)
 
 
 def _capture(
@@ -136,18 +148,18 @@ def _capture(
     level: int,
     digits: int,
 ) -> dict[str, Any]:
-    nodes = (
-        None
-        if cluster.missing("nodes") or cluster.cut("nodes")
-        else sorted(str(item.get("name")) for item in cluster.rows("nodes", "items"))
-    )
+    nodes = None
+    if not cluster.missing("nodes") and not cluster.cut("nodes"):
+        nodes = sorted(str(item.get("name")) for item in cluster.rows("nodes", "items"))
     heard: dict[str, dict[str, Any]] = {}
     for entry in entries:
-        one = heard.setdefault(
-            str(entry["message"]), {"message": str(entry["message"]), "waiting": [], "targets": []}
-        )
-        one["waiting"] += [f"{entry.get('namespace')}/{name}" for name in entry.get("names") or ()]
-        one["targets"] += [target for _pod, target in scheduling_tree.targets(entry, nodes or ())]
+        text = str(entry["message"])
+        message = heard.setdefault(text, {"message": text, "waiting": [], "targets": []})
+        pods = [f"{entry.get('namespace')}/{name}" for name in entry.get("names") or ()]
+        message["waiting"] += pods
+        message["targets"] += [
+            target for _pod, target in scheduling_tree.targets(entry, nodes or ())
+        ]
     return {
         "cluster": (cluster.key or "")[:digits],
         "host": host.host,
@@ -172,42 +184,42 @@ def _capture(
 
 
 def levels(captures: Iterable[Mapping[str, Any]], run_id: str, seconds: int, begun: float) -> Plan:
-    """The levels that can be raised, as the machinery of capture_logs has them."""
+    """Return the levels that can be raised, as capture_logs has them."""
     captures = list(captures)
     targets = tuple(
         Target(
-            one["host"],
-            one["host"],
+            capture["host"],
+            capture["host"],
             SCHEDULER,
             f"level:{SCHEDULER}",
-            one["former"],
-            one["level"],
-            one["node"],
+            capture["former"],
+            capture["level"],
+            capture["node"],
         )
-        for one in captures
-        if one["offered"] == "offered" and one["former"] < one["level"]
+        for capture in captures
+        if capture["offered"] == "offered" and capture["former"] < capture["level"]
     )
     return Plan(
         run_id,
         seconds,
-        max((one["level"] for one in captures), default=0),
+        max((capture["level"] for capture in captures), default=0),
         (SCHEDULER,),
         targets,
-        logging={one["host"]: (SCHEDULER,) for one in captures},
+        logging={capture["host"]: (SCHEDULER,) for capture in captures},
         begun=begun,
     )
 
 
 def wish(one: Mapping[str, Any], seconds: int) -> str:
-    """What will be done to a leader, or would be."""
-    raised = (
-        f"the log level of {SCHEDULER} of {one['host']} {one['former']} -> {one['level']} for"
-        f" {seconds} s, where that needs no restart"
-    )
-    stays = f"the log level of {SCHEDULER} of {one['host']} stays at {one['former']}"
+    """Return what will be done to a leader, or would be."""
+    level = f"the log level of {SCHEDULER} of {one['host']} stays at {one['former']}"
+    if one["former"] < one["level"]:
+        level = (
+            f"the log level of {SCHEDULER} of {one['host']} {one['former']} -> {one['level']} for"
+            f" {seconds} s, where that needs no restart"
+        )
     return (
-        f"{raised if one['former'] < one['level'] else stays}; SIGUSR2 to it (pid"
-        f" {one['process']['pid']}), which leads and then logs its cache"
+        f"{level}; SIGUSR2 to it (pid {one['process']['pid']}), which leads and then logs its cache"
     )
 
 
@@ -218,7 +230,7 @@ def result(
     run_id: str,
     files: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What a capture came to, for the report.
+    """Return what a capture came to, for the report.
 
     Additive in report.json as an item of scheduler_capture.
     """
@@ -254,46 +266,50 @@ def result(
 
 
 def _telling(one: Mapping[str, Any], dump: cache_dump.Dump, lines: list[str]) -> dict[str, Any]:
-    """The comparison with the message that proves most.
+    """Return the comparison with the message that proves most.
 
-    Those that stand in the pods, and those that were logged meanwhile.
+    Of those that stand in the pods, and those that were logged meanwhile.
     """
     known = {heard["message"] for heard in one["heard"]}
-    heard = [
-        *one["heard"],
-        *(
-            {"message": said, "waiting": [], "targets": []}
-            for said in cache_dump.messages(lines)[-MAX_MESSAGES:]
-            if said not in known
-        ),
+    logged = [
+        {"message": message, "waiting": [], "targets": []}
+        for message in cache_dump.messages(lines)[-MAX_MESSAGES:]
+        if message not in known
     ]
-    found = []
-    for item in heard:
-        compared = cache_dump.compare(one["nodes"], dump, item["message"], one["faulty"])
-        # Where anything that it says may be of the node itself, that node may be one that it tried.
-        elsewhere = all(
-            reason.kind in ELSEWHERE for reason in scheduling_reasons.parse(item["message"]).reasons
-        )
-        named = (
-            sorted(set(item["targets"]) & dump.names)[:MAX_NAMES]
-            if compared.verdict == cache_dump.SHORT and elsewhere
-            else []
-        )
-        more = f"; in the cache, and waited for: {', '.join(named)}" if named else ""
-        found.append(
-            {
-                **vars(compared),
-                "sentence": compared.sentence + more,
-                "targets": named,
-                "message": one_line(item["message"], 300),
-                "waiting": item["waiting"][:MAX_NAMES],
-            }
-        )
+    found = [_compared(one, dump, item) for item in [*one["heard"], *logged]]
     return min(found, key=lambda item: (ORDER.index(item["verdict"]), not item["targets"]))
 
 
+def _compared(
+    one: Mapping[str, Any], dump: cache_dump.Dump, item: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the comparison of the cache with one message."""
+    compared = cache_dump.compare(one["nodes"], dump, item["message"], one["faulty"])
+    targets: list[str] = []
+    sentence = compared.sentence
+    if compared.verdict == cache_dump.SHORT and _is_elsewhere(item["message"]):
+        targets = sorted(set(item["targets"]) & dump.names)[:MAX_NAMES]
+    if targets:
+        sentence += f"; in the cache, and waited for: {', '.join(targets)}"
+    return {
+        **vars(compared),
+        "sentence": sentence,
+        "targets": targets,
+        "message": one_line(item["message"], 300),
+        "waiting": item["waiting"][:MAX_NAMES],
+    }
+
+
+def _is_elsewhere(message: str) -> bool:
+    """Return whether all reasons of a message are of nodes that the pod is not meant for.
+
+    Where any of them may be of the node itself, that node may be one that was tried.
+    """
+    return all(reason.kind in ELSEWHERE for reason in scheduling_reasons.parse(message).reasons)
+
+
 def _level(one: Mapping[str, Any], became: Became | None, run_id: str) -> str:
-    """Empty where it was raised and put back."""
+    """Return the clause about the level, empty where it was raised and restored."""
     if one["former"] >= one["level"]:
         return f"it has level {one['former']} already"
     if became is None:
@@ -307,16 +323,12 @@ def _level(one: Mapping[str, Any], became: Became | None, run_id: str) -> str:
 
 
 def _dump(one: Mapping[str, Any], dump: cache_dump.Dump) -> str:
-    if one["sent_reason"] or not one["sent"]:
-        return (
-            one["sent_reason"]
-            or (one["process_is"] if one["process_is"] != "ok" else "")
-            or "it was not begun"
-        )
-    return (
-        ""
-        if dump.whole
-        else "its log has no whole dump"
-        if dump.found
-        else "its log has none of it"
-    )
+    """Return why there is no whole dump, empty where there is one."""
+    if one["sent_reason"]:
+        return str(one["sent_reason"])
+    if not one["sent"]:
+        is_known = one["process_is"] not in ("", "ok")
+        return str(one["process_is"]) if is_known else "it was not begun"
+    if dump.whole:
+        return ""
+    return "its log has no whole dump" if dump.found else "its log has none of it"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...module_utils.shared import step_kinds
 from ..evidence import sources
 from ..faults import engine
 from ..models import cluster

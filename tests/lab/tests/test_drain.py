@@ -162,11 +162,11 @@ def test_bare_pods_and_a_cordon_of_somebody_else(cluster, pods, tmp_path):
     assert pods.on_w1() == there
     cluster.kubectl("cordon", "w1")
     said = drain(cluster, tmp_path, allow=["drain_bare_pods"])
-    assert "somebody else cordoned it" in said["msg"], said
+    assert "another client cordoned it" in said["msg"], said
     assert pods.on_w1() == there, said
     assert node(cluster)["mark"] is None, said
     said = drain(cluster, tmp_path, allow=["drain_bare_pods", "fenced"])
-    assert "the cordon is somebody else's and stays theirs" in said["reason"], said
+    assert "the cordon is another client's and stays theirs" in said["reason"], said
     assert pods.on_w1() == {}, said
     said = drain(cluster, tmp_path, state="uncordoned")
     assert not said["changed"], said

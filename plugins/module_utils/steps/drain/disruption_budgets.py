@@ -9,7 +9,7 @@ and expected pods: those are in the budget's own status.
 
 from ...kubeapi.client import one_line
 
-# What became of an eviction that was asked for.
+# What became of an eviction that was requested.
 GONE, BUDGET, CROSSING, BUSY, CHANGED, CLOSING, UNSURE, DENIED, REFUSED = (
     "gone",
     "budget",
@@ -21,16 +21,14 @@ GONE, BUDGET, CROSSING, BUSY, CHANGED, CLOSING, UNSURE, DENIED, REFUSED = (
     "denied",
     "refused",
 )
-FINAL = (CROSSING, REFUSED)  # asking again brings the same until somebody changes something
+FINAL = (CROSSING, REFUSED)  # another request ends in the same way until something is changed
 RETRY = 5.0  # seconds, where the API server does not say when to ask again
 CROSSED = "more than one PodDisruptionBudget"
 ALWAYS = "AlwaysAllow"
 
 
 class Budget:
-    """One PodDisruptionBudget: whom it selects, and its numbers (None where its controller has
-    written none yet).
-    """
+    """One PodDisruptionBudget: its pods, and its numbers, None until its controller writes them."""
 
     def __init__(self, item, version="v1"):
         meta, spec, status = (
@@ -45,26 +43,19 @@ class Budget:
         self.allowed, self.expected = status.get("disruptionsAllowed"), status.get("expectedPods")
         self.healthy, self.desired = status.get("currentHealthy"), status.get("desiredHealthy")
         self.fresh = (status.get("observedGeneration") or 0) >= (meta.get("generation") or 0)
-        self.failed = next(
-            (
-                one_line(one.get("message"), 120)
-                for one in status.get("conditions") or []
-                if one.get("type") == "DisruptionAllowed" and one.get("reason") == "SyncFailed"
-            ),
-            None,
-        )
+        self.failed = _failure(status)
 
     @property
     def full_name(self):
-        """namespace/name."""
+        """Return namespace/name."""
         return f"{self.namespace}/{self.name}"
 
     def selects(self, namespace, labels):
-        """Whether a pod with these labels is its concern."""
+        """Return whether it selects a pod with these labels."""
         return self.namespace == namespace and selects(self.selector, labels, self.all_if_empty)
 
     def numbers(self):
-        """What an operator needs to see why it allows nothing."""
+        """Return what shows an operator why it allows nothing."""
         if self.failed:
             return f"its controller cannot count its pods: {self.failed}"
         if self.allowed is None or not self.fresh:
@@ -75,19 +66,27 @@ class Budget:
         )
 
 
-def selects(selector, labels, all_if_empty=True):
-    """Whether a label selector of the API matches.
+def _failure(status):
+    """Return why the budget's controller cannot count its pods, or None."""
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "DisruptionAllowed" and condition.get("reason") == "SyncFailed":
+            return one_line(condition.get("message"), 120)
+    return None
 
-    One that is missing matches nothing, as does one that nobody understands.
+
+def selects(selector, labels, all_if_empty=True):
+    """Return whether a label selector of the API matches.
+
+    One that is missing matches nothing, as does one that cannot be understood.
     """
     if not isinstance(selector, dict):
         return False
-    wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
-    if not wanted and not expressions:
+    expected, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions")
+    if not expected and not expressions:
         return all_if_empty
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _meets(one, labels) for one in expressions
-    )
+    if any(labels.get(key) != value for key, value in expected.items()):
+        return False
+    return all(_meets(expression, labels) for expression in expressions or [])
 
 
 def _meets(expression, labels):
@@ -102,50 +101,52 @@ def _meets(expression, labels):
 
 
 def covering(pod, budgets):
-    """The budgets that count this pod (of drain_plan.Pod)."""
+    """Return the budgets that count this pod (of drain_plan.Pod)."""
     return [budget for budget in budgets if budget.selects(pod.namespace, pod.labels)]
 
 
 def crossing(pod, budgets):
-    """The sentence about a pod that several budgets select, None where they do not.
+    """Return the sentence about a pod that several budgets select, None where they do not.
 
     The Eviction API has no answer to it but an error.
     """
     found = covering(pod, budgets)
     if len(found) < 2 or pod.ignores_budgets:
         return None
+    names = ", ".join(sorted(budget.full_name for budget in found))
     return (
-        "%s is selected by %d PodDisruptionBudgets (%s), and the Eviction API evicts no such pod:"
-        " let only one of them select it"
-        % (pod.name, len(found), ", ".join(sorted(budget.full_name for budget in found)))
+        f"{pod.name} is selected by {len(found):d} PodDisruptionBudgets ({names}), and the Eviction"
+        " API evicts no such pod: let only one of them select it"
     )
 
 
 def would_block(pod, budgets):
-    """The sentence about the budget that refuses this pod by its numbers alone, None when none
-    does.
-    """
+    """Return the sentence about a budget whose numbers alone refuse this pod, or None."""
     if pod.ignores_budgets:
         return None
     for budget in covering(pod, budgets):
-        healthy_enough = (
-            budget.fresh and (budget.desired or 0) > 0 and (budget.healthy or 0) >= budget.desired
-        )
-        if not pod.ready and (budget.policy == ALWAYS or healthy_enough):
+        if not pod.ready and (budget.policy == ALWAYS or _has_enough(budget)):
             continue
         if not budget.allowed or budget.allowed < 0 or not budget.fresh:
             return blocked(pod, budgets)
     return None
 
 
-def blocked(pod, budgets, said=None):
-    """Why a budget keeps the pod.
+def _has_enough(budget):
+    """Return whether as many pods are healthy as the budget wants, by numbers that count."""
+    if not budget.fresh or (budget.desired or 0) <= 0:
+        return False
+    return (budget.healthy or 0) >= budget.desired
 
-    The budget with its numbers, or what the API server said where none is known.
+
+def blocked(pod, budgets, message=None):
+    """Return why a budget keeps the pod.
+
+    The budget with its numbers, or the API server's message where none is known.
     """
     found = covering(pod, budgets)
     if not found:
-        return "{}: {}".format(pod.name, said or "a PodDisruptionBudget does not let it go")
+        return "{}: {}".format(pod.name, message or "a PodDisruptionBudget does not let it go")
     text = "{}: PodDisruptionBudget {} does not let it go ({})".format(
         pod.name,
         " and ".join(budget.full_name for budget in found),
@@ -160,27 +161,32 @@ def blocked(pod, budgets, said=None):
 
 
 def tight(pods, budgets):
-    """[sentence] about budgets that let these pods go only some at a time, so that each batch
-    waits for its replacements.
+    """Return sentences about budgets that let these pods go only some at a time.
+
+    Each batch waits for its replacements then.
     """
     found = []
     for budget in budgets:
-        mine = [
-            pod
-            for pod in pods
-            if pod.ready and not pod.ignores_budgets and budget.selects(pod.namespace, pod.labels)
-        ]
-        if budget.allowed and budget.allowed < len(mine):
+        covered = [pod for pod in pods if _counts(budget, pod)]
+        if budget.allowed and budget.allowed < len(covered):
             found.append(
-                "PodDisruptionBudget %s covers %d of these pods and allows %d at a time: the others"
-                " wait until replacements are ready" % (budget.full_name, len(mine), budget.allowed)
+                f"PodDisruptionBudget {budget.full_name} covers {len(covered):d} of these pods and"
+                f" allows {int(budget.allowed)} at a time: the others wait until replacements are"
+                " ready"
             )
     return found
 
 
+def _counts(budget, pod):
+    if not pod.ready or pod.ignores_budgets:
+        return False
+    return budget.selects(pod.namespace, pod.labels)
+
+
 def meaning(error):
-    """(what became of it, seconds until it may be asked again, what was said) of an eviction
-    that was refused (api.ApiError).
+    """Return (its result, seconds until it may be requested again, the message) of an eviction.
+
+    Of one that was refused (ApiError).
     """
     body = error.body if isinstance(error.body, dict) else {}
     causes = [
@@ -188,44 +194,48 @@ def meaning(error):
         for cause in (body.get("details") or {}).get("causes") or []
         if isinstance(cause, dict)
     ]
-    said = one_line(
-        "; ".join(str(cause.get("message")) for cause in causes if cause.get("message"))
-        or body.get("message")
-        or error
-    )
-    seconds = retry_after(error, body)
-    reasons = [cause.get("reason") for cause in causes]
+    messages = [str(cause.get("message")) for cause in causes if cause.get("message")]
+    message = one_line("; ".join(messages) or body.get("message") or error)
+    result = _result(error, message, [cause.get("reason") for cause in causes])
+    seconds = 0 if result == GONE else retry_after(error, body)
+    return result, seconds, message
+
+
+def _result(error, message, reasons):
+    """Return what became of an eviction that was refused."""
     if error.code == 404:
-        return GONE, 0, said
+        return GONE
     if error.code == 409:
-        return CHANGED, seconds, said
+        return CHANGED
     if error.code == 429:
-        return (
-            BUDGET if "DisruptionBudget" in reasons or "disruption budget" in said else BUSY,
-            seconds,
-            said,
-        )
-    if error.code == 500 and CROSSED in said:
-        return CROSSING, seconds, said
+        names_budget = "DisruptionBudget" in reasons or "disruption budget" in message
+        return BUDGET if names_budget else BUSY
+    if error.code == 500 and CROSSED in message:
+        return CROSSING
     if error.code == 403 and "NamespaceTerminating" in reasons:
-        return CLOSING, seconds, said
+        return CLOSING
     if denied(error):
-        return DENIED, seconds, said
-    if error.code is None or error.code >= 500 or error.code == 408:
-        return UNSURE, seconds, said
-    return REFUSED, seconds, said
+        return DENIED
+    return UNSURE if _has_no_answer(error) else REFUSED
+
+
+def _has_no_answer(error):
+    return error.code is None or error.code >= 500 or error.code == 408
 
 
 def denied(error):
-    """Whether it is the user who may not, or is not known, rather than the object that must not."""
-    said = str((error.body if isinstance(error.body, dict) else {}).get("message") or error)
-    return error.code == 401 or (error.code == 403 and 'User "' in said and " cannot " in said)
+    """Return whether the user may not, or is not known, rather than the object must not."""
+    if error.code == 401:
+        return True
+    body = error.body if isinstance(error.body, dict) else {}
+    message = str(body.get("message") or error)
+    return error.code == 403 and 'User "' in message and " cannot " in message
 
 
 def retry_after(error, body=None):
-    """Seconds that the API server asks to wait, by its header or its Status.
+    """Return the seconds that the API server asks to wait, by its header or its Status.
 
-    RETRY where it asks nothing.
+    RETRY where it asks for none.
     """
     details = (body or {}).get("details") or {}
     for value in (error.retry_after, details.get("retryAfterSeconds")):

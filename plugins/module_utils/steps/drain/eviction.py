@@ -3,14 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node drained by the Eviction API alone.
 
-Nothing is deleted past a budget, no grace period is cut.
+No pod is deleted past a budget, and no grace period is cut.
 
 Pods are known by their uid, so that one that was made again under the same name is another. What is
-gone stays gone: a drain that is interrupted at any point is started again from what the API says
-then.
+gone stays gone: a drain that is interrupted at any point starts again from what the API has then.
 """
 
 import concurrent.futures
+import contextlib
 import heapq
 import itertools
 import threading
@@ -33,7 +33,7 @@ from . import (
 )
 
 TIMEOUT = 900
-# evictions that are asked for side by side: more reach a kubelet faster than it ends pods, and all
+# evictions that are requested at once: more reach a kubelet faster than it ends pods, and all
 # of them take longer (tests/bench)
 PARALLEL = 4
 POLL = 0.5
@@ -41,19 +41,19 @@ TELL = 10
 # pods that were bound at the very moment of the cordon leave in a second one; what comes back
 # always is named
 ROUNDS = 3
-HELD_SECONDS = 10  # in which whoever set a finalizer usually takes it away, once the pod has ended
+HELD_SECONDS = 10  # in which a finalizer's owner usually removes it, once the pod has ended
 LEASE_WAIT = 12  # a kubelet renews its lease every 10 s, by a clock that need not be ours
 REQUEST = 30
 DENIED_SECONDS = 60  # in which an API server that has just started learns who may do what
-# for the way back, when the API server is away: beside the time limit, within apply_api's time for
-# a drain
+# for the rollback, when the API server is away: in addition to the time limit, within the time that
+# api_steps gives a drain
 BACK_SECONDS = 60
 
 
 class Drain:
-    """One drain of one node, as far as it came: `evicted` {uid.
+    """One drain of one node, as far as it came.
 
-    Name} of those whose eviction was accepted, `cordon` of cordon.put.
+    `evicted` {uid: name} of those whose eviction was accepted, `cordon` of cordon.put.
     """
 
     def __init__(self, api, wanted, run_id, tell=None, ended=None):
@@ -79,7 +79,7 @@ class Drain:
         self.silent_at, self.why_silent, self.denied_at = 0.0, None, None
 
     def prepare(self):
-        """The Plan; ChangeError when something refuses it. Nothing is touched."""
+        """Return the Plan, or raise ChangeError when something refuses it. Nothing is touched."""
         node = self._ready()
         refused = drain_plan.refusal(node, self.allow, self.held) or self._old_lease()
         if not refused and self.most is not None:
@@ -92,7 +92,7 @@ class Drain:
         return self._plan("nothing was evicted")
 
     def _ready(self):
-        """The Node, once its kubelet posts its status.
+        """Return the Node, once its kubelet posts its status.
 
         One that was started a moment ago has some seconds for that.
         """
@@ -115,9 +115,9 @@ class Drain:
         return node
 
     def _old_lease(self):
-        """The refusal of a node whose lease is not renewed.
+        """Return the refusal of a node whose lease is not renewed, or None.
 
-        One that only looks old, by our clock, is looked at once more.
+        One that only looks old, by this node's clock, is read once more.
         """
         path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + self.node
         first = self.api.find(path)
@@ -130,8 +130,8 @@ class Drain:
             if (self.api.find(path) or {}).get("spec") != first.get("spec"):
                 return None
         return (
-            "%s is not drained: its kubelet has not renewed its lease for %d s, so evicted pods"
-            " would never end; bring the kubelet back first" % (self.node, age)
+            f"{self.node} is not drained: its kubelet has not renewed its lease for {int(age)} s,"
+            " so evicted pods would never end; bring the kubelet back first"
         )
 
     def _plan(self, nothing):
@@ -160,77 +160,71 @@ class Drain:
         )
 
     def _patient(self):
-        """A connection that hangs costs no more than one look."""
+        """Return a connection that costs no more than one read when it hangs."""
         return Client(self.api.path, Deadline(max(1.0, min(REQUEST, self.end - time.monotonic()))))
 
     def predict(self):
-        """(whether it would change anything, what a drain would do now).
+        """Return (whether a drain would change anything, what it would do now).
 
         The API server is asked about each pod where it keeps to a dry run.
         """
         plan = self.prepare()
         if drain_plan.can_dry_run(self.api.get("/version")):
-            with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-                answers = list(pool.map(lambda pod: self._evict(pod, dry_run=True), plan.evict))
-            found = [
-                drain_plan.remaining(pod, answer[:2], self.budgets, self.limit)
-                for pod, answer in zip(plan.evict, answers)
-                if answer and answer[0] not in (disruption.GONE, disruption.CHANGED)
-            ]
+            refused = self._refused_in_dry_run(plan)
         else:
-            found = [
-                sentence
-                for sentence in (disruption.would_block(pod, self.budgets) for pod in plan.evict)
-                if sentence
-            ]
+            sentences = [disruption.would_block(pod, self.budgets) for pod in plan.evict]
+            refused = [sentence for sentence in sentences if sentence]
             plan.notes.append(
                 "told by the budgets' numbers, because this API server is too old for a dry run"
             )
-        said = [f"{drain_plan.counted(plan.evict)} would be evicted from {self.node}"]
-        said += (
-            ["%d of them could not go now: %s" % (len(found), drain_plan.names_of(found))]
-            if found
-            else []
-        )
+        parts = [f"{drain_plan.counted(plan.evict)} would be evicted from {self.node}"]
+        if refused:
+            parts.append(
+                f"{len(refused):d} of them could not go now: {drain_plan.names_of(refused)}"
+            )
         changed = bool(plan.evict) or not drain_plan.cordoned(cordon.node_of(self.api, self.node))
-        return changed, "; ".join(said + plan.notes + [text for text in [plan.staying()] if text])
+        return changed, "; ".join(parts + plan.notes + _staying(plan))
+
+    def _refused_in_dry_run(self, plan):
+        with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+            answers = list(pool.map(lambda pod: self._evict(pod, dry_run=True), plan.evict))
+        return [
+            drain_plan.remaining(pod, answer[:2], self.budgets, self.limit)
+            for pod, answer in zip(plan.evict, answers)
+            if answer and answer[0] not in (disruption.GONE, disruption.CHANGED)
+        ]
 
     def run(self):
-        """(whether the node is drained, what is told).
+        """Drain the node, and return (whether it is drained, the sentence about it).
 
-        ChangeError with `changed` where the API left us alone with an open cordon.
+        ChangeError with `changed` where the API does not answer and a cordon may be left.
         """
         self.prepare()
         begin = time.monotonic()
         try:
             self._cordon()
-            left, plan = self._rounds()
-        except ChangeError as error:  # what came after the first look refuses it
-            told = f"{error}{self._back()}"
+            remaining, plan = self._rounds()
+        except ChangeError as error:  # what came after the first check refuses it
+            message = f"{error}{self._back()}"
             if self.evicted:
-                return False, told
-            raise ChangeError(told)
+                return False, message
+            raise ChangeError(message) from error
         except ApiError as error:
             raise ChangeError(
                 f"{self.node} is not drained, because the API does not answer as it should"
                 f" ({error}): {drain_plan.counted(self.evicted)} evicted, and whether its cordon is"
                 " there is not known; the next run finds out (KM902)",
                 changed=True,
-            )
-        if left:
-            return False, self._failed(left)
-        told = [
-            "%s is drained: %s evicted in %d s"
-            % (self.node, drain_plan.counted(self.evicted), time.monotonic() - begin)
+            ) from error
+        if remaining:
+            return False, self._failed(remaining)
+        seconds = int(time.monotonic() - begin)
+        parts = [
+            f"{self.node} is drained: {drain_plan.counted(self.evicted)} evicted in {seconds} s"
         ]
-        told += (
-            ["the cordon is somebody else's and stays theirs"]
-            if self.cordon == cordon.THEIRS
-            else []
-        )
-        return True, "; ".join(
-            told + self._held(plan) + [text for text in [plan.staying()] if text]
-        )
+        if self.cordon == cordon.THEIRS:
+            parts.append("the cordon is another client's and stays theirs")
+        return True, "; ".join(parts + self._held(plan) + _staying(plan))
 
     def _cordon(self):
         try:
@@ -242,18 +236,18 @@ class Drain:
                 raise
             raise ChangeError(
                 f"nothing was evicted, because {self.node} could not be cordoned ({error})"
-            )
+            ) from error
         if self.cordon == cordon.THEIRS and drain_plan.FENCED not in self.allow:
             raise ChangeError(
-                f"nothing was evicted, because somebody else cordoned {self.node} at this moment,"
+                f"nothing was evicted, because another client cordoned {self.node} at this moment,"
                 " and who did may be at work there; uncordon it, or allow it with kubemend_allow:"
                 f" [{drain_plan.FENCED}]"
             )
 
     def _rounds(self):
-        """(clauses about who is left, the last Plan)."""
+        """Return (clauses about the pods that remain, the last Plan)."""
         seen = {}
-        for dummy in range(ROUNDS):
+        for _round in range(ROUNDS):
             plan = self._plan_again(
                 "no more was evicted" if self.evicted else "nothing was evicted"
             )
@@ -261,9 +255,9 @@ class Drain:
             if not going:
                 return [], plan
             seen.update((pod.uid, pod) for pod in going)
-            left = self._empty(going)
-            if left:
-                return left, plan
+            remaining = self._empty(going)
+            if remaining:
+                return remaining, plan
         plan = self._plan_again("no more was evicted")
         back = [pod.name for pod in plan.going if pod.uid not in seen]
         return [
@@ -277,20 +271,18 @@ class Drain:
         names = [
             "{} ({})".format(pod.name, ", ".join(pod.finalizers)) for pod in plan.wait if pod.held
         ]
-        return (
-            ["these have ended and finalizers hold their objects: " + drain_plan.names_of(names)]
-            if names
-            else []
-        )
+        if not names:
+            return []
+        return ["these have ended and finalizers hold their objects: " + drain_plan.names_of(names)]
 
     def _empty(self, pods):
-        """Evict these Pods and wait until they are gone.
+        """Evict these Pods, wait until they are gone, and return clauses about those that remain.
 
-        Clauses about those who are not, at the time limit or when more time would not help.
+        At the time limit or when more time would not help.
         """
         left, flying = {pod.uid: pod for pod in pods}, {}
         due = [(0.0, next(self.order), pod) for pod in pods if not pod.ending]
-        looked, held_since = 0.0, None
+        looked, hold = 0.0, _Hold()
         with _Pool(self.api.path, self.end) as pool:
             while left and time.monotonic() < self.end:
                 self._send(pool, due, flying, left)
@@ -299,25 +291,23 @@ class Drain:
                     self._look(left)
                     looked = time.monotonic()
                 self._progress(left)
-                waiting = [
-                    pod
-                    for pod in left.values()
-                    if self.answers.get(pod.uid, ("",))[0] not in disruption.FINAL
-                ]
+                waiting = [pod for pod in left.values() if self._may_go(pod)]
                 if not waiting or self._silent():
                     break
-                held_since = (
-                    (held_since or looked)
-                    if not flying and all(pod.held for pod in waiting)
-                    else None
-                )
-                if held_since and looked - held_since >= HELD_SECONDS:
-                    for pod in waiting:
-                        del left[pod.uid]
+                if hold.is_over(looked, not flying and _are_held(waiting)):
+                    _forget(waiting, left)
                     break
         for future, pod in flying.items():  # the time was over before their answers were read
             self._answered(pod, future.result(), left, due)
-        return self._told(left)
+        return self._clauses(left)
+
+    def _may_go(self, pod):
+        """Return whether more time may help a pod to go."""
+        return self._result(pod.uid) not in disruption.FINAL
+
+    def _result(self, uid):
+        """Return what became of the last request for a pod's eviction; "" without one."""
+        return self.answers.get(uid, ("",))[0]
 
     def _send(self, pool, due, flying, left):
         while due and due[0][0] <= time.monotonic() and len(flying) < 2 * PARALLEL:
@@ -335,7 +325,7 @@ class Drain:
             self._answered(flying.pop(future), future.result(), left, due)
 
     def _evict(self, pod, client=None, dry_run=False):
-        """None when it was accepted, else disruption.meaning of the answer.
+        """Request an eviction, and return None when it was accepted, else disruption.meaning.
 
         In a thread of its own.
         """
@@ -364,56 +354,51 @@ class Drain:
         if answer is None:
             self._accepted(pod)
             return
-        kind, seconds, said = answer
+        kind, seconds, message = answer
         if kind == disruption.DENIED:
-            self.denied_at = self.denied_at or time.monotonic()
-            kind = (
-                disruption.BUSY
-                if time.monotonic() - self.denied_at < DENIED_SECONDS
-                else disruption.REFUSED
-            )
-        self.answers[pod.uid] = (kind, said)
+            kind = self._denied()
+        self.answers[pod.uid] = (kind, message)
         if kind != disruption.UNSURE:
-            self.refusals[pod.uid] = (kind, said)
+            self.refusals[pod.uid] = (kind, message)
         if kind == disruption.GONE:
             left.pop(pod.uid, None)
         elif kind not in disruption.FINAL:
             heapq.heappush(due, (time.monotonic() + seconds, next(self.order), pod))
 
+    def _denied(self):
+        """Return what a denial means: an API server that has just started denies everything."""
+        self.denied_at = self.denied_at or time.monotonic()
+        if time.monotonic() - self.denied_at < DENIED_SECONDS:
+            return disruption.BUSY
+        return disruption.REFUSED
+
     def _look(self, left):
-        """Forget who is gone, and see who is ending."""
-        # resourceVersion 0: from the API server's memory, where a read of etcd would cost it every
-        # pod of the cluster each time
+        """Forget the pods that are gone, and see which are ending."""
         try:
-            api = self._patient()
-            found = {
-                item["metadata"].get("uid"): item
-                for item in self._pods(api, door.LIST, resourceVersion="0")
-            }
-            metas = [found[uid]["metadata"] for uid in left if uid in found]
-            if metas and all(
-                meta.get("finalizers") and meta.get("deletionGracePeriodSeconds") == 0
-                for meta in metas
-            ):
-                # only their states can tell whether they have ended
-                found = {
-                    item["metadata"].get("uid"): item
-                    for item in self._pods(api, resourceVersion="0")
-                }
+            found = self._found(left)
         except ApiError as error:
             if not drain_api.passing(error):
                 raise
             return
         for uid, pod in list(left.items()):
-            gone = uid not in found
-            if gone:
+            is_gone = uid not in found
+            if is_gone:
                 del left[uid]
             elif found[uid]["metadata"].get("deletionTimestamp"):
                 left[uid] = drain_plan.Pod(found[uid])
-            if (gone or left[uid].ending) and self.answers.get(pod.uid, ("",))[
-                0
-            ] == disruption.UNSURE:
+            if (is_gone or left[uid].ending) and self._result(uid) == disruption.UNSURE:
                 self._accepted(pod)  # its answer got lost, not the eviction
+
+    def _found(self, left):
+        """Return {uid: item} of the node's pods, with their states where only those show an end."""
+        # resourceVersion 0: from the API server's memory, where a read of etcd would cost it every
+        # pod of the cluster each time
+        api = self._patient()
+        found = _by_uid(self._pods(api, door.LIST, resourceVersion="0"))
+        metas = [found[uid]["metadata"] for uid in left if uid in found]
+        if metas and all(_may_be_held(meta) for meta in metas):
+            found = _by_uid(self._pods(api, resourceVersion="0"))
+        return found
 
     def _progress(self, left):
         if left and time.monotonic() - self.told >= TELL:
@@ -421,9 +406,9 @@ class Drain:
             self.tell(f"{self.node}: {drain_plan.counted(left)} left")
 
     def _silent(self):
-        """Whether the kubelet stopped to post its status meanwhile: nothing ends then.
+        """Return whether the kubelet stopped to post its status meanwhile: nothing ends then.
 
-        Asked as rarely as progress is told.
+        Read as rarely as progress is reported.
         """
         if time.monotonic() - self.silent_at >= TELL:
             self.silent_at = time.monotonic()
@@ -434,35 +419,31 @@ class Drain:
                     raise
         return bool(self.why_silent)
 
-    def _told(self, left):
+    def _clauses(self, left):
         if left:
-            try:
+            with contextlib.suppress(ApiError):  # else the numbers of before
                 self.budgets = list(drain_api.budgets(self._patient()))
-            except ApiError:
-                pass  # the numbers of before
         return [
-            drain_plan.remaining(pod, self._last_said(pod.uid), self.budgets, self.limit)
-            for pod in sorted(left.values(), key=lambda one: one.name)
+            drain_plan.remaining(pod, self._last_answer(pod.uid), self.budgets, self.limit)
+            for pod in sorted(left.values(), key=lambda pod: pod.name)
         ]
 
-    def _last_said(self, uid):
+    def _last_answer(self, uid):
         answer = self.answers.get(uid)
-        return (
-            self.refusals.get(uid, answer) if answer and answer[0] == disruption.UNSURE else answer
-        )
+        if answer and answer[0] == disruption.UNSURE:
+            return self.refusals.get(uid, answer)
+        return answer
 
     def _failed(self, left):
-        why = (
-            "within %d s" % self.limit
-            if time.monotonic() >= self.end
-            else "and more time would not help"
-        )
+        reason = "and more time would not help"
+        if time.monotonic() >= self.end:
+            reason = f"within {int(self.limit)} s"
         names = drain_plan.names_of(sorted(self.evicted.values()))
         if self.why_silent:
-            why = "because " + self.why_silent
+            reason = "because " + self.why_silent
         return "{} is not drained {}: {} left ({}); {} evicted{}{}".format(
             self.node,
-            why,
+            reason,
             drain_plan.counted(left),
             drain_plan.names_of(left),
             drain_plan.counted(self.evicted),
@@ -471,44 +452,81 @@ class Drain:
         )
 
     def _back(self):
-        """Our cordon away, or the clause why it stays."""
+        """Lift kubemend's cordon, and return the clause about it."""
+        if self.cordon == cordon.THEIRS:
+            return "; the cordon is another client's and stays"
         if self.cordon != cordon.MINE:
-            return (
-                "; the cordon is somebody else's and stays" if self.cordon == cordon.THEIRS else ""
-            )
+            return ""
         if drain_plan.KEEP in self.allow:
             return f"; it stays cordoned (kubemend_allow: [{drain_plan.KEEP}])"
-        whose, end = None if self.held else self.run_id, time.monotonic() + BACK_SECONDS
+        run_id, end = None if self.held else self.run_id, time.monotonic() + BACK_SECONDS
         try:
             if self.why_silent:
-                drain_api.patiently(lambda: cordon.release(self.api, self.node, whose), end, POLL)
+                drain_api.patiently(lambda: cordon.release(self.api, self.node, run_id), end, POLL)
                 return (
                     "; it stays cordoned until its kubelet is back, and the next run takes the"
                     " cordon away then (KM903)"
                 )
             drain_api.patiently(
-                lambda: cordon.lift(self.api, self.node, whose, self.held), end, POLL
+                lambda: cordon.lift(self.api, self.node, run_id, self.held), end, POLL
             )
         except ApiError as error:
             raise ChangeError(
                 f"{self.node} is not drained, and whether its cordon is gone is not known, because"
                 f" the API does not answer as it should ({error}); the next run finds out (KM902)",
                 changed=True,
-            )
+            ) from error
         return "; it takes pods again"
 
 
+def _staying(plan):
+    """Return the clause about pods that stay, in a list; none where none stay."""
+    clause = plan.staying()
+    return [clause] if clause else []
+
+
+def _are_held(pods):
+    return all(pod.held for pod in pods)
+
+
+def _forget(pods, left):
+    for pod in pods:
+        del left[pod.uid]
+
+
+def _by_uid(items):
+    return {item["metadata"].get("uid"): item for item in items}
+
+
+def _may_be_held(meta):
+    """Return whether only finalizers may keep an object: its pod's state shows it."""
+    return bool(meta.get("finalizers")) and meta.get("deletionGracePeriodSeconds") == 0
+
+
+class _Hold:
+    """Since when only finalizers keep the pods that remain."""
+
+    def __init__(self):
+        self.since = None
+
+    def is_over(self, now, is_held):
+        """Return whether they have been kept for so long that more time would not help."""
+        if not is_held:
+            self.since = None
+            return False
+        self.since = self.since or now
+        return bool(self.since) and now - self.since >= HELD_SECONDS
+
+
 class _Pool(concurrent.futures.ThreadPoolExecutor):
-    """Threads, each with a connection of its own to the same socket, whose requests end with the
-    drain.
-    """
+    """Threads with a connection each to the same socket; their requests end with the drain."""
 
     def __init__(self, path, end):
         super().__init__(PARALLEL)
         self._path, self._until, self._own = path, end, threading.local()
 
     def client(self):
-        """This thread's."""
+        """Return the connection of this thread."""
         if not hasattr(self._own, "client"):
             self._own.client = Client(
                 self._path, Deadline(max(1.0, self._until - time.monotonic()))

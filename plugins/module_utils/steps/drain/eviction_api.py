@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a drain asks the API beside nodes and pods, in whichever version the API server has it."""
+"""What a drain asks the API besides nodes and pods, in the version that the API server has."""
 
 import time
 
@@ -13,7 +13,7 @@ from . import plan as drain_plan
 
 
 def eviction_version(api):
-    """v1 or v1beta1 of the Eviction that this API server takes; ChangeError where it takes none."""
+    """Return the version of Eviction that this API server takes, or raise ChangeError."""
     version = drain_plan.eviction_version(api.get("/api/v1"))
     if version is None:
         raise ChangeError("nothing was evicted: this API server serves no Eviction API")
@@ -21,39 +21,34 @@ def eviction_version(api):
 
 
 def budgets(api):
-    """Every disruption.Budget of the cluster, in the newest version that the API server has."""
+    """Yield every Budget of the cluster, in the newest version that the API server has."""
     groups = api.find("/apis/policy") or {}
-    versions = [one.get("version") for one in groups.get("versions") or []]
+    versions = [version.get("version") for version in groups.get("versions") or []]
     version = "v1" if "v1" in versions else "v1beta1"
     for item in api.items(f"/apis/policy/{version}/poddisruptionbudgets") if versions else ():
         yield disruption.Budget(item, version)
 
 
 def job_ended(api, job):
-    """Whether the Job (namespace, name, uid) has come to its end, or is gone."""
-    found = api.find("/apis/batch/v1/namespaces/{}/jobs/{}".format(*job[:2]))
-    return (
-        found is None
-        or (found.get("metadata") or {}).get("uid") != job[2]
-        or collect_jobs.job_of(found)["finished"]
-    )
+    """Return whether the Job (namespace, name, uid) has come to its end, or is gone."""
+    item = api.find("/apis/batch/v1/namespaces/{}/jobs/{}".format(*job[:2]))
+    if item is None or (item.get("metadata") or {}).get("uid") != job[2]:
+        return True
+    return collect_jobs.job_of(item)["finished"]
 
 
 def passing(error):
-    """Whether the API server may answer again soon.
+    """Return whether the API server may answer again soon.
 
     One that has just started knows no rights yet, and denies its administrators.
     """
-    return (
-        error.code is None
-        or error.code in (401, 408, 410, 429)
-        or error.code >= 500
-        or disruption.denied(error)
-    )
+    if error.code is None or error.code in (401, 408, 410, 429):
+        return True
+    return error.code >= 500 or disruption.denied(error)
 
 
 def patiently(call, end, pause):
-    """What call() returns, asked again until that time (monotonic) while the API server is away."""
+    """Return what call() returns, repeated until a time (monotonic) while the API is away."""
     while True:
         try:
             return call()

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who leaves a node that is drained, who stays and why, and what refuses the drain. Pure.
+"""Which pods leave a node that is drained, which stay and why, and what refuses the drain. Pure.
 
-Whatever refuses it does so before anything is touched, all of it in one sentence, so that nobody
-mends it piece by piece.
+Whatever refuses it does so before anything is touched, all of it in one sentence, so that an
+operator sees all that is to be fixed at once.
 """
 
 import calendar
@@ -20,7 +20,8 @@ MIRROR = "kubernetes.io/config.mirror"
 FENCED, BARE, LOCAL, KEEP = "fenced", "drain_bare_pods", "drain_local_storage", "keep_cordon"
 RESTART = "kubelet_restart"
 FENCES = ("node.kubernetes.io/out-of-service", "node.cloudprovider.kubernetes.io/shutdown")
-DRY_RUN = (1, 18)  # stable, and with it nobody's to switch off
+DEFAULT_GRACE_SECONDS = 30
+DRY_RUN = (1, 18)  # stable, so that it cannot be switched off
 LEASE_SECONDS = 40
 NAMED = 10  # names in one sentence; what is more is counted
 
@@ -44,35 +45,18 @@ class Pod:
         self.finalizers = list(meta.get("finalizers") or [])
         self.ending = bool(meta.get("deletionTimestamp"))
         self.mirror = MIRROR in (meta.get("annotations") or {})
-        self.owner = next(
-            (one for one in meta.get("ownerReferences") or [] if one.get("controller")), None
-        )
+        self.owner = _controller(meta)
         self.phase = status.get("phase")
         self.finished = self.phase in ("Succeeded", "Failed")
-        self.ready = any(
-            one.get("type") == "Ready" and one.get("status") == "True"
-            for one in status.get("conditions") or []
-        )
+        self.ready = _is_ready(status)
         self.local = any("emptyDir" in volume for volume in spec.get("volumes") or [])
         self.devices = devices_of(spec)
-        grace = (
-            meta.get("deletionGracePeriodSeconds")
-            if self.ending
-            else spec.get("terminationGracePeriodSeconds")
-        )
-        self.grace = 30 if grace is None else grace
-        states = [
-            one.get("state") or {}
-            for key in ("initContainerStatuses", "containerStatuses")
-            for one in status.get(key) or []
-        ]
-        self.stopped = self.finished or (
-            bool(states) and all("terminated" in state for state in states)
-        )
+        self.grace = _grace(meta, spec, self.ending)
+        self.stopped = self.finished or _is_terminated(status)
 
     @property
     def ignores_budgets(self):
-        """Whether no budget is asked about it: it disrupts nobody any more, or not yet."""
+        """Whether no budget counts it: it disrupts nothing any more, or not yet."""
         return self.finished or self.ending or self.phase == "Pending"
 
     @property
@@ -81,39 +65,67 @@ class Pod:
 
         The kubelet has let go of the pod, and none of its containers runs.
         """
-        return self.ending and bool(self.finalizers) and self.grace == 0 and self.stopped
+        if not self.ending or not self.finalizers:
+            return False
+        return self.grace == 0 and self.stopped
 
     @property
     def job(self):
         """(namespace, name, uid) of the Job that it belongs to, or None."""
         owner = self.owner or {}
-        return (
-            (self.namespace, owner.get("name"), owner.get("uid"))
-            if owner.get("kind") == "Job"
-            else None
-        )
+        if owner.get("kind") != "Job":
+            return None
+        return self.namespace, owner.get("name"), owner.get("uid")
 
 
-def devices_of(spec):
-    """Names of the devices that the containers of a pod ask for.
+def _controller(meta):
+    owners = meta.get("ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), None)
 
-    What a plugin gives has a domain that is not Kubernetes' own.
-    """
-    found = {
-        name
-        for kind in ("containers", "initContainers")
-        for one in spec.get(kind) or []
-        for name in (one.get("resources") or {}).get("limits") or {}
-    }
-    return sorted(
-        name
-        for name in found
-        if "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
+
+def _is_ready(status):
+    return any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in status.get("conditions") or []
     )
 
 
+def _grace(meta, spec, is_ending):
+    """Return the grace period: the granted one of a pod that is ending, else its own."""
+    grace = spec.get("terminationGracePeriodSeconds")
+    if is_ending:
+        grace = meta.get("deletionGracePeriodSeconds")
+    return DEFAULT_GRACE_SECONDS if grace is None else grace
+
+
+def _is_terminated(status):
+    """Return whether all containers of a pod have terminated, as far as it has any."""
+    containers = (status.get("initContainerStatuses") or []) + (
+        status.get("containerStatuses") or []
+    )
+    return bool(containers) and all(
+        "terminated" in (container.get("state") or {}) for container in containers
+    )
+
+
+def devices_of(spec):
+    """Return the names of the devices that the containers of a pod request.
+
+    What a plugin gives has a domain that is not Kubernetes' own.
+    """
+    containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    found = set()
+    for container in containers:
+        found.update((container.get("resources") or {}).get("limits") or {})
+    return sorted(name for name in found if _is_device(name))
+
+
+def _is_device(name):
+    return "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
+
+
 class Plan:
-    """What a drain does: `evict` [Pod]; `wait` [Pod] that end already; `stay` {name: why}.
+    """What a drain does: `evict` [Pod]; `wait` [Pod] that end already; `stay` {name: reason}.
 
     `refused` and `notes` [sentence].
     """
@@ -123,69 +135,92 @@ class Plan:
 
     @property
     def going(self):
-        """Everyone who must be gone in the end."""
+        """The pods that must be gone in the end."""
         return self.evict + self.wait
 
     def staying(self):
-        """The clause that names who was left, by reason; empty without any."""
+        """Return the clause that names the pods that stay, by reason; empty without any."""
         by_reason = {}
-        for name, why in sorted(self.stay.items()):
-            by_reason.setdefault(why, []).append(name)
-        return "; ".join(f"{why}: {names_of(names)}" for why, names in sorted(by_reason.items()))
+        for name, reason in sorted(self.stay.items()):
+            by_reason.setdefault(reason, []).append(name)
+        return "; ".join(
+            f"{reason}: {names_of(names)}" for reason, names in sorted(by_reason.items())
+        )
 
 
 def plan(pods, budgets, allow=(), unfinished=frozenset(), seconds=None, restarts=False):
-    """The Plan for these Pods. unfinished: Pod.job of Jobs that have not ended; seconds.
+    """Return the Plan for these Pods.
 
-    The time limit; restarts: whether the kubelet is next.
+    unfinished: Pod.job of Jobs that have not ended; seconds: the time limit; restarts: whether the
+    kubelet is next.
     """
-    made, bare, local, crossed, held = Plan(), [], [], [], []
-    for pod in sorted(pods, key=lambda one: one.name):
-        why = _stays(pod, unfinished)
-        if why:
-            made.stay[pod.name] = why
-            held += (
-                ["{} ({})".format(pod.name, ", ".join(pod.devices))]
-                if pod.devices and not pod.finished
-                else []
-            )
+    drain = Plan()
+    staying = []
+    for pod in sorted(pods, key=lambda pod: pod.name):
+        reason = _stays(pod, unfinished)
+        if reason:
+            drain.stay[pod.name] = reason
+            staying.append(pod)
         elif pod.ending:
-            made.wait.append(pod)
+            drain.wait.append(pod)
         else:
-            made.evict.append(pod)
-            if not pod.finished:
-                bare += [pod.name] if not pod.owner and BARE not in allow else []
-                local += [pod.name] if pod.local and LOCAL not in allow else []
-            crossed.append(disruption.crossing(pod, budgets))
-    if bare:
-        made.refused.append(
+            drain.evict.append(pod)
+    drain.refused = _refusals(drain.evict, staying, allow, restarts)
+    crossings = [disruption.crossing(pod, budgets) for pod in drain.evict]
+    drain.refused += [sentence for sentence in crossings if sentence]
+    slow = _slow(drain.going, seconds)
+    if slow:
+        drain.notes.append(
+            f"the grace period is longer than the time limit of {int(seconds)} s: {names_of(slow)}"
+        )
+    drain.notes += disruption.tight(drain.evict, budgets)
+    return drain
+
+
+def _refusals(evicted, staying, allow, restarts):
+    """Return sentences about what would be lost, as far as that is not allowed."""
+    refused = []
+    running = [pod for pod in evicted if not pod.finished]
+    bare = [pod.name for pod in running if not pod.owner]
+    if bare and BARE not in allow:
+        refused.append(
             "nothing would make these pods again, because no controller owns them:"
             f" {names_of(bare)}; delete or move them, or allow it with kubemend_allow: [{BARE}]"
         )
-    if local:
-        made.refused.append(
+    local = [pod.name for pod in running if pod.local]
+    if local and LOCAL not in allow:
+        refused.append(
             f"these pods would lose what they keep in emptyDir volumes: {names_of(local)}; allow it"
             f" with kubemend_allow: [{LOCAL}]"
         )
-    # the node asks its own kubelet too, but behind the drain
+    held = _with_devices(staying)
+    # the node asks its own kubelet too, but after the drain
     if held and restarts and RESTART not in allow:
-        made.refused.append(
+        refused.append(
             "its kubelet is to be restarted, and these pods, which stay, may lose their devices"
             f" then: {names_of(held)}; wait for their end, or allow it with kubemend_allow:"
             f" [{RESTART}]"
         )
-    made.refused += [sentence for sentence in crossed if sentence]
-    slow = [
-        "%s (%d s)" % (pod.name, pod.grace)
-        for pod in made.going
-        if seconds is not None and pod.grace > seconds and not pod.finished
+    return refused
+
+
+def _with_devices(pods):
+    return [
+        "{} ({})".format(pod.name, ", ".join(pod.devices))
+        for pod in pods
+        if pod.devices and not pod.finished
     ]
-    if slow:
-        made.notes.append(
-            "the grace period is longer than the time limit of %d s: %s" % (seconds, names_of(slow))
-        )
-    made.notes += disruption.tight(made.evict, budgets)
-    return made
+
+
+def _slow(pods, seconds):
+    """Return the pods whose grace period is longer than the time limit."""
+    if seconds is None:
+        return []
+    return [
+        f"{pod.name} ({int(pod.grace)} s)"
+        for pod in pods
+        if pod.grace > seconds and not pod.finished
+    ]
 
 
 def _stays(pod, unfinished):
@@ -202,42 +237,39 @@ def _stays(pod, unfinished):
 
 
 def names_of(names):
-    """At most NAMED of them, and how many more."""
+    """Return at most NAMED of the names, and how many more there are."""
     rest = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (" and %d more" % rest if rest > 0 else "")
+    shown = ", ".join(names[:NAMED])
+    return f"{shown} and {rest:d} more" if rest > 0 else shown
 
 
 def counted(pods):
-    """How many pods."""
-    return "1 pod" if len(pods) == 1 else "%d pods" % len(pods)
+    """Return how many pods there are, in words."""
+    return "1 pod" if len(pods) == 1 else f"{len(pods):d} pods"
 
 
 def ready_of(node):
-    """(status, reason) of the Node's Ready condition."""
-    found = next(
-        (
-            one
-            for one in (node.get("status") or {}).get("conditions") or []
-            if one.get("type") == "Ready"
-        ),
-        {},
-    )
-    return found.get("status") or "Unknown", found.get("reason") or ""
+    """Return (status, reason) of the Node's Ready condition."""
+    for condition in (node.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == "Ready":
+            return condition.get("status") or "Unknown", condition.get("reason") or ""
+    return "Unknown", ""
 
 
 def silent(node):
-    """Why this Node's kubelet cannot end pods, None where it posts its status."""
+    """Return why this Node's kubelet cannot end pods, None where it posts its status."""
     status, reason = ready_of(node)
     if status in ("True", "False") and not reason.startswith("NodeStatus"):
         return None
-    return "its kubelet does not post its status (Ready is {}{})".format(
-        status,
-        f", {one_line(reason, 60)}" if reason else "",
-    )
+    cause = f", {one_line(reason, 60)}" if reason else ""
+    return f"its kubelet does not post its status (Ready is {status}{cause})"
 
 
 def refusal(node, allow=(), held=False):
-    """The sentence that refuses the node as it is, or None; held: as cordon_mark.theirs has it."""
+    """Return the sentence that refuses the node as it is, or None.
+
+    held: as cordon_mark.theirs has it.
+    """
     name = node["metadata"]["name"]
     dead = silent(node)
     if dead:
@@ -259,17 +291,17 @@ def refusal(node, allow=(), held=False):
         )
     if theirs(node, held):
         return (
-            f"{name} is not drained: somebody else cordoned it, and who did may be at work there;"
-            f" uncordon it, or allow it with kubemend_allow: [{FENCED}] (their cordon stays in any"
-            " case)"
+            f"{name} is not drained: another client cordoned it, and who did may be at work"
+            f" there; uncordon it, or allow it with kubemend_allow: [{FENCED}] (their cordon stays"
+            " in any case)"
         )
     return None
 
 
 def old_lease(lease, now):
-    """The age in seconds of a Lease that is older than its own duration, else None; now.
+    """Return the age in seconds of a Lease that is older than its own duration, else None.
 
-    Seconds since the epoch.
+    now: seconds since the epoch.
     """
     spec = (lease or {}).get("spec") or {}
     renewed = moment(spec.get("renewTime"))
@@ -280,7 +312,7 @@ def old_lease(lease, now):
 
 
 def moment(text):
-    """Seconds since the epoch of a time as the API writes it, or None."""
+    """Return the seconds since the epoch of a time as the API writes it, or None."""
     match = re.match(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?Z\Z", str(text))
     if not match:
         return None
@@ -290,25 +322,24 @@ def moment(text):
 
 
 def may_take_out(nodes, name, limit):
-    """None, or the sentence why the node `name` may not be taken out now
-    (kubemend_max_unavailable).
+    """Return why a node may not be taken out (kubemend_max_unavailable), or None.
 
     nodes: [Node objects], or [{name, ready, unschedulable}]. A node that is not ready itself takes
     nothing from the cluster.
     """
-    seen = [_availability(node) for node in nodes]
-    if not any(ready for one, ready, dummy in seen if one == name):
+    known = [_availability(node) for node in nodes]
+    if not any(is_ready for other, is_ready, _is_away in known if other == name):
         return None
     out = sorted(
-        "{} ({})".format(one, "cordoned" if ready else "not ready")
-        for one, ready, away in seen
-        if one != name and (away or not ready)
+        f"{other} ({'cordoned' if is_ready else 'not ready'})"
+        for other, is_ready, is_away in known
+        if other != name and (is_away or not is_ready)
     )
     if len(out) < limit:
         return None
     return (
-        "%s is not taken out, because other nodes are out already: %s; bring them back, or raise"
-        " kubemend_max_unavailable (%d)" % (name, names_of(out), limit)
+        f"{name} is not taken out, because other nodes are out already: {names_of(out)}; bring them"
+        f" back, or raise kubemend_max_unavailable ({int(limit)})"
     )
 
 
@@ -319,47 +350,45 @@ def _availability(node):
 
 
 def can_dry_run(version):
-    """Whether an API server of this /version keeps to dryRun=All in any case.
+    """Return whether an API server of this /version keeps to dryRun=All in any case.
 
-    One that did not would evict.
+    One that does not would evict.
     """
     numbers = [re.match(r"\d+", str((version or {}).get(key) or "")) for key in ("major", "minor")]
     return all(numbers) and tuple(int(number.group()) for number in numbers) >= DRY_RUN
 
 
 def eviction_version(resources):
-    """v1 or v1beta1, by the API server's own list of what /api/v1 serves.
+    """Return v1 or v1beta1, by the API server's own list of what /api/v1 serves.
 
     None when it serves no eviction.
     """
-    for one in (resources or {}).get("resources") or []:
-        if one.get("name") == "pods/eviction":
-            return one.get("version") or "v1beta1"
+    for resource in (resources or {}).get("resources") or []:
+        if resource.get("name") == "pods/eviction":
+            return resource.get("version") or "v1beta1"
     return None
 
 
-def remaining(pod, said, budgets, limit):
-    """The clause for a pod that is still there at the end. said.
+def remaining(pod, answer, budgets, limit):
+    """Return the clause for a pod that is still there at the end.
 
-    (what became of its eviction, text) or None where none was asked for.
+    answer: (what became of its eviction, text) or None where none was requested.
     """
     if pod.ending:
-        if pod.held:
-            return "{}: it has ended, and {} holds the object".format(
-                pod.name,
-                ", ".join(pod.finalizers),
-            )
-        also = (
-            ", and then {} must let go of it".format(", ".join(pod.finalizers))
-            if pod.finalizers
-            else ""
-        )
-        return f"{pod.name}: it is ending, with a grace period of {pod.grace} s{also}"
-    if said is None:
+        return _ending(pod)
+    if answer is None:
         return f"{pod.name}: there was no time left to evict it"
-    kind, text = said
-    if kind == disruption.BUDGET:
+    result, text = answer
+    if result == disruption.BUDGET:
         return disruption.blocked(pod, budgets, text)
-    if kind == disruption.CROSSING:
+    if result == disruption.CROSSING:
         return disruption.crossing(pod, budgets) or f"{pod.name}: {text}"
-    return "{}: {}".format(pod.name, text or "it was evicted within %d s, and stays" % limit)
+    return "{}: {}".format(pod.name, text or f"it was evicted within {int(limit)} s, and stays")
+
+
+def _ending(pod):
+    finalizers = ", ".join(pod.finalizers)
+    if pod.held:
+        return f"{pod.name}: it has ended, and {finalizers} holds the object"
+    also = f", and then {finalizers} must let go of it" if finalizers else ""
+    return f"{pod.name}: it is ending, with a grace period of {pod.grace} s{also}"

@@ -22,102 +22,111 @@ SHOWN = (
 
 
 def listed(root=ROOT):
-    """Every run of this node's journal, the newest first.
+    """Return {runs, truncated, busy, error, empty} of this node's journal, the newest run first.
 
-    {run_id, first, last, reverts, paths, error}. Makes nothing.
-
-    empty: runs that changed no file, such as a restart. paths: what a revert would do now: {path,
-    state, reason, sha256_left, sha256_former, sha256_present, component, steps}.
+    Makes nothing. runs: {run_id, first, last, reverts, paths, error}; paths: what a revert would do
+    now: {path, state, reason, sha256_left, sha256_former, sha256_present, component, steps}.
+    empty: runs that changed no file, such as a restart.
     """
     try:
         run_ids = journal.run_ids(root)
         busy = any(record["running"] for record in proof.unproven(root))
     except (OSError, ChangeError) as error:
         return {"runs": [], "truncated": False, "busy": False, "error": files.one_line(error)}
-    runs, empty = [], []
+    runs, empty, truncated = [], [], False
     for run_id in reversed(run_ids):
         if len(runs) >= MAX_RUNS:
-            return {
-                "runs": runs,
-                "truncated": True,
-                "busy": busy,
-                "error": None,
-                "empty": empty[:MAX_RUNS],
-            }
-        try:
-            one = _one(run_id, root)
-        except (OSError, ChangeError) as error:
-            one = {
-                "run_id": run_id,
-                "first": None,
-                "last": None,
-                "reverts": [],
-                "paths": [],
-                "error": files.one_line(error),
-            }
-        if one["paths"] or one["error"]:
-            runs.append(one)
+            truncated = True
+            break
+        run = _readable(run_id, root)
+        if run["paths"] or run["error"]:
+            runs.append(run)
         else:
             empty.append(run_id)
     return {
         "runs": runs,
-        "truncated": False,
+        "truncated": truncated,
         "busy": busy,
         "error": None,
         "empty": empty[:MAX_RUNS],
     }
 
 
-def _one(run_id, root):
+def _readable(run_id, root):
+    """Return what the list has of a run, with `error` where its journal cannot be read."""
+    try:
+        return _run(run_id, root)
+    except (OSError, ChangeError) as error:
+        return {
+            "run_id": run_id,
+            "first": None,
+            "last": None,
+            "reverts": [],
+            "paths": [],
+            "error": files.one_line(error),
+        }
+
+
+def _run(run_id, root):
     planned = revert_plan.plan_revert(run_id, root)
     items = {item["entry"]: item for item in revert_plan.intact(run_id, root)}
-    intents = [items[entry]["intent"] for one in planned for entry in one["entries"]]
-    undone = [intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]]
+    intents = [items[entry]["intent"] for change in planned for entry in change["entries"]]
+    times = sorted(intent["at"] for intent in intents) or [None]
     return {
         "run_id": run_id,
-        "first": min([intent["at"] for intent in intents] or [None]),
-        "last": max([intent["at"] for intent in intents] or [None]),
-        # only a run that does nothing else is a revert: a step that was rolled back undoes its
-        # own run
-        "reverts": (
-            sorted(set(undone)) if len(undone) == len(intents) and run_id not in undone else []
-        ),
-        "paths": [shown(Stretch(one, items, run_id, root)) for one in planned],
+        "first": times[0],
+        "last": times[-1],
+        "reverts": _reverted_runs(run_id, intents),
+        "paths": [shown(FileHistory(change, items, run_id, root)) for change in planned],
         "error": None,
     }
 
 
-def shown(stretch):
-    """What a list shows of it."""
-    return {name: stretch.told[name] for name in SHOWN}
+def _reverted_runs(run_id, intents):
+    """Return the runs that this run reverted, where it did nothing else.
 
-
-class Stretch:
-    """One file's changes by the run, and what their steps' records say of the component that it
-    belongs to.
+    A step that was rolled back undoes a change of its own run, which is no revert.
     """
+    reverted = [intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]]
+    if len(reverted) < len(intents) or run_id in reverted:
+        return []
+    return sorted(set(reverted))
 
-    def __init__(self, one, items, run_id, root):
-        self.path = one["path"]
-        unit = one["real"].startswith(journal.UNIT)
+
+def shown(history):
+    """Return what a list shows of a file's history."""
+    return {name: history.row[name] for name in SHOWN}
+
+
+class FileHistory:
+    """One file's changes by the run, with what its steps' records say of the component."""
+
+    def __init__(self, change, items, run_id, root):
+        real = change["real"]
+        is_unit = real.startswith(journal.UNIT)
         # no component has to start again for it
-        self.alone = unit or one["real"].startswith(journal.LEVEL)
-        self.state = one["state"]
-        steps = []
-        for entry in one["entries"]:
-            step = items[entry]["intent"]["step"]
-            if step not in steps:
-                steps.append(step)
-        records = [
-            record for record in (proof.read(run_id, step, root) for step in steps) if record
-        ]
-        self.record = (
-            records[0] if records and not any(record.get("error") for record in records) else None
-        )
-        self.component = self.record.get("component") if self.record and not unit else None
-        self.former = (self.record.get("former") or {}).get("argv") if self.record else None
-        expect = (self.record.get("expect") or {}) if self.record else {}
-        self.restart = expect.get("restart")
-        self.image = expect.get("image")
-        self.guard = (self.record.get("guard") or {}) if self.record else {}
-        self.told = dict(one, component=self.component, steps=steps)
+        self.alone = is_unit or real.startswith(journal.LEVEL)
+        self.path = change["path"]
+        self.state = change["state"]
+        steps = _steps(change, items)
+        self.record = _record(steps, run_id, root)
+        known = self.record or {}
+        self.component = None if is_unit else known.get("component")
+        self.former = (known.get("former") or {}).get("argv")
+        self.restart = (known.get("expect") or {}).get("restart")
+        self.image = (known.get("expect") or {}).get("image")
+        self.guard = known.get("guard") or {}
+        self.row = dict(change, component=self.component, steps=steps)
+
+
+def _steps(change, items):
+    """Return the steps of a file's entries, each once, in their order."""
+    return list(dict.fromkeys(items[entry]["intent"]["step"] for entry in change["entries"]))
+
+
+def _record(steps, run_id, root):
+    """Return the first record of these steps, or None where any of them cannot be read."""
+    records = [record for record in (proof.read(run_id, step, root) for step in steps) if record]
+    if not records or any(record.get("error") for record in records):
+        return None
+    return records[0]

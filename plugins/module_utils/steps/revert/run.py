@@ -1,12 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run left on this node taken back, or listed with what the guards say of it (revert_list).
+"""What a run left on this node taken back, or listed with the preconditions of that.
 
-Files are put back component by component, the last changed first: guards as for a repair, the
-former bytes, a restart where the kubelet makes none, and the wait until the component runs again
-with its former command line. A component that is not proven ends it: what is left stays as the run
-left it. Nothing is rolled forward again by itself.
+Files are restored component by component, the last changed first: preconditions as for a repair,
+the former bytes, a restart where the kubelet makes none, and the wait until the component runs
+again with its former command line. A component that is not verified ends it: the rest stays as the
+run left it. Nothing is rolled forward again by itself.
 """
 
 import os
@@ -24,20 +24,24 @@ from .. import health_probe as prove
 from .. import preconditions as guard
 from . import running_limits
 from .files import revert
-from .listing import Stretch, listed, shown
+from .listing import FileHistory, listed, shown
 from .registry import RAISE_KUBELET, kubelet_reverter_of
 
+KUBELET = "kubelet"
 RESTORED, ALREADY, REFUSED, KEPT = "restored", "already", "refused", "kept"
+# By the state of a file that is not restored; others are refused.
+RESULTS = {revert_plan.ALREADY: ALREADY, revert_plan.UNDONE: ALREADY, revert_plan.KEPT: KEPT}
+LIST_AGAIN = "list again to see what became of it"
 
 
 def run(params):
-    """State listed: {runs, truncated, busy}; state reverted.
+    """Do what `state` says: {runs, truncated, busy} of listed, or a revert by a detached process.
 
-    {paths, components, changed, error}, by a process that outlives this one.
+    reverted: {paths, components, changed, error}.
     """
     if params["state"] == "listed":
         found = listed(params.get("root") or ROOT)
-        return _asked(params, found) if params.get("reverts") else found
+        return _with_preconditions(params, found) if params.get("reverts") else found
     return outlive.run(reverted, params) or _answer(
         error=(
             "the program ended on the node without an answer (killed, or out of memory); list again"
@@ -47,66 +51,67 @@ def run(params):
     )
 
 
-def _asked(params, found):
-    """The list, with what the guards say of the run in question, and what it raised that is no
-    file.
-    """
+def _with_preconditions(params, found):
+    """Return the list with the preconditions and the running values of the run in question."""
     found = dict(found, guards=guards(params, found["runs"]))
-    for one in found["runs"]:
-        if one["run_id"] == _meant(params, found["runs"]):
-            one["paths"] += running_limits.rows(
-                one["run_id"], params.get("root") or ROOT, params.get("allow") or []
+    for listed_run in found["runs"]:
+        if listed_run["run_id"] == _chosen(params, found["runs"]):
+            listed_run["paths"] += running_limits.rows(
+                listed_run["run_id"], params.get("root") or ROOT, params.get("allow") or []
             )
     return found
 
 
-def _meant(params, runs):
-    able = (
-        one["run_id"]
-        for one in runs
-        if not one["reverts"] and any(path["state"] == revert_plan.RESTORE for path in one["paths"])
-    )
-    return next(able, "") if params["reverts"] == "last" else params["reverts"]
+def _chosen(params, runs):
+    """Return the id of the run in question: `last` is the newest that can be taken back."""
+    if params["reverts"] != "last":
+        return params["reverts"]
+    return next((listed_run["run_id"] for listed_run in runs if _can_go_back(listed_run)), "")
+
+
+def _can_go_back(listed_run):
+    if listed_run["reverts"]:
+        return False
+    return any(path["state"] == revert_plan.RESTORE for path in listed_run["paths"])
 
 
 def budget(count):
-    """Seconds after which so many components are taken back or not, whatever happens."""
+    """Return the seconds after which so many components are taken back or not, whatever happens."""
     return step_times.PRECONDITIONS + count * (
         step_times.PRECONDITIONS + step_times.BACK_OFF + step_times.WATCHED
     )
 
 
 def reverted(params):
-    """The run `reverts` taken back on this node, in this process. Never raises."""
+    """Take back the run `reverts` on this node, in this process. Never raises."""
     begin = time.monotonic()
-    work, error, changed = _Revert(params), None, False
+    work = _Revert(params)
+    error, changed = _run(work)
+    has_changed = changed or any(row["changed"] for row in work.paths + work.components)
+    answer = _answer(work.paths, work.components, error, has_changed)
+    answer["seconds"] = round(time.monotonic() - begin, 2)
+    return answer
+
+
+def _run(work):
+    """Return (the error or None, whether it may have changed something that is not listed)."""
     try:
         work.run()
     except (ChangeError, guard.Refused) as reason:
-        error, changed = str(reason), getattr(reason, "changed", False)
+        return str(reason), getattr(reason, "changed", False)
     except OSError as reason:
-        error, changed = (
-            "it ended, because {} cannot be used: {}; list again to see what became of it".format(
-                files.one_line(reason.filename or "a file of this node"), durable.why(reason)
-            ),
+        path = files.one_line(reason.filename or "a file of this node")
+        return (
+            f"it ended, because {path} cannot be used: {durable.why(reason)}; {LIST_AGAIN}",
             True,
         )
     except Exception as reason:  # pylint: disable=broad-except
-        error, changed = (
-            (
-                f"it ended in a way that nobody foresaw ({type(reason).__name__}:"
-                f" {files.one_line(reason)}); list again to see what became of it"
-            ),
+        return (
+            f"it ended in an unforeseen way ({type(reason).__name__}: {files.one_line(reason)});"
+            f" {LIST_AGAIN}",
             True,
         )
-    answer = _answer(
-        work.paths,
-        work.components,
-        error,
-        changed or any(one["changed"] for one in work.paths + work.components),
-    )
-    answer["seconds"] = round(time.monotonic() - begin, 2)
-    return answer
+    return None, False
 
 
 def _answer(paths=(), components=(), error=None, changed=False):
@@ -120,13 +125,14 @@ def _answer(paths=(), components=(), error=None, changed=False):
 
 
 def guards(params, runs):
-    """Of the run `reverts`: [{component, refused}] of what would be started again now, and why
-    it may not be. Changes nothing.
+    """Return [{component, refused}] of what the run `reverts` would start again now.
+
+    refused: why that may not be. Changes nothing.
     """
     try:
-        return _Revert(dict(params, reverts=_meant(params, runs))).guards()
+        return _Revert(dict(params, reverts=_chosen(params, runs))).guards()
     except (OSError, ChangeError):
-        return []  # what cannot be read is told by the list
+        return []  # the list says what cannot be read
 
 
 class _Revert:
@@ -137,11 +143,14 @@ class _Revert:
         self.run_id = params["reverts"]
         self.host = params.get("host") or "this host"
         self.root = params.get("root") or ROOT
+        self.allow = params.get("allow") or []
         self.paths = []
         self.components = []
         self.stopped = None
         # of one run that is taken back by itself, again and again
-        self.attempt = "-%d" % params["attempt"] if params.get("attempt") else ""
+        self.attempt = ""
+        if params.get("attempt"):
+            self.attempt = f"-{params['attempt']:d}"
 
     def run(self):
         """Fill `paths` and `components`."""
@@ -159,54 +168,53 @@ class _Revert:
             )
         with step.exclusive():  # this run may change this node
             pass
-        self._ended()
-        groups = _groups(self._stretches())
+        self._require_ended()
+        groups = _groups(self._histories())
         if self.params.get("lock"):
-            lock.renew(
-                self.params["run_id"],
-                max(self.params["lock"].get("seconds") or 0, budget(len(groups))),
-                self.root,
-            )
+            seconds = self.params["lock"].get("seconds") or 0
+            lock.renew(self.params["run_id"], max(seconds, budget(len(groups))), self.root)
         for group in groups:
             self._group(group, step)
-        refused = [one["path"] for one in self.paths if one["result"] == REFUSED]
-        self.paths += running_limits.rows(
-            self.run_id, self.root, self.params.get("allow") or [], refused, act=True
-        )
+        refused = [row["path"] for row in self.paths if row["result"] == REFUSED]
+        self.paths += running_limits.rows(self.run_id, self.root, self.allow, refused, act=True)
 
     def guards(self):
-        """The guards of every component that would start again, without anything behind them."""
-        found = []
+        """Return the preconditions of every component that would start again; change nothing."""
         if self.run_id not in journal.run_ids(self.root):
-            return found
-        for group in _groups(self._stretches()):
-            wanted = [
-                one for one in group if one.state == revert_plan.RESTORE and one.record is not None
+            return []
+        found = []
+        for group in _groups(self._histories()):
+            changes = [
+                history
+                for history in group
+                if history.state == revert_plan.RESTORE and history.record is not None
             ]
-            if not wanted or group[0].component is None:
-                continue
-            try:
-                if group[0].component == "kubelet":
-                    kubelet_reverter_of(RAISE_KUBELET).may_restart(
-                        group[0].record, self.params.get("allow") or []
-                    )
-                else:
-                    self._scene(group[0].component, wanted)
-                why = None
-            except (guard.Refused, ChangeError) as error:
-                why = str(error)
-            found.append({"component": group[0].component, "refused": why})
+            component = group[0].component
+            if changes and component is not None:
+                reason = self._refusal(component, group, changes)
+                found.append({"component": component, "refused": reason})
         return found
 
-    def _stretches(self):
+    def _refusal(self, component, group, changes):
+        """Return why a component may not start again now, or None."""
+        try:
+            if component == KUBELET:
+                kubelet_reverter_of(RAISE_KUBELET).may_restart(group[0].record, self.allow)
+            else:
+                self._preconditions(component, changes)
+        except (guard.Refused, ChangeError) as error:
+            return str(error)
+        return None
+
+    def _histories(self):
         items = {item["entry"]: item for item in revert_plan.intact(self.run_id, self.root)}
         return [
-            Stretch(one, items, self.run_id, self.root)
-            for one in revert_plan.plan_revert(self.run_id, self.root)
+            FileHistory(change, items, self.run_id, self.root)
+            for change in revert_plan.plan_revert(self.run_id, self.root)
         ]
 
-    def _ended(self):
-        """Nobody is at work here, and the run itself is not waiting to be finished."""
+    def _require_ended(self):
+        """Refuse while a step runs here, or while the run itself waits to be finished."""
         for record in proof.unproven(self.root):
             if record["running"]:
                 raise guard.Refused(
@@ -222,236 +230,285 @@ class _Revert:
                 )
 
     def _group(self, group, step):
-        """The files of one component."""
-        wanted = [one for one in group if one.state == revert_plan.RESTORE]
-        unknown = [one for one in wanted if one.record is None and not one.alone]
-        if wanted and self.stopped:
-            self._refuse(wanted, self.stopped)
-        elif unknown:
-            self._refuse(
-                wanted,
-                "the record of step {} is gone or cannot be read, so that nobody knows what has to"
-                " run afterwards; its former bytes are in the journal: put them back by hand".format(
-                    ", ".join(unknown[0].told["steps"])
-                ),
-            )
-        elif group[0].component is None:
-            self._restore(wanted, step)
-        elif group[0].component == "kubelet":
-            self._with_kubelet(group, wanted, step.also(step=f"revert-kubelet{self.attempt}"))
+        """Take back the files of one component."""
+        changes = [history for history in group if history.state == revert_plan.RESTORE]
+        refusal = self._group_refusal(changes)
+        if refusal:
+            self._refuse(changes, refusal)
         else:
-            pending = wanted or _unfinished(group)
-            if pending:
-                self._with_component(
-                    group[0].component,
-                    wanted,
-                    pending,
-                    step.also(step=f"revert-{group[0].component}{self.attempt}"),
-                )
-        for one in group:
-            if one.state != revert_plan.RESTORE:
-                result = {
-                    revert_plan.ALREADY: ALREADY,
-                    revert_plan.UNDONE: ALREADY,
-                    revert_plan.KEPT: KEPT,
-                }.get(one.state, REFUSED)
-                self.paths.append(dict(shown(one), result=result, changed=False))
+            self._take_back(group, changes, step)
+        self.paths += [
+            dict(shown(history), result=RESULTS.get(history.state, REFUSED), changed=False)
+            for history in group
+            if history.state != revert_plan.RESTORE
+        ]
 
-    def _scene(self, component, pending):
-        """(what the guards of this component found, what is expected of it, what was allowed),
-        or guard.Refused.
-        """
-        expect = {
-            "component": component,
-            "restart": next((one.restart for one in pending if one.restart), None),
-            "flags": {},
-            "image": next((one.image for one in pending if one.image), None),
-        }
-        allowed = dict(pending[0].guard, allow=self.params.get("allow") or [])
-        # of the files that the process reads, these are no change of somebody else
-        if any(one.restart == "signal" for one in pending):
-            allowed["loads"] = list(allowed.get("loads") or []) + [one.path for one in pending]
+    def _group_refusal(self, changes):
+        """Return why none of these files is touched, or None."""
+        if changes and self.stopped:
+            return self.stopped
+        unknown = [history for history in changes if history.record is None and not history.alone]
+        if not unknown:
+            return None
         return (
-            guard.check(
-                {
-                    "host": self.host,
-                    "remedy": _remedy(pending),
-                    "expect": expect,
-                    "change": _change(pending[0]),
-                    "guard": allowed,
-                },
-                self.params,
-            ),
-            expect,
-            allowed,
+            "the record of step {} is gone or cannot be read, so that it is unknown what has to run"
+            " afterwards; its former bytes are in the journal: put them back by hand".format(
+                ", ".join(unknown[0].row["steps"])
+            )
         )
 
-    def _with_component(self, component, wanted, pending, step):
-        signalled, moved = (
-            any(one.restart == "signal" for one in pending),
-            all(not one.restart for one in pending),
-        )
-        try:
-            scene, expect, allowed = self._scene(component, pending)
-            former = scene.former
-            record = {
-                "component": component,
+    def _take_back(self, group, changes, step):
+        component = group[0].component
+        if component is None:
+            self._restore(changes, step)
+            return
+        here = step.also(step=f"revert-{component}{self.attempt}")
+        if component == KUBELET:
+            self._with_kubelet(group, changes, here)
+            return
+        pending = changes or _unfinished(group)
+        if pending:
+            self._with_component(component, changes, pending, here)
+
+    def _preconditions(self, component, pending):
+        """Return a _Start of this component, or raise guard.Refused."""
+        start = _Start(component, pending, self.allow)
+        start.scene = guard.check(
+            {
                 "host": self.host,
-                "remedy": step_kinds.REVERT,
-                "limit": _limit(signalled),
-                "path": pending[0].path,
-                "kind": "none",
-                "expect": expect,
-                "guard": allowed,
-                "former": (
-                    former
-                    and {
-                        "pid": former.pid,
-                        "ticks": former.ticks,
-                        "argv": files.masked_argv(former.argv),
-                    }
-                ),
-            }
-            if proof.claim(step, record) is not None:
+                "remedy": start.remedy,
+                "expect": start.expect,
+                "change": _change(pending[0]),
+                "guard": start.guard,
+            },
+            self.params,
+        )
+        return start
+
+    def _with_component(self, component, changes, pending, step):
+        """Restore the files of a control-plane component, and wait until it runs as before."""
+        try:
+            start = self._preconditions(component, pending)
+            if proof.claim(step, start.record(self.host, pending[0].path)) is not None:
                 raise guard.Refused(
                     f"run {step.run_id} has begun this before (a connection that was made twice);"
                     " list again to see what became of it"
                 )
         except (guard.Refused, ChangeError) as error:
-            self._refuse(wanted, str(error))
-            if not wanted:
+            self._refuse(changes, str(error))
+            if not changes:
                 self.components.append(_component(component, False, str(error)))
             return
-        begin, results = time.monotonic(), self._restore(wanted, step)
-        if wanted and not any(one["changed"] for one in results):
+        begin, results = time.monotonic(), self._restore(changes, step)
+        if changes and not any(row["changed"] for row in results):
             results[0]["reason"] = proof.ended(step, proof.NOT_DONE, results[0]["reason"])[1]
             return
-        if signalled and former:
-            prove.terminate(former)
-        if not any(one.former for one in pending):
-            told = proof.ended(step, proof.PROVEN, "it did not run before that run either")[1]
-            self.components.append(_component(component, None, told, True))
+        start.signal()
+        if not any(history.former for history in pending):
+            note = proof.ended(step, proof.PROVEN, "it did not run before that run either")[1]
+            self.components.append(_component(component, None, note, True))
             return
-        # what a manifest held decides the command line; where only a file that the process reads is
-        # put back, it stays as it is
-        argv = next((one.former for one in reversed(pending) if one.restart != "signal"), None) or (
-            former and files.masked_argv(former.argv)
-        )
-        want = prove.Want(
-            component, argv=argv, not_identity=former.identity if former and not moved else None
-        )
+        self._verify(start, begin, step)
 
-        def later():
-            return begin + step_times.BACK_OFF if guard.startable(expect["image"]) else 0
-
-        found = prove.wait(
-            want,
-            scene.credentials,
-            begin + record["limit"],
-            step_times.WATCHED if moved else None,
-            later=later,
-        )
-        reason = None
-        if not found.ok:
-            reason = (
-                "%s of %s was not proven within %d s: %s; look at journalctl -u kubelet and crictl"
-                " ps -a --name %s, or bring back what run %s left with -e kubemend_run_id=%s"
-                % (
-                    component,
-                    self.host,
-                    round(found.waited),
-                    found.reason,
-                    component,
-                    self.run_id,
-                    step.run_id,
-                )
-            )
-            self.stopped = f"{component} was not proven after its files were restored"
-        reason = proof.ended(
-            step, proof.PROVEN if found.ok else proof.FAILED, reason, found.seen()
-        )[1]
+    def _verify(self, start, begin, step):
+        """Wait until the component runs with its former command line, and note what came of it."""
+        health = start.wait(begin)
+        state, reason = proof.PROVEN, None
+        if not health.ok:
+            state, reason = proof.FAILED, self._unproven(start.component, health, step)
+            self.stopped = f"{start.component} was not proven after its files were restored"
+        reason = proof.ended(step, state, reason, health.seen())[1]
         self.components.append(
             dict(
-                _component(component, found.ok, reason, True),
-                seen=found.seen(),
-                seconds=round(found.waited, 2),
+                _component(start.component, health.ok, reason, True),
+                seen=health.seen(),
+                seconds=round(health.waited, 2),
             )
         )
 
-    def _with_kubelet(self, group, wanted, step):
+    def _unproven(self, component, health, step):
+        return (
+            f"{component} of {self.host} was not proven within {round(health.waited)} s:"
+            f" {health.reason}; look at journalctl -u kubelet and crictl ps -a --name {component},"
+            f" or bring back what run {self.run_id} left with -e kubemend_run_id={step.run_id}"
+        )
+
+    def _with_kubelet(self, group, changes, step):
         record = group[0].record
         reverter = record and kubelet_reverter_of(record.get("remedy"))
         # a reset: what it moved stays where it is
         if not reverter:
             self._refuse(
-                wanted, "it belongs to a reset of the kubelet's state, which no revert takes back"
+                changes, "it belongs to a reset of the kubelet's state, which no revert takes back"
             )
             return
-        if not wanted and (
-            any(one.state == revert_plan.CONFLICT for one in group)
-            or not raised_kubelet_runs(record)
-        ):
+        if not changes and not _kubelet_waits(group):
             return
 
         def restore(here):
-            results = self._restore(wanted, here)
-            return (
-                results[0]["reason"]
-                if results and not any(one["changed"] for one in results)
-                else None
-            )
+            results = self._restore(changes, here)
+            if results and not any(row["changed"] for row in results):
+                return results[0]["reason"]
+            return None
 
         try:
-            proven, reason = reverter.take_back(
-                record, restore, step, self.params.get("allow") or []
-            )
+            proven, reason = reverter.take_back(record, restore, step, self.allow)
         except (guard.Refused, ChangeError) as error:
-            self._refuse(wanted, str(error))
-            proven, reason = (None if wanted else False), str(error)
-        self.components.append(_component("kubelet", proven, reason, proven is not None))
+            self._refuse(changes, str(error))
+            proven, reason = (None if changes else False), str(error)
+        self.components.append(_component(KUBELET, proven, reason, proven is not None))
 
-    def _restore(self, stretches, step):
-        """The former bytes of these files, each for itself; what became of each."""
-        known = {tuple(one.told["entries"]): one for one in stretches}
-        done = revert(self.run_id, step, only=[one.path for one in stretches]) if stretches else []
-        mine = [
+    def _restore(self, histories, step):
+        """Restore the former bytes of these files, each for itself, and return their rows."""
+        if not histories:
+            return []
+        known = {tuple(history.row["entries"]): history for history in histories}
+        done = revert(self.run_id, step, only=[history.path for history in histories])
+        rows = [
             dict(
-                shown(known[tuple(one["entries"])]),
-                result=one["result"],
-                reason=one["reason"],
-                changed=bool(one["changed"]),
+                shown(known[tuple(result["entries"])]),
+                result=result["result"],
+                reason=result["reason"],
+                changed=bool(result["changed"]),
             )
-            for one in done
-            if tuple(one["entries"]) in known
+            for result in done
+            if tuple(result["entries"]) in known
         ]
-        self.paths += mine
-        return mine
+        self.paths += rows
+        return rows
 
-    def _refuse(self, stretches, why):
-        """None of these files is touched."""
+    def _refuse(self, histories, reason):
+        """Touch none of these files."""
         self.paths += [
             dict(
-                shown(one),
+                shown(history),
                 result=REFUSED,
-                reason=f"{one.path} was not changed: {why}",
+                reason=f"{history.path} was not changed: {reason}",
                 changed=False,
             )
-            for one in stretches
+            for history in histories
         ]
+
+
+class _Start:
+    """The start of a component that a revert waits for: what is expected, and what was there."""
+
+    def __init__(self, component, pending, allow):
+        self.component = component
+        self.pending = pending
+        self.scene = None
+        self.signalled = any(history.restart == "signal" for history in pending)
+        self.moved = all(not history.restart for history in pending)
+        self.expect = {
+            "component": component,
+            "restart": next((history.restart for history in pending if history.restart), None),
+            "flags": {},
+            "image": next((history.image for history in pending if history.image), None),
+        }
+        self.remedy = _remedy(pending)
+        self.guard = dict(pending[0].guard, allow=allow)
+        # of the files that the process reads, these are no foreign change
+        if self.signalled:
+            loads = list(self.guard.get("loads") or [])
+            self.guard["loads"] = loads + [history.path for history in pending]
+
+    @property
+    def former(self):
+        """The process before the revert, or None."""
+        return self.scene.former
+
+    @property
+    def limit(self):
+        """Seconds until the component must run."""
+        return _limit(self.signalled)
+
+    def record(self, host, path):
+        """Return what the record of the step says at its beginning."""
+        former = self.former
+        return {
+            "component": self.component,
+            "host": host,
+            "remedy": step_kinds.REVERT,
+            "limit": self.limit,
+            "path": path,
+            "kind": "none",
+            "expect": self.expect,
+            "guard": self.guard,
+            "former": (
+                former
+                and {
+                    "pid": former.pid,
+                    "ticks": former.ticks,
+                    "argv": files.masked_argv(former.argv),
+                }
+            ),
+        }
+
+    def signal(self):
+        """End the process where nothing else restarts it."""
+        if self.signalled and self.former:
+            prove.terminate(self.former)
+
+    def wait(self, begin):
+        """Return what the component shows until the limit."""
+        former = self.former
+        not_identity = None
+        if former and not self.moved:
+            not_identity = former.identity
+        return prove.wait(
+            prove.Want(self.component, argv=self._argv(), not_identity=not_identity),
+            self.scene.credentials,
+            begin + self.limit,
+            step_times.WATCHED if self.moved else None,
+            later=lambda: self._later(begin),
+        )
+
+    def _argv(self):
+        """Return the expected command line: what a manifest held decides it.
+
+        Where only a file that the process reads is put back, it stays as it is.
+        """
+        for history in reversed(self.pending):
+            if history.restart != "signal":
+                if history.former:
+                    return history.former
+                break
+        return self.former and files.masked_argv(self.former.argv)
+
+    def _later(self, begin):
+        """Return until when the kubelet's back-off may delay a start that is possible."""
+        return begin + step_times.BACK_OFF if guard.startable(self.expect["image"]) else 0
+
+
+def _kubelet_waits(group):
+    """Return whether the kubelet must start again although its files are back already."""
+    if any(history.state == revert_plan.CONFLICT for history in group):
+        return False
+    return raised_kubelet_runs(group[0].record)
 
 
 def _unfinished(group):
-    """Files that hold their former bytes already while the process, which nothing restarts by
-    itself, is older than they are.
+    """Return files that are back already while the process is older than they are.
+
+    Of processes that nothing restarts by itself.
     """
-    found = []
-    for one in group:
-        if one.state == revert_plan.ALREADY and one.restart == "signal":
-            running = prove.instances(one.component)
-            started, written = running[0].started_at if running else None, _mtime(one.path)
-            if started and written and written > started + guard.TOLERANCE:
-                found.append(one)
-    return found
+    return [
+        history
+        for history in group
+        if history.state == revert_plan.ALREADY
+        and history.restart == "signal"
+        and _is_newer(history.path, history.component)
+    ]
+
+
+def _is_newer(path, component):
+    """Return whether a file was written after the component started."""
+    running = prove.instances(component)
+    started = running[0].started_at if running else None
+    written = _mtime(path)
+    if not started or not written:
+        return False
+    return written > started + guard.TOLERANCE
 
 
 def _mtime(path):
@@ -472,39 +529,40 @@ def _component(component, proven, reason, changed=False):
     }
 
 
-def _groups(stretches):
-    """The stretches of each component together, in the order of its newest.
+def _groups(histories):
+    """Return the histories of each component together, in the order of its newest.
 
     Those without a component each for itself.
     """
-    groups, of = [], {}
-    for one in stretches:
-        if one.component is None or one.component not in of:
-            groups.append([])
-            if one.component is not None:
-                of[one.component] = groups[-1]
-        (of[one.component] if one.component is not None else groups[-1]).append(one)
+    groups, known = [], {}
+    for history in histories:
+        group = known.get(history.component)
+        if group is None:
+            group = []
+            groups.append(group)
+        if history.component is not None:
+            known[history.component] = group
+        group.append(history)
     return groups
 
 
 def _remedy(pending):
-    return next(
-        (one.record.get("remedy") for one in pending if one.restart == "signal"),
-        pending[0].record.get("remedy"),
-    )
+    """Return the kind of the step: of the file that the process reads, where there is one."""
+    for history in pending:
+        if history.restart == "signal":
+            return history.record.get("remedy")
+    return pending[0].record.get("remedy")
 
 
-def _change(stretch):
-    """What the guard has to know of the file.
+def _change(history):
+    """Return what the preconditions need to know of the file.
 
-    One that is to be created is no manifest of its folder yet, one that goes away is.
+    One that is to be created is no manifest of its directory yet, one that goes away is.
     """
-    if stretch.told["sha256_left"] is None:
+    if history.row["sha256_left"] is None:
         return {"kind": "create", "path": None}
-    return {
-        "kind": "move_out" if stretch.told["sha256_former"] is None else "splice",
-        "path": stretch.path,
-    }
+    kind = "move_out" if history.row["sha256_former"] is None else "splice"
+    return {"kind": kind, "path": history.path}
 
 
 def _limit(signalled):

@@ -1,12 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run raised in the running kernel and in running processes, told by a revert, and lowered
-where that is allowed.
+"""What a run raised in the running kernel and in running processes: listed, and lowered if allowed.
 
 Nothing of it is a file. Lowering takes from programs what they may have begun to use, so that it
-needs a word of its own; to raise again what the run lowered takes nothing from anybody, and needs
-none. A value that is not what the run left is somebody else's.
+needs a word of its own; to raise again what the run lowered takes nothing from them, and needs
+none. A value that is not what the run left is a foreign change.
 """
 
 from ...collectors.node import boot
@@ -22,38 +21,38 @@ RESTORE, RESTORED, REFUSED, KEPT, CONFLICT = "restore", "restored", "refused", "
 
 
 class Value:
-    """One running value: what it was before the run, and what the run left. read.
+    """One running value: what it was before the run, and what the run left.
 
-    Its value now, None where there is none any more.
-
-    switch: it is no limit, and is never lowered. up: the run lowered it. unit: whose process has it
-    by a restart, so that only another one takes it.
+    read: its value now, None where there is none any more. switch: it is no limit, and is never
+    lowered. up: the run lowered it. unit: whose process has it by a restart, so that only another
+    restart takes it.
     """
 
-    def __init__(self, name, path, former, left, read, write, switch=False, up=False, unit=None):
-        self.up, self.unit = up, unit
-        self.name, self.path, self.former, self.left, self.read, self.write, self.switch = (
-            name,
-            path,
-            former,
-            left,
-            read,
-            write,
-            switch,
-        )
+    def __init__(  # noqa: PLR0913, PLR0917 - the fields of a value
+        self, name, path, former, left, read, write, switch=False, up=False, unit=None
+    ):
+        self.name = name
+        self.path = path
+        self.former = former
+        self.left = left
+        self.read = read
+        self.write = write
+        self.switch = switch
+        self.up = up
+        self.unit = unit
 
 
 def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNEL):
-    """A row, as of a file, for each value that is not yet what it was. refused.
+    """Return a row, as of a file, for each value that is not yet what it was.
 
-    Files that keep what the run left. act: lower what may be.
+    refused: files that keep what the run left. act: lower what may be lowered.
     """
     found = []
     for value in values(run_id, root, kernel):
         now = value.read()
         if now is None or now == value.former:
             continue
-        one = {
+        row = {
             "path": value.name,
             "state": KEPT,
             "result": KEPT,
@@ -62,67 +61,77 @@ def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNE
             "steps": [],
             "reason": None,
         }
-        if value.switch:
-            one["reason"] = f"it stays {now}: it is a switch that pods need, and no limit"
-        elif value.unit:
-            one["reason"] = (
-                f"it stays {now} until systemctl daemon-reload and systemctl restart {value.unit}:"
-                " a revert restarts no service"
-            )
+        is_allowed = ALLOW in allow or value.up
+        fixed = _fixed(value, now)
+        if fixed:
+            row["reason"] = fixed
         elif now != value.left:
-            one["reason"] = (
+            row["reason"] = (
                 f"it is {now}, neither what the run left ({value.left}) nor what was before"
-                f" ({value.former}): somebody changed it since"
+                f" ({value.former}): it was changed since"
             )
-            if ALLOW in allow or value.up:
-                one.update(state=CONFLICT, result=REFUSED)
+            if is_allowed:
+                row.update(state=CONFLICT, result=REFUSED)
         elif value.path in refused:
-            one["reason"] = f"it stays {now}, because {value.path} stays"
-        elif ALLOW not in allow and not value.up:
-            one["reason"] = (
+            row["reason"] = f"it stays {now}, because {value.path} stays"
+        elif not is_allowed:
+            row["reason"] = (
                 f"it stays {now}; it goes back to {value.former} with -e kubemend_run_id={run_id}"
                 f" -e kubemend_allow={ALLOW}"
             )
         else:
-            one.update(_put_back(value) if act else {"state": RESTORE})
-        found.append(one)
+            row.update(_put_back(value) if act else {"state": RESTORE})
+        found.append(row)
     return found
 
 
+def _fixed(value, now):
+    """Return why no revert ever changes a value, or None."""
+    if value.switch:
+        return f"it stays {now}: it is a switch that pods need, and no limit"
+    if value.unit:
+        return (
+            f"it stays {now} until systemctl daemon-reload and systemctl restart {value.unit}: a"
+            " revert restarts no service"
+        )
+    return None
+
+
 def _put_back(value):
-    """What became of one that may be brought back."""
+    """Restore a value that may be restored, and return what became of it."""
     try:
-        why = value.write()
+        problem = value.write()
     except (OSError, guard.Refused) as error:
-        why = files.one_line(error)
+        problem = files.one_line(error)
     now = value.read()
-    if now is not None and now != value.former:
-        return {
-            "state": RESTORE,
-            "result": REFUSED,
-            "reason": "it is {} and was not brought back to {} ({})".format(
-                now, value.former, why or "nobody says why"
-            ),
-        }
-    return {"state": RESTORE, "result": RESTORED, "changed": True}
+    if now is None or now == value.former:
+        return {"state": RESTORE, "result": RESTORED, "changed": True}
+    return {
+        "state": RESTORE,
+        "result": REFUSED,
+        "reason": (
+            f"it is {now} and was not put back to {value.former} ({problem or 'no reason given'})"
+        ),
+    }
 
 
 def values(run_id, root, kernel=kernel_setting.KERNEL):
-    """What the proven steps of a run raised; each once, from its first value to its last."""
+    """Return what the verified steps of a run raised, each value once."""
     found = {}
     for record in proof.of_run(run_id, root):
-        if (
-            record.get("state") == proof.PROVEN
-            and record.get("remedy") == step_kinds.KERNEL_SETTING
-        ):
-            fresh = _of_kernel(record, kernel)
-        elif record.get("state") == proof.PROVEN and record.get("remedy") == step_kinds.UNIT_LIMIT:
-            fresh = _of_processes(record)
-        else:
-            continue
-        for one in fresh:
-            found.setdefault(one.name, one)
+        for value in _values_of(record, kernel):
+            found.setdefault(value.name, value)
     return list(found.values())
+
+
+def _values_of(record, kernel):
+    if record.get("state") != proof.PROVEN:
+        return []
+    if record.get("remedy") == step_kinds.KERNEL_SETTING:
+        return _of_kernel(record, kernel)
+    if record.get("remedy") == step_kinds.UNIT_LIMIT:
+        return _of_processes(record)
+    return []
 
 
 def _of_kernel(record, kernel):
@@ -160,19 +169,22 @@ def _of_kernel(record, kernel):
 
 
 def _of_processes(record):
-    def reader(one):
-        return lambda: (
-            unit_limit.nofile(one["pid"]) if procfs.ticks(one["pid"]) == one["ticks"] else None
-        )
+    def reader(process):
+        def read():
+            if procfs.ticks(process["pid"]) != process["ticks"]:
+                return None
+            return unit_limit.nofile(process["pid"])
 
-    def writer(one):
-        return lambda: unit_limit.told(one["pid"], one["former"])
+        return read
+
+    def writer(process):
+        return lambda: unit_limit.told(process["pid"], process["former"])
 
     fresh = record.get("seen") or {}
     if record.get("restart") and fresh.get("pid") and fresh.get("ticks") is not None:
         return [
             Value(
-                "open files of process %d (%s)" % (fresh["pid"], record.get("unit")),
+                _name(fresh, record),
                 record.get("path"),
                 record["processes"][0].get("former"),
                 None,
@@ -182,19 +194,23 @@ def _of_processes(record):
             )
         ]
     # of the claim, not of the end: a step that was interrupted has no more
-    those = [
-        one
-        for one in record.get("processes") or ()
-        if one.get("former") and one.get("soft") is not None
+    processes = [
+        process
+        for process in record.get("processes") or ()
+        if process.get("former") and process.get("soft") is not None
     ]
     return [
         Value(
-            "open files of process %d (%s)" % (one["pid"], record.get("unit")),
+            _name(process, record),
             record.get("path"),
-            one["former"],
-            unit_limit.aim(one["former"], one),
-            reader(one),
-            writer(one),
+            process["former"],
+            unit_limit.aim(process["former"], process),
+            reader(process),
+            writer(process),
         )
-        for one in those
+        for process in processes
     ]
+
+
+def _name(process, record):
+    return f"open files of process {process['pid']:d} ({record.get('unit')})"

@@ -143,7 +143,7 @@ def test_a_host_that_is_silent_at_the_end(folder, status, reason, word):
 
 def test_a_host_that_was_never_asked_to_put_back(folder):
     (folder / "capture" / "m1.restored.json").unlink()
-    assert became(folder)[0] == (SCHEDULER, True, False, "nobody put it back")
+    assert became(folder)[0] == (SCHEDULER, True, False, "it was not put back")
     assert verdict(folder)[0] == "failed"
 
 
@@ -268,7 +268,7 @@ def test_what_can_be_raised_is_what_its_host_offers(folder):
     assert capturing.offered(str(folder), plan(FIRST)) == (
         (),
         (),
-        ("kube-scheduler of m1 stays at level 2: nobody asked it",),
+        ("kube-scheduler of m1 stays at level 2: it was not asked",),
     )
     note(folder, PROBED, says(SCHEDULER, "absent", "it has none"), says(KUBELET, "offered"))
     assert capturing.offered(str(folder), plan()) == ((SECOND,), ((FIRST, "it has none"),), ())

@@ -143,7 +143,7 @@ def no_static_pod(world):
         (no_message, "no pod waits there"),
         (of_another, "no kube-scheduler that serves them"),
         (api_down, "does not say which pods wait (refused)"),
-        (stale, "nobody is seen to renew"),
+        (stale, "no process is seen to renew"),
         (lambda world: hold(world, "elsewhere_1"), "no scheduler of these"),
         (lambda world: hold(world, ""), "no scheduler of these"),
         (no_static_pod, "no static pod"),

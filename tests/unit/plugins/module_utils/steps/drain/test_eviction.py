@@ -106,7 +106,7 @@ def test_drained_again_and_uncordoned(tmp_path: Path, fake: Cluster) -> None:
             },
             "fenced on purpose",
         ),
-        ({"spec": {"unschedulable": True}}, "somebody else cordoned it"),
+        ({"spec": {"unschedulable": True}}, "another client cordoned it"),
     ],
 )
 def test_a_node_that_is_refused_is_not_touched(
@@ -148,7 +148,7 @@ def test_somebody_elses_cordon_is_kept_in_any_case(tmp_path: Path, fake: Cluster
     fake.budgets = [budget("a", "a")]
     answer = run(tmp_path, allow=["fenced"], timeout=0.3)
     assert answer["state"] == "failed"
-    assert "the cordon is somebody else's and stays" in answer["reason"]
+    assert "the cordon is another client's and stays" in answer["reason"]
     assert fake.cordon() == THEIRS
     fake.budgets = []
     answer = run(tmp_path, NEXT, allow=["fenced"])

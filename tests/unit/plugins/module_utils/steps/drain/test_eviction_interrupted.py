@@ -90,7 +90,7 @@ def test_a_cordon_that_somebody_comes_back_for_is_good_as_it_is(
     assert sum(one.startswith("PATCH") for one in fake.seen) == 1
     other = run(tmp_path, "20261121T110000Z-aaaaaa")  # of a run that would take it away again
     assert other["state"] == "refused"
-    assert "somebody else cordoned it" in other["reason"]
+    assert "another client cordoned it" in other["reason"]
     assert not run(tmp_path, "20261121T120000Z-aaaaaa", "uncordon")["changed"]
     assert fake.cordon() == OURS
     assert run(tmp_path, "20261121T130000Z-aaaaaa", "uncordon", check=True, held=True)["changed"]
@@ -245,7 +245,7 @@ def test_somebody_cordons_it_between_the_look_and_ours(
         and fake.cordon() == THEIRS
         and (fake.left() == {"a"}) is (state == "refused")
     ), answer
-    assert state == "done" or "somebody else cordoned w1 at this moment" in answer["reason"]
+    assert state == "done" or "another client cordoned w1 at this moment" in answer["reason"]
 
 
 def test_somebody_writes_the_node_at_the_same_moment(tmp_path: Path, fake: Cluster) -> None:

@@ -168,7 +168,7 @@ def test_only_what_has_ended_is_held_by_its_finalizers_alone(
         (node("w1", "False", "NodeStatusUnknown"), (), "does not post its status"),
         (node("w1", "Unknown", "NodeStatusNeverUpdated"), (), "does not post its status"),
         (dict(node("w1"), status={}), (), "does not post its status (Ready is Unknown)"),
-        (node("w1", unschedulable=True), (), "somebody else cordoned it"),
+        (node("w1", unschedulable=True), (), "another client cordoned it"),
         (node("w1", unschedulable=True), ("fenced",), None),
         (
             dict(node("w1", unschedulable=True), metadata={"name": "w1", "annotations": OURS}),
@@ -181,7 +181,7 @@ def test_only_what_has_ended_is_held_by_its_finalizers_alone(
                 metadata={"name": "w1", "annotations": {"kubemend.io/cordon": "{}"}},
             ),
             (),
-            "somebody else",
+            "another client",
         ),
         (
             dict(
@@ -189,7 +189,7 @@ def test_only_what_has_ended_is_held_by_its_finalizers_alone(
                 metadata={"name": "w1", "annotations": {"kubemend.io/cordon": "[1"}},
             ),
             (),
-            "somebody else",
+            "another client",
         ),
         (
             node("w1", taints=[{"key": "node.cloudprovider.kubernetes.io/shutdown"}]),

@@ -353,13 +353,13 @@ def test_what_somebody_changed_since_is_not_lowered(node):
     assert back(node) == (
         ["restored", "kept"],
         (
-            "it is 9000, neither what the run left (8192) nor what was before (128): somebody"
-            " changed it since"
+            "it is 9000, neither what the run left (8192) nor what was before (128): it was"
+            " changed since"
         ),
     )
     results, why = back(node, ["revert_runtime"], "20261121T110000Z-aaaaaa")
     assert results == ["already", "refused"]
-    assert "somebody changed it since" in why
+    assert "it was changed since" in why
     assert node.value() == 9000
 
 
@@ -381,7 +381,7 @@ def test_a_kernel_that_does_not_take_it_back_is_told(node, monkeypatch):
     monkeypatch.setattr(running_limits, "open", refuse, raising=False)
     results, why = back(node, ["revert_runtime"])
     assert results == ["restored", "refused"]
-    assert "it is 8192 and was not brought back to 128" in why
+    assert "it is 8192 and was not put back to 128" in why
     assert "Read-only" in why
     assert node.value() == 8192
 
@@ -664,5 +664,5 @@ def test_a_revert_leaves_what_somebody_set_since(node):
     node.place(KEY).write_text("999\n")
     (row,) = running_limits.rows(RUN, node.root, [], act=True)
     assert (row["state"], row["result"]) == ("conflict", "refused")
-    assert "somebody changed it since" in row["reason"]
+    assert "it was changed since" in row["reason"]
     assert node.value() == 999
