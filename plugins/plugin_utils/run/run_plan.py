@@ -20,9 +20,9 @@ from ..planning import node_ready_wait as brought_back
 from ..planning import plan
 from ..planning.remedies import (
     REMEDIES,
-    control_plane,
     cpu_manager_reset,
     kernel_settings,
+    maintenance,
 )
 from . import run_files as run_folder
 
@@ -54,7 +54,7 @@ def plan_of(
         consent,
         REMEDIES,
         judge.KEY_DIGITS,
-        control_plane.probe if args["probe"] else None,
+        maintenance.probe if args["probe"] else None,
     )
 
 

@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....module_utils.shared import restart_impact as pending
-from ....module_utils.shared.step_kinds import CLEAN_UP, PROBE, UNCORDON
 from ...editing import argument as edit
 from ...editing import scalar as edit_scalar
 from ...editing.draft import EditRefused, Source
 from ...faults.control_plane import members
-from ...models import cluster, control_plane, devices, membership
+from ...models import control_plane, membership
 from ...models import installer as owner
-from ...models.kubelet import dropin as kubelet_dropin
 from ...parsers import pflag as flags
 from ...parsers import pod_manifest as manifest
 from .. import fencing
@@ -84,11 +82,11 @@ def _not_now(scene: Scene) -> str | None:
     Nobody would bring it back, or somebody took the node out on purpose.
     """
     return all_of(
-        _no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None
+        no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None
     )
 
 
-def _no_way_back(scene: Scene) -> str | None:
+def no_way_back(scene: Scene) -> str | None:
     """What forbids a restart on this host at all (safety: no restart that nobody brings back)."""
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
@@ -474,172 +472,7 @@ def kubeadm_config(scene: Scene) -> Step | None:
     )
 
 
-def recover(scene: Scene) -> Step | None:
-    """KM902: the node finishes or undoes what was interrupted, and looks whether the component
-    is well.
-    """
-    # What was interrupted may be the very reason why the kubelet is down; starting it again needs
-    # nobody else.
-    own = any(
-        one.get("component") in ("kubelet", *BELOW)
-        for one in control_plane.data(scene.document, "journal").get("unproven") or ()
-    )
-    return new_step(
-        scene,
-        "recover",
-        "/var/lib/kubemend/journal",
-        None if own else _no_way_back(scene),
-        guard=node_guard(scene),
-        diff="finish or undo what the journal left open\n",
-        limit=600,
-    )
-
-
-def restore_levels(scene: Scene) -> Step | None:
-    """KM903: the node from which levels were raised puts them back.
-
-    What was raised by a restart needs another.
-    """
-    raised = control_plane.data(scene.document, "journal").get("levels") or ()
-    theirs = [str(one["by_hand"]) for one in raised if one.get("by_hand")]
-    again = sorted(
-        {
-            str(one.get("path")).rpartition(" ")[2]
-            for one in raised
-            if one.get("restart") and not one.get("by_hand")
-        }
-    )
-    why = (
-        "; ".join(theirs)
-        if len(theirs) == len(raised) and theirs
-        else _no_way_back(scene)
-        if again
-        else None
-    )
-    diff = "put back the log levels that captures raised from here" + (
-        f", with a restart of {', '.join(again)}" if again else ""
-    )
-    return new_step(
-        scene,
-        "restore_levels",
-        "log levels that a capture raised",
-        why,
-        2 if again else 1,
-        diff=diff + "\n",
-        limit=150 + 900 * len(again),
-        guard=node_guard(scene) if again else None,
-    )
-
-
-def put_back(scene: Scene) -> Step | None:
-    """KM903: a level by the host that raised it, a cordon through the API, what a reset lent a
-    kubelet by its host.
-    """
-    if any(proof.path == kubelet_dropin.ENVIRONMENT for proof in scene.finding.evidence):
-        files = [{"path": kubelet_dropin.DROPIN}, {"path": kubelet_dropin.ENVIRONMENT}]
-        words = list(kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
-        return new_step(
-            scene,
-            "unlend",
-            kubelet_dropin.DROPIN,
-            None,
-            1,
-            component="kubelet",
-            concerned=[],
-            guard=node_guard(scene),
-            diff="".join(f"--- {one['path']}\n" for one in files),
-            expect={"component": "kubelet", "words": words},
-            change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True},
-        )
-    if not any(proof.kind == "api" for proof in scene.finding.evidence):
-        return restore_levels(scene)
-    of, node = scene.cluster, scene.finding.node
-    return Step(
-        label(of.api_host or "cluster", UNCORDON, node),
-        of.api_host or "",
-        "KM903",
-        UNCORDON,
-        1,
-        f"cordon of {node}",
-        node=node,
-        limit=60,
-        diff=f"{node} takes pods again\n",
-        note="only once the node is ready",
-        change={
-            "kind": UNCORDON,
-            "node": node,
-            "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"),
-        },
-    )
-
-
-def clean_up(scene: Scene) -> Step | None:
-    """KM320, where kubemend_cleanup_rejected asks for it.
-
-    The node's rejected pods, as far as no Job would get another try.
-    """
-    if CLEAN_UP not in scene.consent.wishes:
-        return None
-    of, node = (
-        scene.cluster,
-        next(one for one in devices.nodes(scene.cluster) if one.name == scene.finding.node),
-    )
-    pods = [
-        {
-            "namespace": pod.name.partition("/")[0],
-            "name": pod.name.partition("/")[2],
-            "uid": pod.uid,
-        }
-        for pod in node.rejected
-    ]
-    return Step(
-        label(of.api_host or "cluster", "clean-up", node.name),
-        of.api_host or "",
-        "KM320",
-        CLEAN_UP,
-        1,
-        f"rejected pods of {node.name}",
-        limit=120,
-        node=node.name,
-        diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
-        note=(
-            f"the newest {len(pods)} of {node.count}, run again for the rest; "
-            if node.count > len(pods)
-            else ""
-        )
-        + "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay",
-        change={
-            "kind": CLEAN_UP,
-            "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"),
-            "pods": pods,
-        },
-    )
-
-
-def probe(of: cluster.Cluster) -> Step:
-    """No fault's remedy: what proves a repaired cluster, where kubemend_probe asks for it."""
-    uid = (of.answer("server") or {}).get("kube_system_uid")
-    return Step(
-        label(of.api_host or "cluster", PROBE),
-        of.api_host or "",
-        "KM113",
-        PROBE,
-        1,
-        "Job in namespace kube-system",
-        limit=180,
-        blocked_by=(
-            None if of.api_status == "ok" else "no API server answers: nothing can be probed"
-        ),
-        diff=(
-            "a Job in namespace kube-system that must get exactly one pod, removed again with it\n"
-        ),
-        change={"kind": PROBE, "cluster_uid": uid},
-    )
-
-
 REMEDIES: dict[str, Remedy] = {
-    "KM902": recover,
-    "KM903": put_back,
     "KM101": edit_manifest,
     "KM102": restart,
     "KM103": edit_manifest,
@@ -647,5 +480,4 @@ REMEDIES: dict[str, Remedy] = {
     "KM105": edit_manifest,
     "KM109": move_out,
     "KM110": kubeadm_config,
-    "KM320": clean_up,
 }

@@ -22,7 +22,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import timeline
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    control_plane as remedies,
+    maintenance as remedies,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan as planning
 
