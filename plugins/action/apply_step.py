@@ -178,7 +178,7 @@ class ActionModule(NodeAction):
             "state": record["state"],
             "reason": record["reason"],
         }
-        with suppress(OSError):  # then the report says that nobody was asked
+        with suppress(OSError):  # then the report says that no host was asked
             run_folder.note_look(folder, record)
         return {"changed": False, **record}
 
@@ -279,7 +279,7 @@ def patiently(
 ) -> tuple[str, str, dict[str, Any]]:
     """The answer to a step, and where it takes long, how far it is every PATIENCE seconds.
 
-    Whoever asks again for the same step waits on.
+    The next call for the same step waits again.
 
     A connection that breaks while the step is at work costs nothing: the node goes on, and is asked
     again.

@@ -47,7 +47,7 @@ class Instance:
 def instances(component):
     """The component's processes in static pods, the youngest first.
 
-    Those of other clusters' pods are nobody's here.
+    Those of other clusters' pods do not count here.
     """
     found = []
     for pid, comm in procfs.of_interest():
@@ -71,7 +71,7 @@ def starts(component):
     What ends at once is seen by nothing else.
 
     Those of hosted control planes, of sidecars and of pods whose name only begins alike are
-    nobody's here, as in log_sources.
+    not counted here, as in logs/sources.
     """
     return set(glob.glob(os.path.join(PODS, f"kube-system_{component}-*_*", component, "*.log")))
 
@@ -145,7 +145,7 @@ def ask(component, instance, credentials, seconds=ASK):
 def healthz(address, port, credentials, seconds=ASK, secure=True):
     """{status, body, error} of /healthz?verbose.
 
-    As nobody, and where an API server lets nobody ask, by these credentials.
+    Without credentials, and with these where an API server refuses anonymous requests.
     """
     found = web.get(address, port, "/healthz?verbose", seconds, tls.context() if secure else None)
     for dummy, certificate, key in credentials if secure else ():
@@ -354,7 +354,7 @@ def _look(want, credentials, found, state):
         found.reason = misfit or f"no process of {want.component} runs"
         return
     found.instance = right
-    # whoever of them holds the port would answer, and may have answered before
+    # the one that holds the port would answer, and may have answered before
     if len(running) > 1:
         found.shown_at = None
         found.reason = "another process (pid %d) still runs" % next(

@@ -77,9 +77,9 @@ def new_step(
 
 
 def _not_now(scene: Scene) -> str | None:
-    """What forbids to edit or restart a component on this host.
+    """Return what forbids changes of a component on this host.
 
-    Nobody would bring it back, or somebody took the node out on purpose.
+    Nothing would start it again, or the node was taken out on purpose.
     """
     return all_of(
         no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None
@@ -87,7 +87,7 @@ def _not_now(scene: Scene) -> str | None:
 
 
 def no_way_back(scene: Scene) -> str | None:
-    """What forbids a restart on this host at all (safety: no restart that nobody brings back)."""
+    """Return what forbids any restart on this host: no kubelet would start the component again."""
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
         return (
@@ -188,7 +188,7 @@ def restart(scene: Scene, config: bool = True) -> Step:
 
     Only what a configuration file says is cured by a restart.
 
-    config: whether a change of that file is what the restart is for; else it is somebody else's.
+    config: whether a change of that file is what the restart is for; else it is a foreign change.
     """
     raw = _instance(scene)
     plane = control_plane.extract(scene.document)
@@ -201,7 +201,9 @@ def restart(scene: Scene, config: bool = True) -> Step:
             "restart",
             target,
             _not_now(scene)
-            or "the kubelet holds an older manifest than the file: a restart of the component would run the old one again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3",
+            or "the kubelet holds an older manifest than the file: a restart of the component would"
+            " run the old one again; find out why the kubelet did not take it (its log), a restart"
+            " of the kubelet is risk 3",
         )
     expect, loads = (
         _expectation(scene, "signal"),
@@ -432,7 +434,7 @@ def kubeadm_config(scene: Scene) -> Step | None:
 
     Nothing restarts, the next upgrade keeps election on.
 
-    One text, one step: it mends every component that the text switches off, whichever of them the
+    One text, one step: it repairs every component that the text switches off, whichever of them the
     finding names.
     """
     record = scene.cluster.answer("kubeadm_config") or {}

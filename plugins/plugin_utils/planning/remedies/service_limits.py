@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A process at its limit of open files, as steps.
 
-Of a service its unit's limit by a drop-in of ours, of a login limits.d.
+Of a service its unit's limit by a managed drop-in, of a login limits.d.
 
 A kubelet sets its own limit (maxOpenFiles), a container has that which its runtime gives it, and
 what else runs in a kubelet's unit would not be helped without one of it: of those the finding says
-what to do. A restart gives a service at once what the kernel lets nobody tell its process; it is
+what to do. A restart gives a service at once what the kernel lets no one set for its process; it is
 planned only where that is so, and where its operator allowed it by name.
 """
 

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's kubelet or runtime brought back, as steps.
+"""Steps that start a node's kubelet or runtime again.
 
 Enabled at boot, started where it is down and nothing ends it, unmasked.
 """
@@ -31,14 +31,14 @@ from ..plan import Scene, Step, label, left_out
 
 UNMASK_RISK = 3
 RISK = {ENABLE: 1, START: 2, ENABLE_RUNTIME: 1, START_RUNTIME: 2}
-# What a start mends. One that systemd starts again and again ends of something else, which its own
-# finding names.
+# What a start repairs. A unit that systemd starts again and again ends of something else, which
+# has a finding of its own.
 DOWN = frozenset((kubelet_unit.STOPPED, kubelet_unit.FAILED, kubelet_unit.GAVE_UP))
 
 
 @dataclass(frozen=True)
 class Service:
-    """What is brought back: its unit, the evidence of that, and the steps' names."""
+    """What is started again: its unit, the evidence of that, and the steps' names."""
 
     unit: Unit
     facts: Mapping[str, Any]
@@ -320,7 +320,7 @@ def _not_enabled(unit: Unit) -> str | None:
 
 def _loads(scene: Scene) -> str | None:
     """What a start would make of components that run, because their manifests were changed while
-    nobody looked at them.
+    they were not inspected.
     """
     host = next((one for one in scene.cluster.hosts if one.host == scene.finding.host), None)
     if host is None or host.control_plane is None or PENDING_CHANGES in scene.consent.allow:

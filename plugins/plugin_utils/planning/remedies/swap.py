@@ -117,7 +117,7 @@ def _hand(undo: Undo) -> str:
 
 
 def _emptied(node: NodeSwap, source: Source) -> bool:
-    """Whether an empty file of ours, where there is none, leaves zram-generator nothing to make."""
+    """Return whether an empty managed file leaves zram-generator nothing to make."""
     records = node.seen.get("files")
     listed = (
         [one for one in records if isinstance(one, Mapping)]
@@ -139,7 +139,7 @@ def _emptied(node: NodeSwap, source: Source) -> bool:
 
 
 def _unwanted(node: NodeSwap) -> str | None:
-    """Why nobody may take this swap for what is wrong."""
+    """Return why this swap cannot be what is wrong, or None."""
     if node.wanted.wants:
         return (
             f"pods are meant to use swap here ({node.wanted.behavior}): set failSwapOn: false, or"
