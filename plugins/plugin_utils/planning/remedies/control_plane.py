@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ....module_utils.shared import restart_impact as pending
@@ -28,6 +28,7 @@ KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
 BELOW = ("containerd", "crio", "docker", "cri-docker", "cri-dockerd")
 
 # Forms in which editors, packagers and tools leave a former file beside the new one.
+SHELLS = ("sh", "bash", "dash", "ash")
 BACKUP = re.compile(
     r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
     r"|\.\d+\.\d{4}-\d{2}-\d{2}@\d{2}:\d{2}:\d{2}~|[._-]\d{8}([T_-]?\d{4,6})?)$"
@@ -191,11 +192,9 @@ def restart(scene: Scene, config: bool = True) -> Step:
     config: whether a change of that file is what the restart is for; else it is a foreign change.
     """
     raw = _instance(scene)
-    plane = control_plane.extract(scene.document)
-    uses = [use for use in plane.files if use.component == scene.finding.component] if plane else []
     target = f"pid {raw.get('pid')}"
-    running = [word for word in raw.get("argv") or () if word.startswith("--")]
-    if not any([word for word in use.words if word.startswith("--")] == running for use in uses):
+    running = _flags(raw.get("argv") or ())
+    if not any(_flags(use.words) == running for use in _uses(scene)):
         return new_step(
             scene,
             "restart",
@@ -205,10 +204,10 @@ def restart(scene: Scene, config: bool = True) -> Step:
             " run the old one again; find out why the kubelet did not take it (its log), a restart"
             " of the kubelet is risk 3",
         )
-    expect, loads = (
-        _expectation(scene, "signal"),
-        [path for path in [flags.string_flag(raw.get("argv") or (), "config")] if path and config],
-    )
+    expect, loads = _expectation(scene, "signal"), []
+    path = flags.string_flag(raw.get("argv") or (), "config")
+    if path and config:
+        loads.append(path)
     return new_step(
         scene,
         "restart",
@@ -221,58 +220,22 @@ def restart(scene: Scene, config: bool = True) -> Step:
 
 
 def move_out(scene: Scene) -> Step | None:
-    """KM109: a backup moved out of the folder, where it is beyond doubt which of two files is
-    the right one. Of other pods nothing shows which one runs.
+    """KM109: move a backup out of the folder, where it is beyond doubt which file is right.
+
+    Of other pods nothing shows which one runs.
     """
-    finding, plane = scene.finding, control_plane.extract(scene.document)
+    finding = scene.finding
     if finding.component is None:
         return None
+    uses = {use.path: use for use in _uses(scene)}
     paths = [proof.path for proof in finding.evidence if proof.kind == "file" and proof.path]
-    uses = (
-        {use.path: use for use in plane.files if use.component == finding.component}
-        if plane
-        else {}
-    )
     right = [path for path in paths if path in uses and uses[path].usual]
     stray = [path for path in paths if path not in right]
-    target = ", ".join(stray)
-    if finding.component in ("etcd", "kube-apiserver"):
-        return new_step(
-            scene,
-            "move_out",
-            target,
-            f"manifests of {finding.component} are never moved automatically",
-        )
-    if len(right) != 1 or len(stray) != 1 or not BACKUP.search(stray[0]):
-        return new_step(
-            scene,
-            "move_out",
-            target,
-            "which of these files is the right one is not beyond doubt: "
-            f"compare {' and '.join(paths)} and move the wrong one out of the folder",
-        )
-    running = [word for word in _instance(scene).get("argv") or () if word.startswith("--")]
-    wanted = {
-        path: [word for word in uses[path].words if word.startswith("--")]
-        for path in (right[0], stray[0])
-    }
-    if wanted[right[0]] == wanted[stray[0]]:
-        return new_step(
-            scene,
-            "move_out",
-            target,
-            f"{right[0]} and {stray[0]} have the same arguments, so that which of them runs cannot"
-            " be told: compare the rest of them, and move the wrong one out of the folder; where"
-            " nothing differs, the backup",
-        )
-    if running != wanted[right[0]] or wanted[stray[0]] == running:
-        return new_step(
-            scene,
-            "move_out",
-            target,
-            f"the running {finding.component} does not follow {right[0]} alone: compare "
-            f"it with {stray[0]} and move the wrong one out of the folder",
-        )
+    refusal = _immovable(scene, paths, right, stray)
+    if refusal is None:
+        refusal = _undecided(scene, uses, right[0], stray[0])
+    if refusal:
+        return new_step(scene, "move_out", ", ".join(stray), refusal)
     record = _manifest(scene.document, stray[0])
     diff = "".join(f"-{line}\n" for line in (record.get("text") or "").splitlines())
     return new_step(
@@ -292,19 +255,53 @@ def move_out(scene: Scene) -> Step | None:
     )
 
 
-def _stray(scene: Scene, path: str) -> str | None:
+def _uses(scene: Scene) -> list[Any]:
+    """Return the manifests of the finding's component."""
     plane = control_plane.extract(scene.document)
-    others = (
-        sorted(
-            {
-                use.path
-                for use in plane.files
-                if use.component == scene.finding.component and use.path != path
-            }
+    if plane is None:
+        return []
+    return [use for use in plane.files if use.component == scene.finding.component]
+
+
+def _flags(argv: Iterable[str]) -> list[str]:
+    return [word for word in argv if word.startswith("--")]
+
+
+def _immovable(
+    scene: Scene, paths: Sequence[str], right: Sequence[str], stray: Sequence[str]
+) -> str | None:
+    """Return why no file is moved by its name, or None."""
+    component = scene.finding.component
+    if component in ("etcd", "kube-apiserver"):
+        return f"manifests of {component} are never moved automatically"
+    if len(right) != 1 or len(stray) != 1 or not BACKUP.search(stray[0]):
+        return (
+            "which of these files is the right one is not beyond doubt: "
+            f"compare {' and '.join(paths)} and move the wrong one out of the folder"
         )
-        if plane
-        else []
-    )
+    return None
+
+
+def _undecided(scene: Scene, uses: Mapping[str, Any], right: str, stray: str) -> str | None:
+    """Return why the running component does not show which file is right, or None."""
+    running = _flags(_instance(scene).get("argv") or ())
+    expected, other = _flags(uses[right].words), _flags(uses[stray].words)
+    if expected == other:
+        return (
+            f"{right} and {stray} have the same arguments, so that which of them runs cannot"
+            " be told: compare the rest of them, and move the wrong one out of the folder; where"
+            " nothing differs, the backup"
+        )
+    if running != expected:
+        return (
+            f"the running {scene.finding.component} does not follow {right} alone: compare "
+            f"it with {stray} and move the wrong one out of the folder"
+        )
+    return None
+
+
+def _stray(scene: Scene, path: str) -> str | None:
+    others = sorted({use.path for use in _uses(scene) if use.path != path})
     if others and not all(BACKUP.search(other) for other in others):
         return (
             f"{', '.join(others)} holds a manifest of the same component: settle which one counts"
@@ -314,25 +311,14 @@ def _stray(scene: Scene, path: str) -> str | None:
 
 
 def _words(scene: Scene, path: str) -> list[str] | None:
-    """The command line that the manifest asks for.
+    """Return the command line that the manifest asks for.
 
     None where a shell or nothing in it could be compared.
     """
-    plane = control_plane.extract(scene.document)
-    uses = (
-        [
-            use
-            for use in plane.files
-            if use.component == scene.finding.component and use.path == path
-        ]
-        if plane
-        else []
-    )
-    if (
-        len(uses) != 1
-        or not uses[0].words
-        or uses[0].words[0].rsplit("/", 1)[-1] in ("sh", "bash", "dash", "ash")
-    ):
+    uses = [use for use in _uses(scene) if use.path == path]
+    if len(uses) != 1 or not uses[0].words:
+        return None
+    if uses[0].words[0].rsplit("/", 1)[-1] in SHELLS:
         return None
     return list(uses[0].words)
 
@@ -414,9 +400,8 @@ def node_guard(scene: Scene, path: str | None = None) -> dict[str, Any]:
 
     The component's manifest, the one of the usual name if not given.
     """
-    plane = control_plane.extract(scene.document)
-    uses = [use for use in plane.files if use.component == scene.finding.component] if plane else []
-    path = path or next((use.path for use in sorted(uses, key=lambda use: not use.usual)), None)
+    uses = sorted(_uses(scene), key=lambda use: not use.usual)
+    path = path or next((use.path for use in uses), None)
     servers = [
         server.get("address")
         for server in (scene.cluster.answer("locks") or {}).get("servers") or ()

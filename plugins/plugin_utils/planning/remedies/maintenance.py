@@ -47,18 +47,31 @@ def restore_levels(scene: Scene) -> Step | None:
     """
     raised = control_plane.data(scene.document, "journal").get("levels") or ()
     restarted = _restarted(raised)
-    diff = "put back the log levels that captures raised from here"
-    if restarted:
-        diff += f", with a restart of {', '.join(restarted)}"
+    blocked_by, diff = (
+        _only_by_hand(raised),
+        "put back the log levels that captures raised from here",
+    )
+    if not restarted:
+        return _restore_step(scene, blocked_by, 1, diff, limit=150, guard=None)
+    return _restore_step(
+        scene,
+        blocked_by or no_way_back(scene),
+        2,
+        f"{diff}, with a restart of {', '.join(restarted)}",
+        limit=150 + 900 * len(restarted),
+        guard=node_guard(scene),
+    )
+
+
+def _restore_step(scene: Scene, blocked_by: str | None, risk: int, diff: str, **more: Any) -> Step:
     return new_step(
         scene,
         RESTORE_LEVELS,
         "log levels that a capture raised",
-        _only_by_hand(raised) or (no_way_back(scene) if restarted else None),
-        2 if restarted else 1,
+        blocked_by,
+        risk,
         diff=diff + "\n",
-        limit=150 + 900 * len(restarted),
-        guard=node_guard(scene) if restarted else None,
+        **more,
     )
 
 
