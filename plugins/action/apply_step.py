@@ -176,7 +176,7 @@ class ActionModule(NodeAction):
             "state": record["state"],
             "reason": record["reason"],
         }
-        with suppress(OSError):  # then the report says that nobody was asked
+        with suppress(OSError):  # then the report says that no host was asked
             run_folder.note_look(folder, record)
         return {"changed": False, **record}
 

@@ -6,7 +6,7 @@
 It is a text of a ConfigMap, or the resources of a workload's containers (workload.text_of). The
 journal is that of the node that asks the API. Its entry's `real` is
 configmap:<namespace>/<name>#<key> or workload:<path of the object>, and `via` says how the API was
-reached, for whoever recovers or reverts it. The swap is the API's own: the object goes back with
+reached, for a recovery or a revert. The swap is the API's own: the object goes back with
 the resourceVersion that it was read with, and the API server refuses it when anybody has written
 since.
 """

@@ -5,10 +5,10 @@
 
 Under the node's flock and within the run's lock: read, compare, intent and former bytes into the
 journal, new bytes into a dotfile beside the old (kubelets ignore those), compare again, rename,
-commit. Each of it is on the disk before the next. Whoever is killed anywhere leaves the file as it
-was or as it was to be, and the journal says that it was at work.
+commit. Each of it is on the disk before the next. A kill at any moment leaves the file as it was or
+as it was to be, and the journal says that it was at work.
 
-What is left: somebody who does not use our flock and writes in the microseconds between the second
+What remains: a tool that does not use this flock and writes in the microseconds between the second
 comparison and the rename is overwritten, as by every other tool; the kernel offers no rename on
 condition of content.
 """

@@ -225,7 +225,7 @@ def _look(want, credentials, found, state):
         found.reason = misfit or f"no process of {want.component} runs"
         return
     found.instance = right
-    # whoever of them holds the port would answer, and may have answered before
+    # the one that holds the port would answer, and may have answered before
     if len(running) > 1:
         found.shown_at = None
         found.reason = "another process (pid %d) still runs" % next(

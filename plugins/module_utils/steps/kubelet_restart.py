@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kubelet of this node restarted: what must hold before, and the proof of the new process.
 
-Containers go on while it is away. What does not is what it loads anew: everybody's pending changes,
+Containers go on while it is away. What does not is what it loads: everybody's pending changes,
 and the devices of containers that are running now, which safety counts as a disruption of its own.
 """
 
@@ -62,7 +62,7 @@ def look(host):
 def check(host, wanted, allow, own=()):
     """The kubelet, when it may be restarted now, or guard.Refused. wanted.
 
-    The step's expect and guard; own: files of ours.
+    The step's expect and guard; own: managed files.
     """
     found = look(host)
     unit, expect = found.evidence["unit"] or {}, wanted.get("expect") or {}

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small file of ours on a node (sysctl.d, limits.d, modules-load.d, a unit's drop-in).
+"""A small managed file on a node (sysctl.d, limits.d, modules-load.d, a unit's drop-in).
 
 Read, added to, and put back.
 
@@ -42,7 +42,7 @@ def write(path, merged, step):
 
 
 def says(path, merged):
-    """Whether it is already what merged makes of it; False where nobody can tell."""
+    """Return whether it is already what merged makes of it; False where that is not known."""
     try:
         present = read(path)
     except OSError:

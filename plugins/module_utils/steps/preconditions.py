@@ -232,13 +232,9 @@ def speaks_of(path, component):
     except OSError:
         return False
     word = rf"""["']?(?:[^\s"'\[\],]*/)?{re.escape(component)}["']?"""
-    return (
-        re.search(
-            rf"""(?m)(?:^[ \t]*-[ \t]+|[\[,][ \t]*|^[ \t-]*["']?name["']?[ \t]*:[ \t]*|[{{,][ \t]*["']?name["']?[ \t]*:[ \t]*){word}[ \t]*(?:[,\]}}#\r]|$)""",
-            text,
-        )
-        is not None
-    )
+    key = r"""["']?name["']?[ \t]*:[ \t]*"""
+    before = rf"""(?:^[ \t]*-[ \t]+|[\[,][ \t]*|^[ \t-]*{key}|[{{,][ \t]*{key})"""
+    return re.search(rf"""(?m){before}{word}[ \t]*(?:[,\]}}#\r]|$)""", text) is not None
 
 
 def answering(guard, everyone, host):

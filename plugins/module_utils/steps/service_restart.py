@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Restarts a service of this node so that it has its limit at once.
 
-Only where its operator allowed it by name. systemd and the kernel say what it would take with it, no
-list does: units that must follow it, processes of containers that its way of ending would kill,
+Only where its operator allowed it by name. systemd and the kernel say what it would take with it,
+no list does: units that must follow it, processes of containers that its way of ending would kill,
 foreign changes that its next start would load.
 """
 

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that somebody took out on purpose is not brought back by us unasked."""
+"""Whether a node was taken out on purpose: such a node is not repaired without consent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALLOW = "-e kubemend_allow={0}"
 
 
 def why(scene: Scene) -> str | None:
-    """What forbids to mend this host, with what would allow it; None where nothing does."""
+    """Return what forbids changes on this host, with what would allow them, or None."""
     allow = scene.consent.allow
     if masked(scene.document) and FENCED not in allow:
         return (
@@ -25,26 +25,22 @@ def why(scene: Scene) -> str | None:
             f" {lifted(scene, FENCED)}"
         )
     silent = _silent(scene)
+    if silent and API_DOWN in allow:
+        return None
     if silent:
         return (
-            None
-            if API_DOWN in allow
-            else (
-                f"{silent}, so that nobody can tell whether the node was taken out on purpose;"
-                f" {lifted(scene, API_DOWN)}"
-            )
+            f"{silent}, so that nobody can tell whether the node was taken out on purpose;"
+            f" {lifted(scene, API_DOWN)}"
         )
     fence = None if FENCED in allow else _fence(scene)
     return f"{fence}; {lifted(scene, FENCED)}" if fence else None
 
 
 def beside_mask(scene: Scene) -> str | None:
-    """Another sign than a mask that somebody took the node out, or why none can be seen.
+    """Return another sign than a mask that the node was taken out, or why none can be seen.
 
-    No mask is taken away beside either.
-
-    Whoever did both meant it. What the API has of the node must be known: nothing but that tells a
-    mask left by mistake from one that was meant.
+    No mask is removed where there is one: both were meant. What the API has of the node must be
+    known, for nothing else distinguishes a forgotten mask from one that was meant.
     """
     if scene.cluster.api_status == "ok" and scene.finding.node is None:
         return (
@@ -52,78 +48,69 @@ def beside_mask(scene: Scene) -> str | None:
             " was taken out on purpose"
         )
     silent = _silent(scene)
-    return (
-        f"{silent}, so that nobody can tell whether the node was taken out on purpose"
-        if silent
-        else _fence(scene)
-    )
+    if silent:
+        return f"{silent}, so that nobody can tell whether the node was taken out on purpose"
+    return _fence(scene)
 
 
 def lifted(scene: Scene, word: str) -> str:
-    """With what is allowed already: a variable that is given anew replaces what it was."""
+    """Return how to allow it, with what is allowed already: a variable replaces its value."""
     return f"allow it with {ALLOW.format(','.join(sorted({*scene.consent.allow, word})))}"
 
 
 def masked(document: Mapping[str, Any]) -> bool:
-    """Whether the kubelet's unit is masked."""
+    """Return whether the kubelet's unit is masked."""
     return kubelet_unit.unit(control_plane.data(document, "kubelet").get("unit")).masked
 
 
 def _silent(scene: Scene) -> str | None:
-    """Why nobody knows what the API has of the node."""
+    """Return why it is not known what the API has of the node, or None."""
     if scene.cluster.api_status != "ok":
-        return "no API server answers" + (
-            f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
-        )
-    return (
-        None
-        if scene.finding.node is None or _nodes(scene) is not None
-        else "the API server did not list the nodes"
-    )
+        if scene.cluster.api_reason:
+            return f"no API server answers ({scene.cluster.api_reason})"
+        return "no API server answers"
+    if scene.finding.node is None or _nodes(scene) is not None:
+        return None
+    return "the API server did not list the nodes"
 
 
 def _nodes(scene: Scene) -> list[Mapping[str, Any]] | None:
-    listed = scene.cluster.answer("nodes")
-    items = listed.get("items") if isinstance(listed, Mapping) else None
-    return (
-        [one for one in items if isinstance(one, Mapping)]
-        if isinstance(items, (list, tuple))
-        else None
-    )
+    answer = scene.cluster.answer("nodes")
+    items = answer.get("items") if isinstance(answer, Mapping) else None
+    if not isinstance(items, (list, tuple)):
+        return None
+    return [item for item in items if isinstance(item, Mapping)]
 
 
 def is_held(scene: Scene) -> bool:
-    """Whether somebody cordoned the node, who is no run of ours.
+    """Return whether an operator or a tool cordoned the node, and no run of kubemend.
 
     Then it stays cordoned, whatever is done to it.
     """
-    return any(
-        _is_held(one) for one in _nodes(scene) or () if one.get("name") == scene.finding.node
-    )
+    nodes = [node for node in _nodes(scene) or () if node.get("name") == scene.finding.node]
+    return any(_is_held(node) for node in nodes)
 
 
 def _is_held(node: Mapping[str, Any]) -> bool:
+    if not node.get("unschedulable"):
+        return False
     cordon = node.get("cordon")
-    return bool(node.get("unschedulable")) and not (
-        isinstance(cordon, Mapping) and not cordon.get("held")
-    )
+    return not isinstance(cordon, Mapping) or bool(cordon.get("held"))
 
 
 def _fence(scene: Scene) -> str | None:
-    node = scene.finding.node
-    if node is None:
+    """Return by which sign in the API the node was taken out, or None."""
+    name = scene.finding.node
+    if name is None:
         return None
-    found = next((one for one in _nodes(scene) or () if one.get("name") == node), None)
-    if found is None:
-        return f"the Node object of {node} is gone, as when somebody took it out of the cluster"
-    if _is_held(found):
-        return f"somebody cordoned {node}"
-    carried = found.get("taints")
-    fences = [
-        one
-        for one in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ())
-        if one and one.owner.fence
-    ]
-    # a cordon's taint stays with the cordon, ours among them
-    fence = next((one for one in fences if one.taint.key != taints.CORDON), None)
-    return f"{node} carries the taint {fence.taint} ({fence.owner.means})" if fence else None
+    node = next((item for item in _nodes(scene) or () if item.get("name") == name), None)
+    if node is None:
+        return f"the Node object of {name} is gone, as when somebody took it out of the cluster"
+    if _is_held(node):
+        return f"somebody cordoned {name}"
+    carried = node.get("taints")
+    for taint in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ()):
+        # a cordon's taint stays with the cordon, kubemend's among them
+        if taint and taint.owner.fence and taint.taint.key != taints.CORDON:
+            return f"{name} carries the taint {taint.taint} ({taint.owner.means})"
+    return None

@@ -122,74 +122,82 @@ def plan(
     key_digits: int,
     probe: Callable[[Cluster], Step] | None = None,
 ) -> tuple[Step, ...]:
-    """The steps that mend these findings, in order, each with whether the operator's consent covers
-    it.
+    """Return the steps that repair these findings, in order, each with whether it is allowed.
 
-    document_of: the evidence of a host by its name. probe: makes the step that proves a repaired
-    cluster, where that is wished. A fault without a remedy has no step: its finding says what to
+    document_of: the evidence of a host by its name. probe: makes the step that verifies a repaired
+    cluster, where that is asked for. A fault without a remedy has no step: its finding says what to
     do.
     """
     by_key = {cluster.key[:key_digits] if cluster.key else None: cluster for cluster in clusters}
     masters = frozenset(host.host for cluster in by_key.values() for host in cluster.members)
-    made: list[tuple[int, tuple[Step, ...]]] = []
-    # Host by host, so that its file is read once, and so that what is read from it is made once:
-    # findings come in the order of how grave they are.
-    # The least recent of two is forgotten: the other is that of whoever does the steps for it.
-    document_of = functools.lru_cache(2)(document_of)
-    for number, finding in sorted(enumerate(findings), key=lambda one: one[1].host or ""):
-        remedy = remedies.get(finding.code)
-        if remedy is None or finding.cluster not in by_key:
-            continue
-        document = document_of(finding.host) if finding.host else {}
-        group = _written(
-            by_key[finding.cluster],
-            _group(remedy, Scene(finding, by_key[finding.cluster], document, consent, document_of)),
-        )
-        made += (
-            [(number, tuple(replace(step, cluster=finding.cluster) for step in group))]
-            if group
-            else []
-        )
+    groups = _groups(findings, by_key, document_of, consent, remedies)
     if probe:
-        keys = dict.fromkeys(group[0].cluster for dummy, group in made)
-        made += [
-            (
-                -1,
-                tuple(
-                    replace(step, cluster=key)
-                    for step in _written(by_key[key], (probe(by_key[key]),))
-                ),
-            )
-            for key in keys
+        keys = dict.fromkeys(group[0].cluster for _number, group in groups)
+        groups += [
+            (-1, _in_cluster(key, _written(by_key[key], (probe(by_key[key]),)))) for key in keys
         ]
-    made.sort(key=lambda one: (_order(one[1], masters), one[0]))
+    groups.sort(key=lambda row: (_order(row[1], masters), row[0]))
     steps: list[Step] = []
-    for step, why in _rows(group for dummy, group in made):
-        step = _consented(
-            replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=why), consent
-        )
-        if (
-            step.remedy == PROBE
-            and step.allowed
-            and not any(other.allowed and other.cluster == step.cluster for other in steps)
-        ):
-            step = replace(
-                step,
-                allowed=False,
-                blocked_by="no repair before it is allowed: there is nothing to prove",
-            )
-        steps.append(step)
+    for step, blocked_by in _rows(group for _number, group in groups):
+        numbered = replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=blocked_by)
+        steps.append(_needed(_consented(numbered, consent), steps))
     return tuple(steps)
 
 
+def _groups(
+    findings: Iterable[Finding],
+    by_key: Mapping[str | None, Cluster],
+    document_of: Callable[[str], Mapping[str, Any]],
+    consent: Consent,
+    remedies: Mapping[str, Remedy],
+) -> list[tuple[int, tuple[Step, ...]]]:
+    """Return the steps of each finding, with the finding's place.
+
+    Host by host, so that its file is read once, and so that what is read from it is made once:
+    findings come in the order of their severity.
+    """
+    # The least recent of two is forgotten: the other is of the host that does the steps for it.
+    document_of = functools.lru_cache(2)(document_of)
+    groups: list[tuple[int, tuple[Step, ...]]] = []
+    for number, finding in sorted(enumerate(findings), key=lambda row: row[1].host or ""):
+        remedy = remedies.get(finding.code)
+        if remedy is None or finding.cluster not in by_key:
+            continue
+        cluster = by_key[finding.cluster]
+        document = document_of(finding.host) if finding.host else {}
+        scene = Scene(finding, cluster, document, consent, document_of)
+        group = _written(cluster, _group(remedy, scene))
+        if group:
+            groups.append((number, _in_cluster(finding.cluster, group)))
+    return groups
+
+
+def _in_cluster(key: str | None, group: Iterable[Step]) -> tuple[Step, ...]:
+    return tuple(replace(step, cluster=key) for step in group)
+
+
+def _needed(step: Step, earlier: Iterable[Step]) -> Step:
+    """Return the step, blocked where it is a probe that no allowed repair precedes."""
+    if step.remedy != PROBE or not step.allowed:
+        return step
+    if any(other.allowed and other.cluster == step.cluster for other in earlier):
+        return step
+    return replace(
+        step,
+        allowed=False,
+        blocked_by="no repair before it is allowed: there is nothing to prove",
+    )
+
+
 def _group(remedy: Remedy, scene: Scene) -> tuple[Step, ...]:
-    """The steps of one finding. Evidence that nobody foresaw costs this remedy, not the plan and
-    the report of all the other hosts.
+    """Return the steps of one finding.
+
+    Unforeseen evidence costs this remedy, not the plan and the report of all the other hosts.
     """
     finding = scene.finding
     try:
-        found = remedy(scene)
-        return (found,) if isinstance(found, Step) else tuple(found or ())
+        steps = remedy(scene)
+        return (steps,) if isinstance(steps, Step) else tuple(steps or ())
     except UNFORESEEN as error:
         return (
             Step(
@@ -207,14 +215,14 @@ def _group(remedy: Remedy, scene: Scene) -> tuple[Step, ...]:
 
 
 def _written(cluster: Cluster, group: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps of one finding, refused where they need a write and the cluster accepts none.
+    """Return the steps of one finding, blocked where the cluster accepts no write that they need.
 
-    One that needs none does not go alone.
+    A step that needs no write does not go alone.
     """
-    why = writes.why(cluster)
-    if not why or all(_is_local(step) for step in group):
+    reason = writes.why(cluster)
+    if not reason or all(_is_local(step) for step in group):
         return group
-    return tuple(replace(step, blocked_by=all_of(why, step.blocked_by)) for step in group)
+    return tuple(replace(step, blocked_by=all_of(reason, step.blocked_by)) for step in group)
 
 
 def _is_local(step: Step) -> bool:
@@ -230,37 +238,44 @@ def _is_local(step: Step) -> bool:
 
 
 def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
-    """Their steps in order, each with what stands in the way of its group.
+    """Return their steps in order, each with what blocks its group.
 
     Kubelets that are down are started before any of them is drained.
-
-    A group that has a step of an earlier one is that group again, which another fault of the same
-    place asked for.
     """
-    found: list[tuple[Step, str | None]] = []
+    rows = [
+        (step, next(filter(None, (other.blocked_by for other in group)), None))
+        for group in _distinct(groups)
+        for step in group
+    ]
+    starts: dict[str | None, list[tuple[Step, str | None]]] = {}
+    for row in rows:
+        if row[0].remedy == START_FORMER:
+            starts.setdefault(row[0].cluster, []).append(row)
+    ordered: list[tuple[Step, str | None]] = []
+    for row in rows:
+        if row[0].remedy != START_FORMER:
+            ordered.append(row)
+        else:
+            ordered += starts.pop(row[0].cluster, [])
+    return ordered
+
+
+def _distinct(groups: Iterable[Sequence[Step]]) -> list[Sequence[Step]]:
+    """Return the groups without those that have a step of an earlier one.
+
+    Such a group is that one again, which another fault of the same place asked for.
+    """
+    distinct: list[Sequence[Step]] = []
     seen: set[tuple[str, str, str]] = set()
     for group in groups:
-        same = {
+        changes = {
             (step.host, step.target, json.dumps(step.change, sort_keys=True, default=str))
             for step in group
         }
-        if same & seen:
-            continue
-        seen |= same
-        why = next((step.blocked_by for step in group if step.blocked_by), None)
-        found += [(step, why) for step in group]
-    starts = [row for row in found if row[0].remedy == START_FORMER]
-    first = {row[0].cluster: row for row in reversed(starts)}
-    return [
-        one
-        for row in found
-        if row not in starts or row == first[row[0].cluster]
-        for one in (
-            [each for each in starts if each[0].cluster == row[0].cluster]
-            if row in starts
-            else [row]
-        )
-    ]
+        if not changes & seen:
+            seen |= changes
+            distinct.append(group)
+    return distinct
 
 
 BELOW = frozenset(("kubelet", "containerd", "crio", "docker", "cri-docker", "cri-dockerd"))

@@ -16,9 +16,9 @@ from ..models import result as model
 from ..planning import check_mode, node_ready_wait, plan
 from ..planning.remedies import (
     REMEDIES,
-    control_plane,
     cpu_manager_reset,
     kernel_settings,
+    maintenance,
 )
 from . import run_files
 
@@ -45,7 +45,7 @@ def plan_of(
     ]
     probe = None
     if args["probe"]:
-        probe = control_plane.probe
+        probe = maintenance.probe
     return plan.plan(
         [*judged.findings, *requested],
         clusters,

@@ -20,7 +20,11 @@ from tests.lab.support.repairing import broken, codes, state, untouched
 RISK_1 = ("-e", "kubemend_max_risk=1")
 PLANTED = "# kept: a comment behind it all\r\n# password: planted-secret-0815\n"
 RUN = "20261121T090000Z-1a2b3c"
-SHIP = ("plugins.module_utils.collectors.node",)
+SHIP = (
+    "plugins.module_utils.collectors.node",
+    "plugins.module_utils.steps.handlers",
+    "plugins.module_utils.capture",
+)
 
 
 def config_map(cluster):

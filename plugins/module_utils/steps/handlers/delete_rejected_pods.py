@@ -63,7 +63,7 @@ def clean(api, pods, step, done):
         )
         item = api.find(path)
         if item is None or item["metadata"].get("uid") != pod["uid"]:
-            continue  # somebody else deleted it
+            continue  # it was deleted meanwhile
         why = _why_not(api, item)
         if why:
             done.kept[name] = why
@@ -77,7 +77,7 @@ def clean(api, pods, step, done):
             )
         except ApiError as error:
             if error.code is None or error.code >= 500:
-                done.sent.append((name, path, pod["uid"]))  # nobody knows
+                done.sent.append((name, path, pod["uid"]))  # whether it was deleted is not known
                 raise
             if error.code not in (404, 409):
                 raise
@@ -146,7 +146,7 @@ def _why_not(api, item):
 
 
 def _keep(item, step):
-    """The object in the journal's folder of the run, for whoever asks later why it failed."""
+    """Keep the object in the run's directory of the journal: it says why the pod failed."""
     with step.exclusive() as root_fd:
         with durable.descriptor(durable.private_folder(journal.FOLDER, root_fd)) as runs:
             with durable.descriptor(durable.private_folder(step.run_id, runs)) as fd:

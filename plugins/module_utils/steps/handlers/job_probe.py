@@ -45,7 +45,7 @@ def probe(api, run_id):
 
 
 def sweep(api):
-    """No Job of ours, and no pod of one; ApiError when some remain."""
+    """Remove every Job of a probe, and its pods; raise ApiError when some remain."""
     for path in (JOBS, PODS):
         for item in list(api.items(path, SELECTOR)):
             _delete(api, path, item["metadata"])
@@ -72,7 +72,7 @@ def _delete(api, path, meta):
     try:
         api.send("DELETE", "{}/{}".format(path, meta["name"]), options)
     except ApiError as error:
-        if error.code not in (404, 409):  # gone already, or gone and made anew
+        if error.code not in (404, 409):  # gone already, or replaced
             raise
 
 
@@ -155,7 +155,7 @@ def _job(run_id, host, image):
             "namespace": NAMESPACE,
             "labels": LABELS,
         },
-        # it ends by itself should nobody come back to remove it
+        # it ends by itself where no later run removes it
         "spec": {
             "parallelism": 1,
             "completions": 1,

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Restarts the leading scheduler of this node, because its list of nodes lacks some.
 
-Verified when this node's scheduler is well again, another instance leads (on this node or on another
-one), and the pods that waited for the lost nodes are placed. The leader places a pod: the others
-never made a list. A pod that goes on waiting is served too once the scheduler's message counts every
-node: its own node is back, and the pod waits for something that no restart brings.
+Verified when this node's scheduler is well again, another instance leads (on this node or on
+another one), and the pods that waited for the lost nodes are placed. The leader places a pod: the
+others never made a list. A pod that goes on waiting is served too once the scheduler's message
+counts every node: its own node is back, and the pod waits for something that no restart brings.
 
 Where another instance leads since the evidence was collected, as after another step of the run,
 only that is verified.
@@ -29,7 +29,7 @@ from .. import preconditions
 from ..base import BEGUN_BEFORE, StepHandler, outcome
 
 COMPONENT = "kube-scheduler"
-# seconds: whoever is next takes the lock when its 15 s are over, later on a busy machine
+# seconds: the next leader takes the lock when its 15 s are over, later on a busy machine
 LEADS = 60
 # seconds that a lock lasts, and by which one that lasts longer is waited for at most
 USUAL, MOST = 15, 180

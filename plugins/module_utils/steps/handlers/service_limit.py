@@ -253,7 +253,7 @@ def _is_managed(name, path):
 
 
 def _require_read_before(place):
-    """Raise PreconditionFailed where a drop-in that is read after the managed one sets the limit."""
+    """Raise PreconditionFailed where a drop-in that is read later sets the limit."""
     if place.rpartition("/")[2] <= unit_limits.OURS:
         return
     lines = [

@@ -11,6 +11,7 @@ from . import (
     control_plane,
     cpu_manager_reset,
     kernel_settings,
+    maintenance,
     scheduler_restart,
     services,
     swap,
@@ -19,6 +20,7 @@ from . import (
 
 AREAS = (
     control_plane,
+    maintenance,
     cpu_manager_reset,
     workload_patch,
     kernel_settings,

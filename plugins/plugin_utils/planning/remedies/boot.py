@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a reboot undid, as a step.
 
-A kernel setting or a module, in a file of ours and in the running kernel.
+A kernel setting or a module, in a managed file and in the running kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..plan import Scene, Step, all_of, label, left_out
 from . import kernel_settings as limits_plan
 
 
-def mended(scene: Scene) -> Step | None:
+def persisted(scene: Scene) -> Step | None:
     """KM520: the setting or the module that the finding names."""
     node = node_boot.read(scene.document)
     one = next(
@@ -80,4 +80,4 @@ def _other_name(node: NodeBoot, one: Problem) -> str | None:
     )
 
 
-REMEDIES = {"KM520": mended}
+REMEDIES = {"KM520": persisted}

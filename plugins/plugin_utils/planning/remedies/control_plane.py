@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ....module_utils.shared import restart_impact as pending
-from ....module_utils.shared.step_kinds import CLEAN_UP, PROBE, UNCORDON
 from ...editing import argument as edit
 from ...editing import scalar as edit_scalar
 from ...editing.draft import EditRefused, Source
 from ...faults.control_plane import members
-from ...models import cluster, control_plane, devices, membership
+from ...models import control_plane, membership
 from ...models import installer as owner
-from ...models.kubelet import dropin as kubelet_dropin
 from ...parsers import pflag as flags
 from ...parsers import pod_manifest as manifest
 from .. import fencing
@@ -30,6 +28,7 @@ KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
 BELOW = ("containerd", "crio", "docker", "cri-docker", "cri-dockerd")
 
 # Forms in which editors, packagers and tools leave a former file beside the new one.
+SHELLS = ("sh", "bash", "dash", "ash")
 BACKUP = re.compile(
     r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
     r"|\.\d+\.\d{4}-\d{2}-\d{2}@\d{2}:\d{2}:\d{2}~|[._-]\d{8}([T_-]?\d{4,6})?)$"
@@ -79,17 +78,17 @@ def new_step(
 
 
 def _not_now(scene: Scene) -> str | None:
-    """What forbids to edit or restart a component on this host.
+    """Return what forbids changes of a component on this host.
 
-    Nobody would bring it back, or somebody took the node out on purpose.
+    Nothing would start it again, or the node was taken out on purpose.
     """
     return all_of(
-        _no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None
+        no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None
     )
 
 
-def _no_way_back(scene: Scene) -> str | None:
-    """What forbids a restart on this host at all (safety: no restart that nobody brings back)."""
+def no_way_back(scene: Scene) -> str | None:
+    """Return what forbids any restart on this host: no kubelet would start the component again."""
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
         return (
@@ -190,25 +189,25 @@ def restart(scene: Scene, config: bool = True) -> Step:
 
     Only what a configuration file says is cured by a restart.
 
-    config: whether a change of that file is what the restart is for; else it is somebody else's.
+    config: whether a change of that file is what the restart is for; else it is a foreign change.
     """
     raw = _instance(scene)
-    plane = control_plane.extract(scene.document)
-    uses = [use for use in plane.files if use.component == scene.finding.component] if plane else []
     target = f"pid {raw.get('pid')}"
-    running = [word for word in raw.get("argv") or () if word.startswith("--")]
-    if not any([word for word in use.words if word.startswith("--")] == running for use in uses):
+    running = _flags(raw.get("argv") or ())
+    if not any(_flags(use.words) == running for use in _uses(scene)):
         return new_step(
             scene,
             "restart",
             target,
             _not_now(scene)
-            or "the kubelet holds an older manifest than the file: a restart of the component would run the old one again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3",
+            or "the kubelet holds an older manifest than the file: a restart of the component would"
+            " run the old one again; find out why the kubelet did not take it (its log), a restart"
+            " of the kubelet is risk 3",
         )
-    expect, loads = (
-        _expectation(scene, "signal"),
-        [path for path in [flags.string_flag(raw.get("argv") or (), "config")] if path and config],
-    )
+    expect, loads = _expectation(scene, "signal"), []
+    path = flags.string_flag(raw.get("argv") or (), "config")
+    if path and config:
+        loads.append(path)
     return new_step(
         scene,
         "restart",
@@ -221,58 +220,22 @@ def restart(scene: Scene, config: bool = True) -> Step:
 
 
 def move_out(scene: Scene) -> Step | None:
-    """KM109: a backup moved out of the folder, where it is beyond doubt which of two files is
-    the right one. Of other pods nothing shows which one runs.
+    """KM109: move a backup out of the folder, where it is beyond doubt which file is right.
+
+    Of other pods nothing shows which one runs.
     """
-    finding, plane = scene.finding, control_plane.extract(scene.document)
+    finding = scene.finding
     if finding.component is None:
         return None
+    uses = {use.path: use for use in _uses(scene)}
     paths = [proof.path for proof in finding.evidence if proof.kind == "file" and proof.path]
-    uses = (
-        {use.path: use for use in plane.files if use.component == finding.component}
-        if plane
-        else {}
-    )
     right = [path for path in paths if path in uses and uses[path].usual]
     stray = [path for path in paths if path not in right]
-    target = ", ".join(stray)
-    if finding.component in ("etcd", "kube-apiserver"):
-        return new_step(
-            scene,
-            "move_out",
-            target,
-            f"manifests of {finding.component} are never moved automatically",
-        )
-    if len(right) != 1 or len(stray) != 1 or not BACKUP.search(stray[0]):
-        return new_step(
-            scene,
-            "move_out",
-            target,
-            "which of these files is the right one is not beyond doubt: "
-            f"compare {' and '.join(paths)} and move the wrong one out of the folder",
-        )
-    running = [word for word in _instance(scene).get("argv") or () if word.startswith("--")]
-    wanted = {
-        path: [word for word in uses[path].words if word.startswith("--")]
-        for path in (right[0], stray[0])
-    }
-    if wanted[right[0]] == wanted[stray[0]]:
-        return new_step(
-            scene,
-            "move_out",
-            target,
-            f"{right[0]} and {stray[0]} have the same arguments, so that which of them runs cannot"
-            " be told: compare the rest of them, and move the wrong one out of the folder; where"
-            " nothing differs, the backup",
-        )
-    if running != wanted[right[0]] or wanted[stray[0]] == running:
-        return new_step(
-            scene,
-            "move_out",
-            target,
-            f"the running {finding.component} does not follow {right[0]} alone: compare "
-            f"it with {stray[0]} and move the wrong one out of the folder",
-        )
+    refusal = _immovable(scene, paths, right, stray)
+    if refusal is None:
+        refusal = _undecided(scene, uses, right[0], stray[0])
+    if refusal:
+        return new_step(scene, "move_out", ", ".join(stray), refusal)
     record = _manifest(scene.document, stray[0])
     diff = "".join(f"-{line}\n" for line in (record.get("text") or "").splitlines())
     return new_step(
@@ -292,19 +255,53 @@ def move_out(scene: Scene) -> Step | None:
     )
 
 
-def _stray(scene: Scene, path: str) -> str | None:
+def _uses(scene: Scene) -> list[Any]:
+    """Return the manifests of the finding's component."""
     plane = control_plane.extract(scene.document)
-    others = (
-        sorted(
-            {
-                use.path
-                for use in plane.files
-                if use.component == scene.finding.component and use.path != path
-            }
+    if plane is None:
+        return []
+    return [use for use in plane.files if use.component == scene.finding.component]
+
+
+def _flags(argv: Iterable[str]) -> list[str]:
+    return [word for word in argv if word.startswith("--")]
+
+
+def _immovable(
+    scene: Scene, paths: Sequence[str], right: Sequence[str], stray: Sequence[str]
+) -> str | None:
+    """Return why no file is moved by its name, or None."""
+    component = scene.finding.component
+    if component in ("etcd", "kube-apiserver"):
+        return f"manifests of {component} are never moved automatically"
+    if len(right) != 1 or len(stray) != 1 or not BACKUP.search(stray[0]):
+        return (
+            "which of these files is the right one is not beyond doubt: "
+            f"compare {' and '.join(paths)} and move the wrong one out of the folder"
         )
-        if plane
-        else []
-    )
+    return None
+
+
+def _undecided(scene: Scene, uses: Mapping[str, Any], right: str, stray: str) -> str | None:
+    """Return why the running component does not show which file is right, or None."""
+    running = _flags(_instance(scene).get("argv") or ())
+    expected, other = _flags(uses[right].words), _flags(uses[stray].words)
+    if expected == other:
+        return (
+            f"{right} and {stray} have the same arguments, so that which of them runs cannot"
+            " be told: compare the rest of them, and move the wrong one out of the folder; where"
+            " nothing differs, the backup"
+        )
+    if running != expected:
+        return (
+            f"the running {scene.finding.component} does not follow {right} alone: compare "
+            f"it with {stray} and move the wrong one out of the folder"
+        )
+    return None
+
+
+def _stray(scene: Scene, path: str) -> str | None:
+    others = sorted({use.path for use in _uses(scene) if use.path != path})
     if others and not all(BACKUP.search(other) for other in others):
         return (
             f"{', '.join(others)} holds a manifest of the same component: settle which one counts"
@@ -314,25 +311,14 @@ def _stray(scene: Scene, path: str) -> str | None:
 
 
 def _words(scene: Scene, path: str) -> list[str] | None:
-    """The command line that the manifest asks for.
+    """Return the command line that the manifest asks for.
 
     None where a shell or nothing in it could be compared.
     """
-    plane = control_plane.extract(scene.document)
-    uses = (
-        [
-            use
-            for use in plane.files
-            if use.component == scene.finding.component and use.path == path
-        ]
-        if plane
-        else []
-    )
-    if (
-        len(uses) != 1
-        or not uses[0].words
-        or uses[0].words[0].rsplit("/", 1)[-1] in ("sh", "bash", "dash", "ash")
-    ):
+    uses = [use for use in _uses(scene) if use.path == path]
+    if len(uses) != 1 or not uses[0].words:
+        return None
+    if uses[0].words[0].rsplit("/", 1)[-1] in SHELLS:
         return None
     return list(uses[0].words)
 
@@ -414,9 +400,8 @@ def node_guard(scene: Scene, path: str | None = None) -> dict[str, Any]:
 
     The component's manifest, the one of the usual name if not given.
     """
-    plane = control_plane.extract(scene.document)
-    uses = [use for use in plane.files if use.component == scene.finding.component] if plane else []
-    path = path or next((use.path for use in sorted(uses, key=lambda use: not use.usual)), None)
+    uses = sorted(_uses(scene), key=lambda use: not use.usual)
+    path = path or next((use.path for use in uses), None)
     servers = [
         server.get("address")
         for server in (scene.cluster.answer("locks") or {}).get("servers") or ()
@@ -434,7 +419,7 @@ def kubeadm_config(scene: Scene) -> Step | None:
 
     Nothing restarts, the next upgrade keeps election on.
 
-    One text, one step: it mends every component that the text switches off, whichever of them the
+    One text, one step: it repairs every component that the text switches off, whichever of them the
     finding names.
     """
     record = scene.cluster.answer("kubeadm_config") or {}
@@ -474,172 +459,7 @@ def kubeadm_config(scene: Scene) -> Step | None:
     )
 
 
-def recover(scene: Scene) -> Step | None:
-    """KM902: the node finishes or undoes what was interrupted, and looks whether the component
-    is well.
-    """
-    # What was interrupted may be the very reason why the kubelet is down; starting it again needs
-    # nobody else.
-    own = any(
-        one.get("component") in ("kubelet", *BELOW)
-        for one in control_plane.data(scene.document, "journal").get("unproven") or ()
-    )
-    return new_step(
-        scene,
-        "recover",
-        "/var/lib/kubemend/journal",
-        None if own else _no_way_back(scene),
-        guard=node_guard(scene),
-        diff="finish or undo what the journal left open\n",
-        limit=600,
-    )
-
-
-def restore_levels(scene: Scene) -> Step | None:
-    """KM903: the node from which levels were raised puts them back.
-
-    What was raised by a restart needs another.
-    """
-    raised = control_plane.data(scene.document, "journal").get("levels") or ()
-    theirs = [str(one["by_hand"]) for one in raised if one.get("by_hand")]
-    again = sorted(
-        {
-            str(one.get("path")).rpartition(" ")[2]
-            for one in raised
-            if one.get("restart") and not one.get("by_hand")
-        }
-    )
-    why = (
-        "; ".join(theirs)
-        if len(theirs) == len(raised) and theirs
-        else _no_way_back(scene)
-        if again
-        else None
-    )
-    diff = "put back the log levels that captures raised from here" + (
-        f", with a restart of {', '.join(again)}" if again else ""
-    )
-    return new_step(
-        scene,
-        "restore_levels",
-        "log levels that a capture raised",
-        why,
-        2 if again else 1,
-        diff=diff + "\n",
-        limit=150 + 900 * len(again),
-        guard=node_guard(scene) if again else None,
-    )
-
-
-def put_back(scene: Scene) -> Step | None:
-    """KM903: a level by the host that raised it, a cordon through the API, what a reset lent a
-    kubelet by its host.
-    """
-    if any(proof.path == kubelet_dropin.ENVIRONMENT for proof in scene.finding.evidence):
-        files = [{"path": kubelet_dropin.DROPIN}, {"path": kubelet_dropin.ENVIRONMENT}]
-        words = list(kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
-        return new_step(
-            scene,
-            "unlend",
-            kubelet_dropin.DROPIN,
-            None,
-            1,
-            component="kubelet",
-            concerned=[],
-            guard=node_guard(scene),
-            diff="".join(f"--- {one['path']}\n" for one in files),
-            expect={"component": "kubelet", "words": words},
-            change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True},
-        )
-    if not any(proof.kind == "api" for proof in scene.finding.evidence):
-        return restore_levels(scene)
-    of, node = scene.cluster, scene.finding.node
-    return Step(
-        label(of.api_host or "cluster", UNCORDON, node),
-        of.api_host or "",
-        "KM903",
-        UNCORDON,
-        1,
-        f"cordon of {node}",
-        node=node,
-        limit=60,
-        diff=f"{node} takes pods again\n",
-        note="only once the node is ready",
-        change={
-            "kind": UNCORDON,
-            "node": node,
-            "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"),
-        },
-    )
-
-
-def clean_up(scene: Scene) -> Step | None:
-    """KM320, where kubemend_cleanup_rejected asks for it.
-
-    The node's rejected pods, as far as no Job would get another try.
-    """
-    if CLEAN_UP not in scene.consent.wishes:
-        return None
-    of, node = (
-        scene.cluster,
-        next(one for one in devices.nodes(scene.cluster) if one.name == scene.finding.node),
-    )
-    pods = [
-        {
-            "namespace": pod.name.partition("/")[0],
-            "name": pod.name.partition("/")[2],
-            "uid": pod.uid,
-        }
-        for pod in node.rejected
-    ]
-    return Step(
-        label(of.api_host or "cluster", "clean-up", node.name),
-        of.api_host or "",
-        "KM320",
-        CLEAN_UP,
-        1,
-        f"rejected pods of {node.name}",
-        limit=120,
-        node=node.name,
-        diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
-        note=(
-            f"the newest {len(pods)} of {node.count}, run again for the rest; "
-            if node.count > len(pods)
-            else ""
-        )
-        + "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay",
-        change={
-            "kind": CLEAN_UP,
-            "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"),
-            "pods": pods,
-        },
-    )
-
-
-def probe(of: cluster.Cluster) -> Step:
-    """No fault's remedy: what proves a repaired cluster, where kubemend_probe asks for it."""
-    uid = (of.answer("server") or {}).get("kube_system_uid")
-    return Step(
-        label(of.api_host or "cluster", PROBE),
-        of.api_host or "",
-        "KM113",
-        PROBE,
-        1,
-        "Job in namespace kube-system",
-        limit=180,
-        blocked_by=(
-            None if of.api_status == "ok" else "no API server answers: nothing can be probed"
-        ),
-        diff=(
-            "a Job in namespace kube-system that must get exactly one pod, removed again with it\n"
-        ),
-        change={"kind": PROBE, "cluster_uid": uid},
-    )
-
-
 REMEDIES: dict[str, Remedy] = {
-    "KM902": recover,
-    "KM903": put_back,
     "KM101": edit_manifest,
     "KM102": restart,
     "KM103": edit_manifest,
@@ -647,5 +467,4 @@ REMEDIES: dict[str, Remedy] = {
     "KM105": edit_manifest,
     "KM109": move_out,
     "KM110": kubeadm_config,
-    "KM320": clean_up,
 }

@@ -57,7 +57,7 @@ DRAIN_WORDS = {
 }
 LEFT = (
     "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their"
-    " CPUs anew"
+    " CPUs again"
 )
 FORCE = consent.FORCE_RESET
 
@@ -80,88 +80,97 @@ def _edited(scene: Scene) -> kubelet_edit.Edited:
 
 
 def reset(scene: Scene) -> Sequence[Step]:
-    """KM301 to KM306 and KM310: the steps for this host, whichever of its faults is the
-    finding's, and with the settings that were asked for.
+    """KM301 to KM306 and KM310: return the steps for this host, with the requested settings.
+
+    They are the same whichever of its faults the finding names.
     """
     node = pinning.read(scene.document)
-    if node is None or scene.finding.node is None:
-        why = "which Node this host is could not be proven, so that nothing is done through the API"
-        return [_step(scene, RESET, "its state", why if node else "its kubelet was not found")]
+    if node is None:
+        return [_step(scene, RESET, "its state", "its kubelet was not found")]
+    if scene.finding.node is None:
+        reason = (
+            "which Node this host is could not be proven, so that nothing is done through the API"
+        )
+        return [_step(scene, RESET, "its state", reason)]
     try:
-        made = _edited(scene)
+        edited = _edited(scene)
     except edit_source.EditRefused as refused:
         return [_step(scene, RESET, refused.path, str(refused))]
-    after = pinning.read(with_data(scene.document, "kubelet", made.kubelet)) or node
-    host = scene.finding.host or ""
-    unfit = (
-        None
-        if _not_ours(scene)
-        else _unfit(host, after) or kubelet_refused.other_end(host, scene.document)
-    )
+    after = pinning.read(with_data(scene.document, "kubelet", edited.kubelet)) or node
+    unfit = _never_starts(scene, after)
     if unfit:
         return [_step(scene, RESET, "its state", unfit)]
+    return _steps(scene, node, after, edited)
+
+
+def _never_starts(scene: Scene, after: Node) -> str | None:
+    """Return why no kubelet would start after the reset, where it may be reset at all."""
+    if _not_ours(scene):
+        return None
+    host = scene.finding.host or ""
+    return _unfit(host, after) or kubelet_refused.other_end(host, scene.document)
+
+
+def _steps(scene: Scene, node: Node, after: Node, edited: kubelet_edit.Edited) -> Sequence[Step]:
+    """Return start, drain, reset, probe and uncordon, as far as this host needs each of them."""
     healthy = reset_lent.stands(scene.document, node) or reset_lent.comes_back(scene.document, node)
-    words, why_not = ((), "") if healthy else reset_lent.lend(node)
-    start, no_room = _start(scene, words) if words else (None, "")
-    why_not = _api_down(scene) or why_not or no_room or _unlent(scene, words)
-    drains = not why_not and (healthy or WITHOUT not in scene.consent.allow)
-    blocked = _blocked(scene, healthy) or (None if drains else _undrained(scene, node, why_not))
-    steps = [start] if start and drains else []
-    lent = bool(words or kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
-    steps += [_drain(scene, lent)] if drains else []
-    steps += [_reset(scene, after, drains, made)]
-    steps += (
-        [_pinned(scene, after)]
-        if drains and plan.PINNED in scene.consent.wishes and after.policy == manager_state.STATIC
-        else []
+    words: Sequence[str] = ()
+    undrainable, start = "", None
+    if not healthy:
+        words, undrainable = reset_lent.lend(node)
+    no_room = ""
+    if words:
+        start, no_room = _start(scene, words)
+    undrainable = _api_down(scene) or undrainable or no_room or _unlent(scene, words)
+    drains = not undrainable and (healthy or WITHOUT not in scene.consent.allow)
+    if not drains:
+        blocked = _blocked(scene, healthy) or _undrained(scene, node, undrainable)
+        steps = [_reset(scene, after, drains, edited)]
+        return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
+    blocked = _blocked(scene, healthy)
+    steps = [start] if start else []
+    has_arguments = bool(
+        words or kubelet_dropin.lent(control_plane.data(scene.document, "kubelet"))
     )
-    steps += [_uncordon(scene)] if drains else []
+    steps += [_drain(scene, has_arguments), _reset(scene, after, drains, edited)]
+    if plan.PINNED in scene.consent.wishes and after.policy == manager_state.STATIC:
+        steps.append(_pinned(scene, after))
+    steps.append(_uncordon(scene))
     return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
 
 
 def _unlent(scene: Scene, words: Sequence[str]) -> str:
-    """Why no kubelet starts with the words that it would be lent, beside its own configuration.
-
-    Empty where one does.
-    """
+    """Return why no kubelet starts with the temporary arguments, or an empty text."""
+    if not words:
+        return ""
     kubelet = control_plane.data(scene.document, "kubelet")
-    lent = (
-        with_data(
-            scene.document, "kubelet", {**kubelet, "argv": [*(kubelet.get("argv") or ()), *words]}
-        )
-        if words
-        else None
-    )
-    refused = kubelet_refused.read(lent).why if lent else ""
-    return (
-        f"with {' '.join(words)} its kubelet would refuse its configuration ({refused})"
-        if refused
-        else ""
-    )
+    argv = [*(kubelet.get("argv") or ()), *words]
+    document = with_data(scene.document, "kubelet", {**kubelet, "argv": argv})
+    refused = kubelet_refused.read(document).why
+    if not refused:
+        return ""
+    return f"with {' '.join(words)} its kubelet would refuse its configuration ({refused})"
 
 
 def _blocked(scene: Scene, healthy: bool) -> str | None:
-    """What forbids it, as far as evidence tells; the node looks again at the last moment."""
-    not_ours = _not_ours(scene)
-    if not_ours:
-        return not_ours
+    """Return what forbids it by the evidence; the node checks again at the last moment."""
+    foreign = _not_ours(scene)
+    if foreign:
+        return foreign
     silent = _api_down(scene)
-    if silent and (healthy or "api_down" not in scene.consent.allow):
-        return silent + (
-            ""
-            if healthy
-            else (
-                f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down"
-                " is reset all the same"
-            )
+    if silent and healthy:
+        return silent
+    if silent and consent.API_DOWN not in scene.consent.allow:
+        return (
+            f"{silent}; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet"
+            " down is reset all the same"
         )
-    # The drain looks again, but a kubelet that is down would have been started by then, on a node
-    # that somebody may have taken out for good.
-    return (
-        fencing.why(scene)
-        or _swap(scene)
-        or (_lonely(scene) or _loaded(scene) if healthy else None)
-    )
+    # The drain checks again, but a kubelet that is down would have been started by then, on a node
+    # that may have been taken out for good.
+    blocked = fencing.why(scene) or _swap(scene)
+    if blocked or not healthy:
+        return blocked
+    return _lonely(scene) or _loaded(scene)
 
 
 def _not_ours(scene: Scene) -> str | None:
@@ -223,55 +232,48 @@ def _swap(scene: Scene) -> str | None:
 
 
 def _loaded(scene: Scene) -> str | None:
-    """What else a start of a kubelet that runs would bring, told before its node is drained.
+    """Return what else the start of a running kubelet would load, before its node is drained.
 
     Its configuration is what the reset is for.
     """
+    if consent.PENDING_CHANGES in scene.consent.allow:
+        return None
     host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
-    own = [
-        str(one.get("path"))
-        for one in (kubelet.get("config"), *(kubelet.get("config_dropins") or ()))
-        if one
-    ]
-    waiting = (
-        []
-        if "pending_changes" in scene.consent.allow
-        else pending.of_kubelet(kubelet, [*own, kubelet_dropin.ENVIRONMENT])
-    )
+    configs = (kubelet.get("config"), *(kubelet.get("config_dropins") or ()))
+    own = [str(config.get("path")) for config in configs if config]
+    waiting = pending.of_kubelet(kubelet, [*own, kubelet_dropin.ENVIRONMENT])
     return str(pending.sentence(host, "the kubelet", waiting)) if waiting else None
 
 
 def _lonely(scene: Scene) -> str | None:
-    """A control-plane node whose kubelet is stopped needs others that are whole.
+    """Return why no control-plane node is whole that would serve meanwhile, or None.
 
-    Nobody would bring back what ends there meanwhile.
+    What ends on this one while its kubelet is stopped is not started again.
     """
-    mine = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
-    if (
-        mine is None
-        or not (mine.control_plane and mine.control_plane.of("kube-apiserver"))
-        or "single_control_plane" in scene.consent.allow
-    ):
+    if consent.SINGLE_CONTROL_PLANE in scene.consent.allow:
+        return None
+    own = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
+    if own is None or not own.control_plane or not own.control_plane.of("kube-apiserver"):
         return None
     gone = [
         *membership.lost(scene.cluster),
         *(f"{name} was not looked at" for name in membership.unseen(scene.cluster)),
     ]
-    if membership.beside(scene.cluster, mine.host) and not gone:
+    if membership.beside(scene.cluster, own.host) and not gone:
         return None
     return (
-        f"{mine.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}: a"
+        f"{own.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}: a"
         " kubelet is stopped there only while the others are whole; allow it with -e"
         " kubemend_allow=single_control_plane"
     )
 
 
 def _api_down(scene: Scene) -> str:
-    """Empty where it answers."""
-    of = scene.cluster
-    return (
-        "" if of.api_status == "ok" else f"no API server answers ({of.api_reason or of.api_status})"
-    )
+    """Return that no API server answers, or an empty text."""
+    cluster = scene.cluster
+    if cluster.api_status == "ok":
+        return ""
+    return f"no API server answers ({cluster.api_reason or cluster.api_status})"
 
 
 def _undrained(scene: Scene, node: Node, why: str) -> str | None:
@@ -284,51 +286,59 @@ def _undrained(scene: Scene, node: Node, why: str) -> str | None:
 
 
 def harmed(node: Node) -> str:
-    """What a reset does to the pods that run on; the plan's diff names all of them."""
+    """Return what a reset does to the pods that run on; the plan's diff names all of them."""
     names = _running(node)
     if names is None:
         return "the pods that run on it get other CPUs while they run"
-    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    return (
-        f"these pods {_fate(node)}: {shown}"
-        if names
-        else (
-            "no pod runs on it"
-            if not node.containers()
-            else "no pod that runs on it has CPUs alone"
-        )
-    )
+    if names:
+        return f"these pods {_fate(node)}: {_first(names)}"
+    if node.containers():
+        return "no pod that runs on it has CPUs alone"
+    return "no pod runs on it"
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return the first ten names, and how many more there are."""
+    text = ", ".join(names[:10])
+    if len(names) > 10:
+        text += f" and {len(names) - 10} more"
+    return text
+
+
+def _is_up_to_1_17(node: Node) -> bool:
+    return node.release is not None and node.release <= (1, 17)
 
 
 def _fate(node: Node) -> str:
-    return (
-        "lose the CPUs that they have alone"
-        if node.release is not None and node.release <= (1, 17)
-        else "get other CPUs while they run"
-    )
+    if _is_up_to_1_17(node):
+        return "lose the CPUs that they have alone"
+    return "get other CPUs while they run"
 
 
 def _running(node: Node) -> list[str] | None:
-    """The pods of its containers, None where they were not looked at.
+    """Return the pods of its containers, None where they were not inspected.
 
-    Up to 1.17 only those that have CPUs alone change, where the state tells them.
+    Up to 1.17 only those that have CPUs of their own change, where the state names them.
     """
     if node.seen.get("containers") is None:
         return None
-    containers, state = node.containers(), node.state
+    containers = node.containers()
     # a pod's sandbox has no name
-    named = {one.get("pod_uid"): one.get("pod") for one in containers if one.get("pod")}
-    if (
-        node.release is not None
-        and node.release <= (1, 17)
-        and state is not None
-        and not state.problem
-        and state.generation == 1
-    ):
-        containers = [
-            one for one in containers if ("", str(one.get("container_id"))) in state.entries
-        ]
-    return sorted({str(named.get(one.get("pod_uid")) or one.get("pod_uid")) for one in containers})
+    names = {item.get("pod_uid"): item.get("pod") for item in containers if item.get("pod")}
+    entries = _entries(node)
+    if entries is not None:
+        containers = [item for item in containers if ("", str(item.get("container_id"))) in entries]
+    return sorted(
+        {str(names.get(item.get("pod_uid")) or item.get("pod_uid")) for item in containers}
+    )
+
+
+def _entries(node: Node) -> Any:
+    """Return the containers that a state of up to 1.17 names, None for other states."""
+    state = node.state
+    if state is None or state.problem or state.generation != 1 or not _is_up_to_1_17(node):
+        return None
+    return state.entries
 
 
 def _start(scene: Scene, words: Sequence[str]) -> tuple[Step | None, str]:
@@ -405,8 +415,8 @@ def with_data(
     }
 
 
-def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -> Step:
-    """node: as its next start reads its configuration, edits included."""
+def _reset(scene: Scene, node: Node, drained: bool, edited: kubelet_edit.Edited) -> Step:
+    """Return the reset itself. node: as its next start reads its configuration, edits included."""
     memory, folder = node.seen.get("memory_state"), node.seen.get("root_dir")
     paths = [f"{folder}/cpu_manager_state"]
     policies = {paths[0]: node.policy}
@@ -416,52 +426,50 @@ def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -
     if memory:
         policies[paths[-1]] = pinning.memory_policy(node)[0]
     files = [{"path": path} for path in (kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)]
-    diff = (
-        "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths)
-        + f"the kubelet is stopped before, and started with the policy {node.policy}\n"
-    )
-    stays = [] if drained else _running(node) or []
-    diff += (
-        f"not drained, these pods {_fate(node)}:\n" + "".join(f"  {name}\n" for name in stays)
-        if stays
-        else ""
-    )
-    note = LEFT if drained else f"nothing is drained: {harmed(node)}"
+    diff = "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths)
+    diff += f"the kubelet is stopped before, and started with the policy {node.policy}\n"
+    note = LEFT
+    if not drained:
+        note = f"nothing is drained: {harmed(node)}"
+        staying = _running(node) or []
+        if staying:
+            diff += f"not drained, these pods {_fate(node)}:\n"
+            diff += "".join(f"  {name}\n" for name in staying)
     return _step(
         scene,
         RESET,
         " and ".join(paths),
-        diff=made.diff + diff,
-        note="; ".join(filter(None, [made.told, _lasts(made), note])),
+        diff=edited.diff + diff,
+        note="; ".join(filter(None, [edited.told, _lasts(edited), note])),
         change={
             "kind": "reset",
             "path": paths[0],
             "states": paths,
             "files": files,
-            "edits": list(made.changes),
+            "edits": list(edited.changes),
             "reload": True,
         },
         expect={"component": "kubelet", "policies": policies, "down": not drained},
     )
 
 
-def _lasts(made: kubelet_edit.Edited) -> str:
-    """Who would write what was changed anew.
+def _lasts(edited: kubelet_edit.Edited) -> str:
+    """Return which tools would overwrite what was changed.
 
     Never the kubelet-config ConfigMap as the place to keep it, which is every node's.
     """
-    paths = {change["path"] for change in made.changes}
-    told = {
+    paths = {change["path"] for change in edited.changes}
+    sentences = {
         pinning.KUBEADM_FILE: (
-            "kubeadm upgrade node writes it anew: keep it in a kubeletconfiguration patch"
+            "kubeadm upgrade node writes it again: keep it in a kubeletconfiguration patch"
             " (--patches, since 1.25), not in the kubelet-config ConfigMap, which is every node's"
         ),
         KUBESPRAY_FILE: (
-            "kubespray writes it anew: keep it in this host's variables"
+            "kubespray writes it again: keep it in this host's variables"
             " (kubelet_cpu_manager_policy)"
         ),
     }
-    return "; ".join(f"in {path}: {told[path]}" for path in sorted(paths & set(told)))
+    return "; ".join(f"in {path}: {sentences[path]}" for path in sorted(paths & set(sentences)))
 
 
 def _pinned(scene: Scene, node: Node) -> Step:
@@ -558,14 +566,14 @@ REMEDIES = {
 
 
 def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:
-    """One for each of these hosts, for a plan to answer as it answers a fault's finding."""
-    for of in clusters:
-        for host in of.hosts:
+    """Yield a finding for each of these hosts, for a plan to answer as it answers a fault's."""
+    for cluster in clusters:
+        for host in cluster.hosts:
             if host.host in hosts:
                 yield Finding(
                     ASKED,
                     "info",
-                    of.key[:digits] if of.key else None,
+                    cluster.key[:digits] if cluster.key else None,
                     host.host,
                     None,
                     "asked for",
@@ -576,26 +584,18 @@ def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> It
 def uncalled(
     clusters: Iterable[Cluster], hosts: Iterable[str], planned: Iterable[Step]
 ) -> tuple[str, ...]:
-    """A sentence about those of these hosts whose state and settings were read, and for which no
-    reset is planned; nothing where there are none.
-    """
-    read = {
-        host.host
-        for of in clusters
-        for host in of.hosts
-        if host.pinning.policy is not None and host.pinning.state_policy is not None
-    }
-    left = sorted(
-        read.intersection(hosts) - {step.host for step in planned if step.remedy == RESET}
-    )
-    names = ", ".join(left[:10]) + (f" and {len(left) - 10} more" if len(left) > 10 else "")
+    """Return a sentence about those of these hosts that are well and get no reset, if any."""
+    known = {host.host for cluster in clusters for host in cluster.hosts if _is_known(host)}
+    resets = {step.host for step in planned if step.remedy == RESET}
+    names = sorted(known.intersection(hosts) - resets)
+    if not names:
+        return ()
     return (
-        (
-            (
-                f"No state is reset on {names}: no fault calls for it, and the kubelet's settings"
-                f" are as they are to be; -e kubemend_allow={FORCE} resets it all the same."
-            ),
-        )
-        if left
-        else ()
+        f"No state is reset on {_first(names)}: no fault calls for it, and the kubelet's settings"
+        f" are as they are to be; -e kubemend_allow={FORCE} resets it all the same.",
     )
+
+
+def _is_known(host: Any) -> bool:
+    """Return whether the host's settings and state were read."""
+    return host.pinning.policy is not None and host.pinning.state_policy is not None

@@ -5,7 +5,7 @@
 
 Where a host is to have the whole profile (the role open_files), a wish for each limit takes the
 place of a finding. Such a wish may lower, where that is allowed by name and the number is the
-operator's own: never below what is in use, and never against a file of somebody else's.
+operator's own: never below what is in use, and never against a foreign file.
 """
 
 from __future__ import annotations
@@ -67,14 +67,10 @@ def _sharing(scene: Scene) -> tuple[str, ...]:
 
 
 def until_then(why: str | None, key: str, running: int, value: int) -> str | None:
-    """What decides in place of our file and is not changed here, with what helps until somebody
-    has changed it.
-    """
-    return (
-        f"{why}; until then sysctl -w {key}={value} helps, up to the next boot"
-        if why and value > running
-        else why
-    )
+    """Return what decides in place of the managed file, with what helps until it is changed."""
+    if why and value > running:
+        return f"{why}; until then sysctl -w {key}={value} helps, up to the next boot"
+    return why
 
 
 def _is_wished(scene: Scene) -> bool:
@@ -82,11 +78,7 @@ def _is_wished(scene: Scene) -> bool:
 
 
 def _fenced(scene: Scene) -> str | None:
-    """What forbids to touch this host.
-
-    One without a kubelet is no node that anybody could have taken out; it is left to whoever names
-    it.
-    """
+    """Return what forbids changes on this host. A host without a kubelet cannot be fenced."""
     kubelet = (scene.document.get("collectors") or {}).get("kubelet") or {}
     plain = _is_wished(scene) and scene.finding.node is None and kubelet.get("status") == "absent"
     return None if plain else fencing.why(scene)
@@ -162,7 +154,7 @@ def _lowered(scene: Scene, limits: node_limits.Limits, key: str, running: int, t
 
 
 def _in_use(limits: node_limits.Limits, key: str, target: int) -> str | None:
-    """Why so many are not enough for what is in use, or nobody knows.
+    """Why so many are not enough for what is in use, or that this is not known.
 
     A queue's length bounds only what waits in it.
     """
@@ -251,12 +243,12 @@ def step_of(
 
 
 def unlocked(scene: Scene) -> Step | None:
-    """KM406: a line of ours over each that locks out."""
+    """KM406: write a managed line over each that locks logins out."""
     return login_limits.lowered(scene, _fenced(scene))
 
 
 def at_limit(scene: Scene) -> Sequence[Step]:
-    """KM404: a drop-in of ours for each service, a line of ours for logins."""
+    """KM404: write a managed drop-in for each service, and a managed line for logins."""
     return unit_limits.steps(scene, _fenced(scene))
 
 

@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hard limits of logins, raised by a file of ours in limits.d, as a step.
+"""The hard limits of logins, raised by a managed file in limits.d, as a step.
 
 pam_limits lets a user's line count before a group's, and that before *; of the same domain the last
-line counts. So a file that sorts after all others is enough, and nobody else's is touched. Soft
+line counts. So a file that sorts after all others is enough, and no foreign file is changed. Soft
 limits stay: a program, or ulimit -S, raises its own as far as the hard one.
 """
 
@@ -147,7 +147,7 @@ def _inherited(limits: Limits, item: str) -> tuple[bool, int]:
 def ceiling(limits: Limits, item: str) -> tuple[int, str] | None:
     """(what no hard limit of it may exceed, whose it is), -1 without one.
 
-    None where nobody can tell.
+    None where that is not known.
     """
     if item == NOFILE:
         return limits.ceiling()

@@ -8,6 +8,7 @@ The one that leads is restarted, while another takes over.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ....module_utils.shared.consent import SCHEDULER_PAUSE
@@ -74,10 +75,13 @@ def restart_leader(scene: Scene) -> Step:
         change=change,
         note="; ".join(filter(None, (note, made.note))),
         blocked_by=all_of(made.blocked_by, _version(there, host.host), _alone(there, ready)),
-        diff=(
-            f"{made.diff}{''.join(f'  {namespace}/{pod} gets its node {node}' + chr(10) for namespace, pod, node in change['pods'])}"
-        ),
+        diff=made.diff + _placements(change["pods"]),
     )
+
+
+def _placements(pods: Iterable[Sequence[str]]) -> str:
+    """Return the lines of the diff about the pods that get their nodes."""
+    return "".join(f"  {namespace}/{pod} gets its node {node}\n" for namespace, pod, node in pods)
 
 
 def _version(scene: Scene, host: str) -> str | None:

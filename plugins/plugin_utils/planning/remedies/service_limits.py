@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A process at its limit of open files, as steps.
 
-Of a service its unit's limit by a drop-in of ours, of a login limits.d.
+Of a service its unit's limit by a managed drop-in, of a login limits.d.
 
 A kubelet sets its own limit (maxOpenFiles), a container has that which its runtime gives it, and
 what else runs in a kubelet's unit would not be helped without one of it: of those the finding says
-what to do. A restart gives a service at once what the kernel lets nobody tell its process; it is
+what to do. A restart gives a service at once what the kernel lets no one set for its process; it is
 planned only where that is so, and where its operator allowed it by name.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from ....module_utils.shared import service_restart_rules
-from ....module_utils.shared.consent import SERVICE_RESTART
+from ....module_utils.shared.consent import KUBELET_RESTART, SERVICE_RESTART
 from ....module_utils.shared.step_kinds import UNIT_LIMIT
 from ....module_utils.shared.unit_limits import DROPINS, OURS, UNIT
 from ....module_utils.shared.units import KUBELET_UNITS, RUNTIMES
@@ -57,218 +57,251 @@ def steps(scene: Scene, fenced: str | None) -> Sequence[Step]:
     Where some of them may be done, those that may not are a note of the others.
     """
     limits = node_limits.read(scene.document)
-    target, full = (
-        int(scene.consent.limits.get(NOFILE, login_limits.TARGETS[NOFILE])),
-        limits.full(),
-    )
-    of: dict[str, list[Holder]] = {}
-    for one in full:
-        if (
-            one.role != "kubelet"
-            and UNIT.match(one.unit)
-            and one.unit not in KUBELET_UNITS
-            and not one.unit.startswith(USER)
-        ):
-            of.setdefault(one.unit, []).append(one)
-    found = [
-        _of_unit(scene, limits, name, those, target, fenced) for name, those in sorted(of.items())
+    target = int(scene.consent.limits.get(NOFILE, login_limits.TARGETS[NOFILE]))
+    full = limits.full()
+    services = [
+        _Service(scene, limits, name, holders, target).step(fenced)
+        for name, holders in sorted(_by_unit(full).items())
     ]
     # A host that is to have the whole profile gets the limits of logins by a wish of its own.
-    logins = (
-        None
-        if scene.finding.host in scene.consent.profile
-        else _of_logins(scene, limits, full, target, fenced)
-    )
-    made = [step for step in [*found, logins] if step]
-    able = [one for one in made if not one.blocked_by]
+    logins = None
+    if scene.finding.host not in scene.consent.profile:
+        logins = _of_logins(scene, limits, full, target, fenced)
+    planned = [step for step in [*services, logins] if step]
+    able = [step for step in planned if not step.blocked_by]
     if not able:
-        return made
-    raised = {
-        told["pid"]
-        for one in able
-        for told in (one.change or {}).get("processes") or ()
-        if "restart" in (one.change or {})
-        or (
-            told["soft"] is not None
-            and any(
-                each.pid == told["pid"] and each.open < node_limits.FULL * told["soft"]
-                for each in full
-            )
-        )
-    }
+        return planned
+    raised = {pid for step in able for pid in _raised(step, full)}
     # What is still at its limit afterwards is no failure of a step that counts from the next start.
-    expect = {"component": None, "later": any(one.pid not in raised for one in full)}
-    note = "; ".join(
-        "nothing is done for"
-        f" {one.change['unit'] if one.change and 'unit' in one.change else 'logins'}:"
-        f" {one.blocked_by}"
-        for one in made
-        if one.blocked_by
-    )
+    expect = {"component": None, "later": any(holder.pid not in raised for holder in full)}
+    note = "; ".join(_excluded_sentence(step) for step in planned if step.blocked_by)
     return [
-        replace(one, expect=expect, note="; ".join(filter(None, [one.note, note]))) for one in able
+        replace(step, expect=expect, note="; ".join(filter(None, [step.note, note])))
+        for step in able
     ]
 
 
-def _of_unit(
-    scene: Scene,
-    limits: Limits,
-    name: str,
-    those: Sequence[Holder],
-    target: int,
-    fenced: str | None,
-) -> Step | None:
-    """The step of one service, or what stands in its way.
+def _by_unit(full: Sequence[Holder]) -> dict[str, list[Holder]]:
+    """Return the processes at their limit by their unit, as far as a drop-in of it may be made."""
+    by_unit: dict[str, list[Holder]] = {}
+    for holder in full:
+        if holder.role != "kubelet" and _is_writable(holder.unit):
+            by_unit.setdefault(holder.unit, []).append(holder)
+    return by_unit
 
-    None where nothing but a restart is left to do.
-    """
-    told = limits.units().get(name) or {}
-    has, ceiling = node_limits.pair(told.get("limit_nofile")), limits.ceiling()
-    refused = _refused(name, those, has, ceiling, target)
-    if refused or has is None:
-        return _step(scene, name, None, [], refused)
-    line = _line(has, target)
-    passing = bool(line) and not str(told.get("fragment_path") or "").startswith(LASTING)
-    line = None if passing else line
-    running = [_running(limits, one, target) for one in those if one.ticks is not None]
-    if line and line == told.get("ours"):
-        diff, line = "", None  # our file says it; systemd has not read it yet
-    else:
-        diff = (
-            f"--- {_path(name)}\n+++ {_path(name)}\n+[Service]\n+LimitNOFILE={line}\n"
-            if line
-            else ""
-        )
-    short = len(running) < len(those) or any((now["soft"] or 0) < target for now in running)
-    # The role that brings a host to the whole profile restarts nothing, whatever is allowed.
-    if (
-        short
-        and running
-        and not passing
-        and SERVICE_RESTART in scene.consent.allow
-        and scene.finding.host not in scene.consent.profile
-    ):
-        return _restarted(
-            scene,
-            name,
-            those,
-            target,
-            _step(scene, name, line, running, fenced or _later(told, name), diff),
-        )
-    able = [
-        (one, now)
-        for one in those
-        for now in running
-        if one.pid == now["pid"] and now["soft"] is not None
+
+def _is_writable(unit: str) -> bool:
+    return bool(UNIT.match(unit)) and unit not in KUBELET_UNITS and not unit.startswith(USER)
+
+
+def _raised(step: Step, full: Sequence[Holder]) -> list[int]:
+    """Return the processes that are not at their limit after the step."""
+    change = step.change or {}
+    processes = change.get("processes") or ()
+    if "restart" in change:
+        return [process["pid"] for process in processes]
+    opened = {holder.pid: holder.open for holder in full}
+    return [
+        process["pid"]
+        for process in processes
+        if process["soft"] is not None
+        and process["pid"] in opened
+        and opened[process["pid"]] < node_limits.FULL * process["soft"]
     ]
-    blocked = None if running else "when its processes were started is not known"
-    if running and not (line or able):
-        return None
-    diff += "".join(
-        f"process {one.pid} ({one.comm}): {one.soft} (hard {one.hard}) -> {now['soft']} (hard"
-        f" {now['hard']})\n"
-        for one, now in able
-    )
-    kept = any(now["soft"] is None and not now.get("select") for now in running) or len(
-        running
-    ) < len(those)
-    main = _main(told, name)
-    first = _running(limits, main, target) if main and main.soft < target else {}
-    if main and first.get("soft") is not None:
-        running.append(first)
-        diff += (
-            f"process {main.pid} ({main.comm}), from which others inherit it: {main.soft} (hard"
-            f" {main.hard}) -> {first['soft']} (hard {first['hard']})\n"
+
+
+def _excluded_sentence(step: Step) -> str:
+    subject = (step.change or {}).get("unit", "logins")
+    return f"nothing is done for {subject}: {step.blocked_by}"
+
+
+class _Service:
+    """A service with processes at their limit of open files, and what it can get."""
+
+    def __init__(
+        self, scene: Scene, limits: Limits, name: str, holders: Sequence[Holder], target: int
+    ) -> None:
+        self.scene = scene
+        self.limits = limits
+        self.name = name
+        self.holders = holders
+        self.target = target
+        self.unit: Mapping[str, Any] = limits.units().get(name) or {}
+        self.running = [
+            _running(limits, holder, target) for holder in holders if holder.ticks is not None
+        ]
+
+    def step(self, fenced: str | None) -> Step | None:
+        """Return its step, or what blocks it; None where nothing but a restart is left to do."""
+        limit = node_limits.pair(self.unit.get("limit_nofile"))
+        refused = _refused(self.name, self.holders, limit, self.limits.ceiling(), self.target)
+        if refused or limit is None:
+            return _step(self.scene, self.name, None, [], refused)
+        line = _line(limit, self.target)
+        is_transient = bool(line) and not self._is_persistent()
+        if is_transient or line == self.unit.get("ours"):
+            line = None  # The file has it already, and systemd has not read it yet.
+        diff = self._file_diff(line)
+        if self._may_restart() and not is_transient:
+            blocked = fenced or _later(self.unit, self.name)
+            step = _step(self.scene, self.name, line, self.running, blocked, diff)
+            return _restarted(self.scene, self.name, self.holders, self.target, step)
+        return self._without_restart(fenced, line, diff, is_transient)
+
+    def _is_persistent(self) -> bool:
+        return str(self.unit.get("fragment_path") or "").startswith(LASTING)
+
+    def _file_diff(self, line: str | None) -> str:
+        if not line:
+            return ""
+        path = _path(self.name)
+        return f"--- {path}\n+++ {path}\n+[Service]\n+LimitNOFILE={line}\n"
+
+    def _may_restart(self) -> bool:
+        """Return whether a restart is allowed, and gives what running processes cannot get.
+
+        The role that brings a host to the whole profile restarts nothing, whatever is allowed.
+        """
+        consent = self.scene.consent
+        if SERVICE_RESTART not in consent.allow or self.scene.finding.host in consent.profile:
+            return False
+        is_short = any((process["soft"] or 0) < self.target for process in self.running)
+        return bool(self.running) and (is_short or self._has_unknown())
+
+    def _has_unknown(self) -> bool:
+        """Return whether it is not known when some of its processes started."""
+        return len(self.running) < len(self.holders)
+
+    def _without_restart(
+        self, fenced: str | None, line: str | None, diff: str, is_transient: bool
+    ) -> Step | None:
+        able = [
+            (holder, process) for holder, process in self._pairs() if process["soft"] is not None
+        ]
+        if self.running and not line and not able:
+            return None
+        diff += "".join(
+            f"process {holder.pid} ({holder.comm}): {_change(holder, process)}\n"
+            for holder, process in able
         )
-    select = any(now.get("select") for now in running)
-    notes = [
-        NEXT if line else "",
-        (
+        notes = [NEXT if line else "", *self._kept_notes()]
+        processes = list(self.running)
+        main, first = self._main_process()
+        if main and first["soft"] is not None:
+            processes.append(first)
+            diff += (
+                f"process {main.pid} ({main.comm}), from which others inherit it:"
+                f" {_change(main, first)}\n"
+            )
+        has_select = any(process.get("select") for process in processes)
+        if has_select:
+            notes.append(
+                f"a running process that may have at most {SELECT} may use select(), and keeps its"
+                " limit until then"
+            )
+        if main and first["soft"] is None:
+            notes.append(f"what its first process {main.pid} starts has {main.soft} until then")
+        if line and (has_select or self._keeps_limit()):
+            notes.append(_sooner(self.name, self.holders))
+        if is_transient:
+            notes.append(
+                f"{self.name} is a transient unit, and gets no file: only what runs now is told"
+            )
+        notes.append(_select(self.holders))
+        return _step(
+            self.scene,
+            self.name,
+            line,
+            processes,
+            self._blocked(fenced, line),
+            diff,
+            "; ".join(filter(None, notes)),
+        )
+
+    def _pairs(self) -> list[tuple[Holder, dict[str, Any]]]:
+        """Return each process at its limit with what it gets."""
+        return [
+            (holder, process)
+            for holder in self.holders
+            for process in self.running
+            if holder.pid == process["pid"]
+        ]
+
+    def _keeps_limit(self) -> bool:
+        """Return whether the kernel does not let a running process have more."""
+        if self._has_unknown():
+            return True
+        return any(
+            process["soft"] is None and not process.get("select") for process in self.running
+        )
+
+    def _kept_notes(self) -> list[str]:
+        if not self._keeps_limit():
+            return []
+        return [
             "a running process whose limit the kernel does not let us raise keeps it until then"
-            if kept
-            else ""
-        ),
-        (
-            f"a running process that may have at most {SELECT} may use select(), and keeps its"
-            " limit until then"
-            if select
-            else ""
-        ),
-        (
-            f"what its first process {main.pid} starts has {main.soft} until then"
-            if main and first and first["soft"] is None
-            else ""
-        ),
-        _sooner(name, those) if line and (kept or select) else "",
-        (
-            f"{name} is a transient unit, and gets no file: only what runs now is told"
-            if passing
-            else ""
-        ),
-        _select(those),
-    ]
-    return _step(
-        scene,
-        name,
-        line,
-        running,
-        fenced or (_later(told, name) if line else None) or blocked,
-        diff,
-        "; ".join(filter(None, notes)),
-    )
+        ]
+
+    def _main_process(self) -> tuple[Holder | None, dict[str, Any]]:
+        """Return the unit's first process and what it gets, where it has less than the target."""
+        main = _main(self.unit, self.name)
+        if main is None or main.soft >= self.target:
+            return None, {}
+        return main, _running(self.limits, main, self.target)
+
+    def _blocked(self, fenced: str | None, line: str | None) -> str | None:
+        if fenced:
+            return fenced
+        later = _later(self.unit, self.name) if line else None
+        if later or self.running:
+            return later
+        return "when its processes were started is not known"
+
+
+def _change(holder: Holder, process: Mapping[str, Any]) -> str:
+    return f"{holder.soft} (hard {holder.hard}) -> {process['soft']} (hard {process['hard']})"
 
 
 def _refused(
     name: str,
-    those: Sequence[Holder],
-    has: tuple[int, int] | None,
+    holders: Sequence[Holder],
+    limit: tuple[int, int] | None,
     ceiling: tuple[int, str] | None,
     target: int,
 ) -> str | None:
-    """Why nothing can be done for this service, whatever is allowed."""
-    if ceiling is None or has is None:
-        what = (
-            f"what systemd gives {name}"
-            if has is None
-            else "how many files a process may have open at most"
-        )
-        return f"{what} could not be read"
-    if all(one.soft >= target for one in those):
+    """Return why nothing can be done for this service, whatever is allowed, or None."""
+    if limit is None:
+        return f"what systemd gives {name} could not be read"
+    if ceiling is None:
+        return "how many files a process may have open at most could not be read"
+    if all(holder.soft >= target for holder in holders):
         return (
-            f"{name} has {those[0].soft} already, which are used up: see what it has open, or"
+            f"{name} has {holders[0].soft} already, which are used up: see what it has open, or"
             f" {MORE}"
         )
+    most, owner = ceiling
+    if target <= most:
+        return None
     return (
-        f"LimitNOFILE={target} is above {ceiling[0]} ({ceiling[1]}), and {name} would not start"
-        f" with it: ask for less with -e {node_limits.VARIABLES[NOFILE]}=NUMBER"
-        if target > ceiling[0]
-        else None
+        f"LimitNOFILE={target} is above {most} ({owner}), and {name} would not start with it: ask"
+        f" for less with -e {node_limits.VARIABLES[NOFILE]}=NUMBER"
     )
 
 
-def _restarted(scene: Scene, name: str, those: Sequence[Holder], target: int, step: Step) -> Step:
-    """The step with a restart in it, where its operator allows that: no process is told."""
-    # What runs with devices may lose them when systemd reads its units again; where nobody knows,
-    # the node asks once more.
-    held = control_plane.data(scene.document, "devices").get("running")
-    pids = ", ".join(f"process {one.pid} ({one.comm}) has {one.soft}" for one in those[:3])
-    risky = (
-        held
-        or (held is None and "kubelet_restart" in scene.consent.allow)
-        or _is_runtime(name, those)
+def _restarted(scene: Scene, name: str, holders: Sequence[Holder], target: int, step: Step) -> Step:
+    """Return the step with a restart in it, where its operator allows that."""
+    pids = ", ".join(
+        f"process {holder.pid} ({holder.comm}) has {holder.soft}" for holder in holders[:3]
     )
-    notes, never = (
-        [
-            ONCE.format(name=name, kept=_price(name, those)),
-            _select(those),
-        ],
-        service_restart_rules.never_reason(name),
-    )
+    notes = [ONCE.format(name=name, kept=_price(name, holders)), _select(holders)]
+    never = service_restart_rules.never_reason(name)
+    blocked_by = step.blocked_by
+    if never and not blocked_by:
+        blocked_by = service_restart_rules.refusal(name, step.host, never)
     return replace(
         step,
-        risk=RUNTIME if risky else RESTARTS,
-        blocked_by=step.blocked_by
-        or (service_restart_rules.refusal(name, step.host, never) if never else None),
+        risk=RUNTIME if _is_risky(scene, name, holders) else RESTARTS,
+        blocked_by=blocked_by,
         diff=f"{step.diff}systemctl daemon-reload; systemctl restart {name}: {pids} -> {target}\n",
         limit=service_restart_rules.SECONDS,
         note="; ".join(filter(None, notes)),
@@ -277,114 +310,115 @@ def _restarted(scene: Scene, name: str, those: Sequence[Holder], target: int, st
     )
 
 
-def _select(those: Sequence[Holder]) -> str:
-    return (
-        f"a program that uses select() breaks beyond {SELECT} files"
-        if any(one.soft <= SELECT for one in those)
-        else ""
-    )
+def _is_risky(scene: Scene, name: str, holders: Sequence[Holder]) -> bool:
+    """Return whether containers, or their devices, could be lost by the restart.
 
-
-def _is_runtime(name: str, those: Sequence[Holder]) -> bool:
-    return name in RUNTIMES or any(one.role == "runtime" for one in those)
-
-
-def _price(name: str, those: Sequence[Holder]) -> str:
-    if not _is_runtime(name, those):
-        return ""
-    return (
-        ", and of docker containers without live-restore (refused then)"
-        if name == service_restart_rules.DOCKER
-        else ", and leaves containers running"
-    )
-
-
-def _sooner(name: str, those: Sequence[Holder]) -> str:
-    """How what could not be told to a running process comes into effect at once, and at what
-    price.
+    Containers with devices may lose them when systemd reads its units again; where it is not known
+    whether any run, the node asks once more.
     """
+    with_devices = control_plane.data(scene.document, "devices").get("running")
+    if with_devices or _is_runtime(name, holders):
+        return True
+    return with_devices is None and KUBELET_RESTART in scene.consent.allow
+
+
+def _select(holders: Sequence[Holder]) -> str:
+    if any(holder.soft <= SELECT for holder in holders):
+        return f"a program that uses select() breaks beyond {SELECT} files"
+    return ""
+
+
+def _is_runtime(name: str, holders: Sequence[Holder]) -> bool:
+    return name in RUNTIMES or any(holder.role == "runtime" for holder in holders)
+
+
+def _price(name: str, holders: Sequence[Holder]) -> str:
+    if not _is_runtime(name, holders):
+        return ""
+    if name == service_restart_rules.DOCKER:
+        return ", and of docker containers without live-restore (refused then)"
+    return ", and leaves containers running"
+
+
+def _sooner(name: str, holders: Sequence[Holder]) -> str:
+    """Return how running processes get the limit at once, and at what price."""
     if service_restart_rules.never_reason(name):
         return ""
-    risk = RUNTIME if _is_runtime(name, those) else RESTARTS
+    risk = RUNTIME if _is_runtime(name, holders) else RESTARTS
     return (
         f"a restart would give it at once ({SERVICE_RESTART}, which ends what {name} does in"
-        f" that moment{_price(name, those)}): -e kubemend_allow={SERVICE_RESTART} -e"
+        f" that moment{_price(name, holders)}): -e kubemend_allow={SERVICE_RESTART} -e"
         f" kubemend_max_risk={risk}"
     )
 
 
-def _main(told: Mapping[str, Any], name: str) -> Holder | None:
-    """The unit's first process, where that is none of those at their limit.
+def _main(unit: Mapping[str, Any], name: str) -> Holder | None:
+    """Return the unit's first process, where that is none of those at their limit.
 
     Without it the next worker that it starts has the old limit.
     """
-    one = told.get("main")
-    if not isinstance(one, Mapping):
+    main = unit.get("main")
+    if not isinstance(main, Mapping):
         return None
-    pid, ticks, has = (
-        node_limits.number(one.get("pid")),
-        node_limits.number(one.get("ticks")),
-        node_limits.pair(one.get("nofile")),
-    )
-    if not pid or ticks is None or has is None:
+    pid, ticks = node_limits.number(main.get("pid")), node_limits.number(main.get("ticks"))
+    limit = node_limits.pair(main.get("nofile"))
+    if not pid or ticks is None or limit is None:
         return None
     return Holder(
         pid,
-        one_line(one.get("comm") or "?", 64),
+        one_line(main.get("comm") or "?", 64),
         0,
         name,
-        soft=has[0],
-        hard=has[1],
+        soft=limit[0],
+        hard=limit[1],
         unit=name,
         ticks=ticks,
     )
 
 
-def _line(has: tuple[int, int], target: int) -> str | None:
-    """What our file has to say, None where the unit gives as much.
+def _line(limit: tuple[int, int], target: int) -> str | None:
+    """Return what the drop-in has to say, None where the unit gives as much.
 
-    One whose limits differ is of a systemd that takes them apart.
+    A unit whose limits differ is of a systemd that distinguishes them.
     """
-    soft, hard = has
+    soft, hard = limit
     if soft == UNLIMITED or soft >= target:
         return None
-    more = "infinity" if hard == UNLIMITED else str(hard)
-    return f"{target}:{more}" if hard == UNLIMITED or hard > target else str(target)
+    if hard == UNLIMITED:
+        return f"{target}:infinity"
+    return f"{target}:{hard}" if hard > target else str(target)
 
 
-def _running(limits: Limits, one: Holder, target: int) -> dict[str, Any]:
-    """What the process is told: without CAP_SYS_RESOURCE no more than its hard limit, None where
-    that is nothing.
+def _running(limits: Limits, holder: Holder, target: int) -> dict[str, Any]:
+    """Return what a running process gets.
 
-    select: nor more than select() can wait for, where the program may use it.
+    Without CAP_SYS_RESOURCE no more than its hard limit, None where that is nothing. select: nor
+    more than select() can wait for, where the program may use it.
     """
     init = limits.seen.get("init")
-    able = isinstance(init, Mapping) and init.get("cap_sys_resource") is True
-    hard = UNLIMITED if one.hard == UNLIMITED else max(one.hard, target) if able else one.hard
+    is_able = isinstance(init, Mapping) and init.get("cap_sys_resource") is True
+    hard = holder.hard
+    if hard != UNLIMITED and is_able:
+        hard = max(hard, target)
     soft = target if hard == UNLIMITED else min(target, hard)
-    select = one.role not in WITHOUT and one.soft <= SELECT < soft
-    raised = soft > one.soft and not select
-    return {
-        "pid": one.pid,
-        "ticks": one.ticks,
-        "soft": soft if raised else None,
-        "hard": hard if raised else None,
-        **({"select": True} if select else {}),
-    }
+    select = holder.role not in WITHOUT and holder.soft <= SELECT < soft
+    process: dict[str, Any] = {"pid": holder.pid, "ticks": holder.ticks, "soft": None, "hard": None}
+    if soft > holder.soft and not select:
+        process.update(soft=soft, hard=hard)
+    if select:
+        process["select"] = True
+    return process
 
 
-def _later(told: Mapping[str, Any], name: str) -> str | None:
-    """The drop-in that is read after ours and decides."""
-    for one in node_limits.items(told.get("sets")):
-        path, text = str(one.get("path")), str(one.get("text") or "")
-        if (
-            path.rpartition("/")[0].endswith(".d")
-            and path.rpartition("/")[2] > OURS
-            and text.startswith("LimitNOFILE=")
-        ):
+def _later(unit: Mapping[str, Any], name: str) -> str | None:
+    """Return which drop-in is read after the managed one and decides, or None."""
+    for setting in node_limits.items(unit.get("sets")):
+        path, text = str(setting.get("path")), str(setting.get("text") or "")
+        folder, _slash, file = path.rpartition("/")
+        if folder.endswith(".d") and file > OURS and text.startswith("LimitNOFILE="):
             return (
-                f"{path}:{one.get('line')} is read after {_path(name)} and says {text}: raise it"
-                " there, or take the line away"
+                f"{path}:{setting.get('line')} is read after {_path(name)} and says {text}: raise"
+                " it there, or take the line away"
             )
     return None
 
@@ -431,36 +465,44 @@ def _step(
 def _of_logins(
     scene: Scene, limits: Limits, full: Sequence[Holder], target: int, fenced: str | None
 ) -> Step | None:
-    """Hard limits for those whose sessions are at theirs.
+    """Return hard limits for those whose sessions are at theirs.
 
     None where a session could raise its own (ulimit -Sn), or logins have it from the next on.
     """
-    asked = {one.get("path") for one in node_limits.items(limits.seen.get("pam"))}
-    those = [
-        one
-        for one in full
-        if one.session
-        and not one.container
-        and one.hard != UNLIMITED
-        and one.hard < target
-        and (not one.session.startswith(USER) or PAM_USER in asked)
+    pam = {setting.get("path") for setting in node_limits.items(limits.seen.get("pam"))}
+    holders = [
+        holder
+        for holder in full
+        if _is_of_login(holder, PAM_USER in pam) and holder.hard != UNLIMITED
     ]
-    domains = sorted({"root" if one.uid == 0 else "*" for one in those})
+    domains = sorted(
+        {"root" if holder.uid == 0 else "*" for holder in holders if holder.hard < target}
+    )
     step = login_limits.profile(scene, NOFILE, fenced, domains) if domains else None
-    others = sorted(
+    if step is None:
+        return None
+    notes = [step.note]
+    others = _other_domains(limits)
+    if others and "*" in domains:
+        first = ", ".join(others[:3])
+        notes.append(f"a line of a user or a group counts before it, as that of {first}")
+    return replace(step, component=None, note="; ".join(filter(None, notes)))
+
+
+def _is_of_login(holder: Holder, by_user_manager: bool) -> bool:
+    """Return whether pam_limits gave the process its limit."""
+    if not holder.session or holder.container:
+        return False
+    return by_user_manager or not holder.session.startswith(USER)
+
+
+def _other_domains(limits: Limits) -> list[str]:
+    """Return users and groups that have lines of their own."""
+    entries = [entry for entry in limits.entries() if entry.item == NOFILE]
+    return sorted(
         {
-            one_line(one.domain, 40)
-            for one in limits.entries()
-            if one.item == NOFILE and one.domain not in login_limits.EVERYBODY
+            one_line(entry.domain, 40)
+            for entry in entries
+            if entry.domain not in login_limits.EVERYBODY
         }
-    )
-    note = (
-        f"a line of a user or a group counts before it, as that of {', '.join(others[:3])}"
-        if others and "*" in domains
-        else ""
-    )
-    return (
-        replace(step, component=None, note="; ".join(filter(None, [step.note, note])))
-        if step
-        else None
     )

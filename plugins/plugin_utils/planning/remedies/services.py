@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's kubelet or runtime brought back, as steps.
+"""Steps that start a node's kubelet or runtime again.
 
 Enabled at boot, started where it is down and nothing ends it, unmasked.
 """
@@ -31,14 +31,14 @@ from ..plan import Scene, Step, label, left_out
 
 UNMASK_RISK = 3
 RISK = {ENABLE: 1, START: 2, ENABLE_RUNTIME: 1, START_RUNTIME: 2}
-# What a start mends. One that systemd starts again and again ends of something else, which its own
-# finding names.
+# What a start repairs. A unit that systemd starts again and again ends of something else, which
+# has a finding of its own.
 DOWN = frozenset((kubelet_unit.STOPPED, kubelet_unit.FAILED, kubelet_unit.GAVE_UP))
 
 
 @dataclass(frozen=True)
 class Service:
-    """What is brought back: its unit, the evidence of that, and the steps' names."""
+    """What is started again: its unit, the evidence of that, and the steps' names."""
 
     unit: Unit
     facts: Mapping[str, Any]
@@ -171,34 +171,27 @@ def _no_mask(
 def runtime(scene: Scene) -> Sequence[Step]:
     """KM508: the units of the runtime in the order in which they start.
 
-    Enabled where the next boot would not bring them, started where they are down.
-
-    One that runs is left as it is. The finding of the first of them has the steps of all.
+    Enabled where the next boot would not start them, started where they are down. One that runs is
+    left as it is. The finding of the first of them has the steps of all.
     """
-    groups = [
-        (service, steps)
-        for service in _runtimes(scene)
-        for steps in [_brought_back(scene, service)]
-        if steps
-    ]
+    rows = [(service, _recovered(scene, service)) for service in _runtimes(scene)]
+    groups = [(service, steps) for service, steps in rows if steps]
     if not groups or groups[0][0].component != scene.finding.component:
         return []
     return [step for _service, steps in groups for step in steps]
 
 
-def _brought_back(scene: Scene, service: Service) -> Sequence[Step]:
+def _recovered(scene: Scene, service: Service) -> Sequence[Step]:
+    """Return the steps after which the unit runs, now and at the next boot."""
     unit = service.unit
     if unit.masked or not (unit.runs or _down(unit)):
         return []
-    if kubelet_unit.at_boot(unit).answer == kubelet_unit.NO and not node_runtime.starters(
-        service.facts
-    ):
+    is_disabled = kubelet_unit.at_boot(unit).answer == kubelet_unit.NO
+    if is_disabled and not node_runtime.starters(service.facts):
         return _enabled(scene, service)
-    return (
-        [_start(scene, service)]
-        if _down(unit) and not node_runtime.on_demand(service.facts)
-        else []
-    )
+    if _down(unit) and not node_runtime.on_demand(service.facts):
+        return [_start(scene, service)]
+    return []
 
 
 def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
@@ -210,49 +203,45 @@ def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
     if refused:
         note += f"; it alone does not start the unit: {refused}"
     step = _step(scene, service, service.enable, _blocked(scene, unit) or unfit, diff, note)
-    return (
-        [step]
-        if unfit or not _down(unit) or refused or _loads(scene)
-        else [step, _start(scene, service)]
-    )
+    if _down(unit) and not (unfit or refused or _loads(scene)):
+        return [step, _start(scene, service)]
+    return [step]
 
 
 def _start(scene: Scene, service: Service) -> Step:
     diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
     ends = _ends(scene)
-    blocked = (
-        _blocked(scene, service.unit)
-        or _refused(scene, service)
-        or _unconfigured(scene, service)
-        or _loads(scene)
-    )
-    return _step(
-        scene, service, service.start, blocked, diff, _effects(service, ends), 3 if ends else None
-    )
+    blocked = _blocked(scene, service.unit) or _unstartable(scene, service)
+    risk = 3 if ends else None
+    return _step(scene, service, service.start, blocked, diff, _effects(service, ends), risk)
+
+
+def _unstartable(scene: Scene, service: Service) -> str | None:
+    """Return why a start would fail, or load foreign changes, or None."""
+    return _refused(scene, service) or _unconfigured(scene, service) or _loads(scene)
 
 
 def _refused(scene: Scene, service: Service) -> str | None:
-    """What systemd would refuse of a start now: one that cannot succeed is not planned."""
+    """Return what systemd would refuse of a start now: what cannot succeed is not planned."""
     if service.enable != ENABLE:
         return start_refused.now(scene.document, service.facts)
     lines = control_plane.lines(control_plane.data(scene.document, "kubelet_end").get("lines"))
+    down = [runtime for runtime in _runtimes(scene) if _down(runtime.unit)]
     # started before the kubelet
-    first = {
-        one.unit.name for one in _runtimes(scene) if _down(one.unit) and not _refused(scene, one)
-    }
+    first = {runtime.unit.name for runtime in down if not _refused(scene, runtime)}
     return start_refused.now(scene.document, service.facts, lines, first)
 
 
 def _unconfigured(scene: Scene, service: Service) -> str | None:
-    """Why a start would end at once: the kubelet refuses what its managers are told."""
-    found = (
-        kubelet_refused.read(scene.document) if service.start == START else kubelet_refused.Judged()
-    )
+    """Return why a start would end at once: the kubelet refuses its configuration."""
+    if service.start != START:
+        return None
+    judged = kubelet_refused.read(scene.document)
+    if not judged.refused:
+        return None
     return (
-        f"the kubelet would not start, it refuses its configuration (KM506): {found.why}; correct"
+        f"the kubelet would not start, it refuses its configuration (KM506): {judged.why}; correct"
         " that first"
-        if found.refused
-        else None
     )
 
 
@@ -319,34 +308,30 @@ def _not_enabled(unit: Unit) -> str | None:
 
 
 def _loads(scene: Scene) -> str | None:
-    """What a start would make of components that run, because their manifests were changed while
-    nobody looked at them.
-    """
-    host = next((one for one in scene.cluster.hosts if one.host == scene.finding.host), None)
+    """Return what a start would load besides: manifests that changed while the kubelet was away."""
+    host = next((item for item in scene.cluster.hosts if item.host == scene.finding.host), None)
     if host is None or host.control_plane is None or PENDING_CHANGES in scene.consent.allow:
         return None
-    running = {process.component for process in host.control_plane.processes}
-    hits = [
-        hit
-        for predicate in (manifests.broken, manifests.outdated, manifests.second_manifest)
-        for outcome in predicate(host, scene.document)
-        for hit in outcome.hits
-        if hit.component in running
-    ]
-    paths = sorted(
-        {
-            proof.path
-            for hit in hits
-            for proof in hit.evidence
-            if proof.kind == "file" and proof.path
-        }
-    )
+    paths = _changed_manifests(scene, host, host.control_plane.processes)
+    if not paths:
+        return None
     return (
         f"its start would also load what was changed while it was away: {', '.join(paths)}; look at"
         f" that, then {fencing.lifted(scene, PENDING_CHANGES)}"
-        if paths
-        else None
     )
+
+
+def _changed_manifests(scene: Scene, host: Any, processes: Sequence[Any]) -> list[str]:
+    """Return the manifests of running components that differ from what runs."""
+    running = {process.component for process in processes}
+    outcomes = [
+        outcome
+        for predicate in (manifests.broken, manifests.outdated, manifests.second_manifest)
+        for outcome in predicate(host, scene.document)
+    ]
+    hits = [hit for outcome in outcomes for hit in outcome.hits]
+    proofs = [proof for hit in hits if hit.component in running for proof in hit.evidence]
+    return sorted({proof.path for proof in proofs if proof.kind == "file" and proof.path})
 
 
 def _ends(scene: Scene) -> bool:

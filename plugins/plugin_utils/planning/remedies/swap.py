@@ -30,6 +30,7 @@ from .. import fencing
 from ..plan import Scene, Step, label, left_out
 
 SECONDS = kind_of(OFF).seconds
+RISKS, LIMITS = {OFF: 3, PERSISTENCE: 1}, {OFF: SECONDS, PERSISTENCE: 60}
 MARK = "# kubemend: "
 UNITS = "/etc/systemd/system"
 ZRAM = "/etc/systemd/zram-generator.conf"
@@ -52,23 +53,22 @@ class Sources:
 def off(scene: Scene) -> list[Step]:
     """KM504: the sources one by one, then each swap; or what stands in the way."""
     node = node_swap.read(scene.document)
-    here, found = [one for one in node.on or () if node.own(one)], sources(node)
+    here, found = [swap for swap in node.on or () if node.own(swap)], sources(node)
     # a container that only shows the swap of its machine: there is nothing to be done in it
     if not node.refused or (node.on and not here):
         return []
-    why = (
-        left_out(scene, scene.finding.host or "")
-        or fencing.why(scene)
-        or _unwanted(node)
-        or _by_hand(node, found)
-    )
-    keep = list(_persistence(scene, node, found, why))
-    unsafe = why or _unsafe(node, here)
-    # what is written now lasts, whether or not memory takes what lies in swap today
-    if unsafe and keep and not why:
-        note = f"the swap that is on stays: {unsafe}"
-        return [step if step.blocked_by else replace(step, note=note) for step in keep]
-    return keep + [_off(scene, one, unsafe) for one in here]
+    reason = left_out(scene, scene.finding.host or "") or fencing.why(scene)
+    reason = reason or _unwanted(node) or _by_hand(node, found)
+    keep = list(_persistence(scene, node, found, reason))
+    unsafe = reason or _unsafe(node, here)
+    if unsafe and keep and not reason:
+        return _noted(keep, f"the swap that is on stays: {unsafe}")
+    return keep + [_off(scene, swap, unsafe) for swap in here]
+
+
+def _noted(steps: Sequence[Step], note: str) -> list[Step]:
+    """Return the steps with a note: what is written lasts, whether or not swap can go today."""
+    return [step if step.blocked_by else replace(step, note=note) for step in steps]
 
 
 def sources(node: NodeSwap) -> Sources:
@@ -117,7 +117,7 @@ def _hand(undo: Undo) -> str:
 
 
 def _emptied(node: NodeSwap, source: Source) -> bool:
-    """Whether an empty file of ours, where there is none, leaves zram-generator nothing to make."""
+    """Return whether an empty managed file leaves zram-generator nothing to make."""
     records = node.seen.get("files")
     listed = (
         [one for one in records if isinstance(one, Mapping)]
@@ -139,7 +139,7 @@ def _emptied(node: NodeSwap, source: Source) -> bool:
 
 
 def _unwanted(node: NodeSwap) -> str | None:
-    """Why nobody may take this swap for what is wrong."""
+    """Return why this swap cannot be what is wrong, or None."""
     if node.wanted.wants:
         return (
             f"pods are meant to use swap here ({node.wanted.behavior}): set failSwapOn: false, or"
@@ -169,28 +169,36 @@ def _by_hand(node: NodeSwap, found: Sources) -> str | None:
 
 
 def _unsafe(node: NodeSwap, here: Sequence[Running]) -> str | None:
-    """Why swap may not be switched off now."""
-    for one in here:
-        where = one_line(one.active.path, 80)
-        if one.active.deleted:
-            return f"the file {where} was deleted while it is on: only a reboot ends it"
-        if not one.active.path.startswith("/") or not one.active.path.isprintable():
-            return f"{where} is no path that can be named to swapoff"
-    used = [one.active.used_kib for one in here]
+    """Return why swap may not be switched off now, or None."""
+    for swap in here:
+        reason = _unnameable(swap)
+        if reason:
+            return reason
+    used = [swap.active.used_kib for swap in here]
     memory = node.seen.get("memory")
     free = memory.get("mem_available_kib") if isinstance(memory, Mapping) else None
-    whole = sum(number for number in used if number is not None) if None not in used else None
+    whole = None
+    if None not in used:
+        whole = sum(number for number in used if number is not None)
     safe = swap_sources.off_is_safe(whole, free)
     if safe:
         return None
+    if safe is None:
+        return "how much of it is used, or what memory has left, is not known"
     return (
-        "how much of it is used, or what memory has left, is not known"
-        if safe is None
-        else (
-            f"{whole} KiB of it are used, and memory has {free} KiB left: make room first (drain"
-            " the node, or stop what needs so much), then swapoff -a"
-        )
+        f"{whole} KiB of it are used, and memory has {free} KiB left: make room first (drain"
+        " the node, or stop what needs so much), then swapoff -a"
     )
+
+
+def _unnameable(swap: Running) -> str | None:
+    """Return why swapoff cannot be told this path, or None."""
+    where = one_line(swap.active.path, 80)
+    if swap.active.deleted:
+        return f"the file {where} was deleted while it is on: only a reboot ends it"
+    if not swap.active.path.startswith("/") or not swap.active.path.isprintable():
+        return f"{where} is no path that can be named to swapoff"
+    return None
 
 
 def _persistence(scene: Scene, node: NodeSwap, found: Sources, why: str | None) -> Iterator[Step]:
@@ -274,13 +282,13 @@ def _step(
         where,
         finding.code,
         remedy,
-        3 if remedy == OFF else 1,
+        RISKS[remedy],
         one_line(target, 200),
         None,
         finding.node,
         blocked_by=why,
         diff=diff,
-        limit=SECONDS if remedy == OFF else 60,
+        limit=LIMITS[remedy],
         change=change,
         expect={"component": None},
     )

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The patch of a workload whose pods are to be pinned and are not, as a step of a plan. Pure.
 
-Only what kubemend_expect_pinning selects, where kubemend_patch_workloads asks for it: a rollout of
-somebody's pods is never a guess.
+Only what kubemend_expect_pinning selects, where kubemend_patch_workloads asks for it: pods are
+never rolled out on a guess.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def _change(subject: Subject, scene: Scene) -> dict[str, Any] | None:
         or not all(NAME.match(one) for one in (subject.namespace, subject.name))
     ):
         return None
-    path = f"/apis/{template['api_version']}/namespaces/{subject.namespace}/{PLURALS[subject.kind]}/{subject.name}"
+    path = (
+        f"/apis/{template['api_version']}/namespaces/{subject.namespace}"
+        f"/{PLURALS[subject.kind]}/{subject.name}"
+    )
     return {
         "kind": PATCH_WORKLOAD,
         "path": subject.title,

@@ -43,13 +43,12 @@ def texts(
 
 
 def _name(subject: Subject, key: str | None, taken: Mapping[str, str]) -> str:
-    """<namespace>-<kind>-<name>.yaml, told apart by a digest where that is too long, or another
-    cluster has the same.
-    """
+    """Return <namespace>-<kind>-<name>.yaml, with a digest where it is too long or taken."""
     name = evidence.file_name(f"{subject.namespace}-{subject.kind.lower()}-{subject.name}", ".yaml")
     if len(name) <= LONGEST and name not in taken:
         return name
-    return f"{name[: -len('.yaml')][:LONGEST]}-{hashlib.sha256(f'{key} {subject.title}'.encode()).hexdigest()[:8]}.yaml"
+    digest = hashlib.sha256(f"{key} {subject.title}".encode()).hexdigest()[:8]
+    return f"{name[: -len('.yaml')][:LONGEST]}-{digest}.yaml"
 
 
 def _text(subject: Subject, patch: Mapping[str, Any]) -> str:

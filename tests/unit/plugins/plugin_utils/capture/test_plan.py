@@ -16,7 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    control_plane as remedies,
+    maintenance as remedies,
 )
 
 SCHEDULER, MANAGER, API = "kube-scheduler", "kube-controller-manager", "kube-apiserver"

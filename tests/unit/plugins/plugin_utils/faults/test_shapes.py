@@ -27,7 +27,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import Missing
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    control_plane as remedies,
+    maintenance as remedies,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan as planning
 

@@ -18,7 +18,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    control_plane as remedies,
+    control_plane,
+    maintenance,
 )
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
@@ -32,7 +33,7 @@ def planned(world, max_risk=0, allow=(), probe=None):
         found,
         documents.__getitem__,
         plan.Consent(max_risk, frozenset(allow)),
-        remedies.REMEDIES,
+        {**control_plane.REMEDIES, **maintenance.REMEDIES},
         judge.KEY_DIGITS,
         probe,
     )
@@ -87,7 +88,12 @@ def test_a_hosts_evidence_is_read_once_however_many_findings_it_has(world):
         return documents[host]
 
     steps = plan.plan(
-        result.findings, found, document_of, plan.Consent(2), remedies.REMEDIES, judge.KEY_DIGITS
+        result.findings,
+        found,
+        document_of,
+        plan.Consent(2),
+        {**control_plane.REMEDIES, **maintenance.REMEDIES},
+        judge.KEY_DIGITS,
     )
     assert len(steps) == 6
     assert sorted(asked) == ["m1", "m2", "m3"]
@@ -159,7 +165,9 @@ def test_what_a_run_of_ours_left_is_ended_on_a_node_that_is_cordoned(world):
     document = copy.deepcopy(world.documents["m2"])
     of = judge.examine([*world.documents.values(), world.api])[1][0]
     finding = model.Finding("KM902", "critical", of.key, "m2", MANAGER, "interrupted", "m2")
-    assert remedies.recover(plan.Scene(finding, of, document, plan.Consent(2))).blocked_by is None
+    assert (
+        maintenance.recover(plan.Scene(finding, of, document, plan.Consent(2))).blocked_by is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -462,7 +470,7 @@ def test_kubeadm_config_that_is_wrong_twice_is_one_step(world):
 
 def test_a_probe_comes_last_and_only_behind_a_repair_that_is_allowed(world):
     def probed(max_risk):
-        return planned(world, max_risk, probe=remedies.probe)
+        return planned(world, max_risk, probe=maintenance.probe)
 
     assert probed(2) == ()
     break_election(world, "m2", SCHEDULER)
@@ -652,7 +660,7 @@ def test_no_edit_beside_another_manifest_that_is_no_backup(world, names, settled
 def test_the_name_of_a_step_is_one_word_whatever_the_inventory_calls_its_host(world):
     break_election(world, "m2", MANAGER)
     world.api["host"] = "m 1/../x"
-    steps = planned(world, max_risk=2, probe=remedies.probe)
+    steps = planned(world, max_risk=2, probe=maintenance.probe)
     assert [step.id for step in steps] == [
         "01-m2-kube-controller-manager-edit-manifest",
         "02-m-1-..-x-probe",

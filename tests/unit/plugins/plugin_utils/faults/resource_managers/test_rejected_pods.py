@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    control_plane as remedies,
+    maintenance as remedies,
 )
 
 GPU = "nvidia.com/gpu"

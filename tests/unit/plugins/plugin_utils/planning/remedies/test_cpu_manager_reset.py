@@ -23,7 +23,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubele
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
-    control_plane as remedies,
+    control_plane,
+    maintenance,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
     cpu_manager_reset as reset_plan,
@@ -461,7 +462,7 @@ def wished(world, settings, *allow):
         found,
         documents.__getitem__,
         consent,
-        {**remedies.REMEDIES, **reset_plan.REMEDIES},
+        {**control_plane.REMEDIES, **maintenance.REMEDIES, **reset_plan.REMEDIES},
         judge.KEY_DIGITS,
     )
 
@@ -698,7 +699,7 @@ def test_what_was_lent_and_nothing_calls_for_any_more(node, text, present):
         found,
         documents.__getitem__,
         plan.Consent(1),
-        {**remedies.REMEDIES, **reset_plan.REMEDIES},
+        {**control_plane.REMEDIES, **maintenance.REMEDIES, **reset_plan.REMEDIES},
         judge.KEY_DIGITS,
     )
     assert [(step.remedy, step.risk, step.allowed) for step in steps] == (
@@ -813,7 +814,7 @@ def test_an_interrupted_reset_may_be_ended_although_the_kubelet_is_down(node):
             found,
             world.documents.__getitem__,
             plan.Consent(2),
-            remedies.REMEDIES,
+            {**control_plane.REMEDIES, **maintenance.REMEDIES},
             judge.KEY_DIGITS,
         )
         assert [step.allowed for step in steps if step.remedy == "recover"] == [allowed]
@@ -888,9 +889,9 @@ def test_who_would_write_a_changed_setting_anew_is_named_and_never_the_configmap
         world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
     )
     assert words in reset.note
-    assert ("writes it anew" in reset.note) == bool(words)
+    assert ("writes it again" in reset.note) == bool(words)
     # nothing is changed there
-    assert "writes it anew" not in planned(node(NONE, healthy=True))[1].note
+    assert "writes it again" not in planned(node(NONE, healthy=True))[1].note
 
 
 def test_a_pod_that_gets_other_cpus_is_named_once(node):

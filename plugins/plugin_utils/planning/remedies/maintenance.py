@@ -1,0 +1,201 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Remedies of what runs left behind, optional deletions, and the probe of a repaired cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ....module_utils.shared.step_kinds import (
+    CLEAN_UP,
+    PROBE,
+    RECOVER,
+    RESTORE_LEVELS,
+    UNCORDON,
+    UNLEND,
+    kind_of,
+)
+from ...models import cluster, control_plane, devices
+from ...models.kubelet import dropin as kubelet_dropin
+from ..plan import BELOW, Remedy, Scene, Step, label
+from .control_plane import new_step, no_way_back, node_guard
+
+
+def recover(scene: Scene) -> Step | None:
+    """KM902: the node finishes or undoes what was interrupted, and verifies the component."""
+    # What was interrupted may be the very reason why the kubelet is down; starting it again needs
+    # no other component.
+    unproven = control_plane.data(scene.document, "journal").get("unproven") or ()
+    is_local = any(record.get("component") in BELOW for record in unproven)
+    return new_step(
+        scene,
+        RECOVER,
+        "/var/lib/kubemend/journal",
+        None if is_local else no_way_back(scene),
+        guard=node_guard(scene),
+        diff="finish or undo what the journal left open\n",
+        limit=600,
+    )
+
+
+def restore_levels(scene: Scene) -> Step | None:
+    """KM903: the node from which levels were raised restores them.
+
+    What was raised by a restart needs another.
+    """
+    raised = control_plane.data(scene.document, "journal").get("levels") or ()
+    restarted = _restarted(raised)
+    blocked_by, diff = (
+        _only_by_hand(raised),
+        "put back the log levels that captures raised from here",
+    )
+    if not restarted:
+        return _restore_step(scene, blocked_by, 1, diff, limit=150, guard=None)
+    return _restore_step(
+        scene,
+        blocked_by or no_way_back(scene),
+        2,
+        f"{diff}, with a restart of {', '.join(restarted)}",
+        limit=150 + 900 * len(restarted),
+        guard=node_guard(scene),
+    )
+
+
+def _restore_step(scene: Scene, blocked_by: str | None, risk: int, diff: str, **more: Any) -> Step:
+    return new_step(
+        scene,
+        RESTORE_LEVELS,
+        "log levels that a capture raised",
+        blocked_by,
+        risk,
+        diff=diff + "\n",
+        **more,
+    )
+
+
+def _restarted(raised: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the components that restart when their levels are restored."""
+    paths = [
+        str(level.get("path"))
+        for level in raised
+        if level.get("restart") and not level.get("by_hand")
+    ]
+    return sorted({path.rpartition(" ")[2] for path in paths})
+
+
+def _only_by_hand(raised: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return what their operator has to do where no level can be restored, or None."""
+    sentences = [str(level["by_hand"]) for level in raised if level.get("by_hand")]
+    if len(sentences) < len(raised):
+        return None
+    return "; ".join(sentences) or None
+
+
+def put_back(scene: Scene) -> Step | None:
+    """KM903: restore a level, remove a cordon, or the temporary arguments of a kubelet."""
+    evidence = scene.finding.evidence
+    if any(proof.path == kubelet_dropin.ENVIRONMENT for proof in evidence):
+        return _remove_arguments(scene)
+    if any(proof.kind == "api" for proof in evidence):
+        return _uncordon(scene)
+    return restore_levels(scene)
+
+
+def _remove_arguments(scene: Scene) -> Step:
+    files = [{"path": kubelet_dropin.DROPIN}, {"path": kubelet_dropin.ENVIRONMENT}]
+    words = list(kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
+    return new_step(
+        scene,
+        UNLEND,
+        kubelet_dropin.DROPIN,
+        None,
+        1,
+        component="kubelet",
+        concerned=[],
+        guard=node_guard(scene),
+        diff="".join(f"--- {file['path']}\n" for file in files),
+        expect={"component": "kubelet", "words": words},
+        change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True},
+    )
+
+
+def _uncordon(scene: Scene) -> Step:
+    of, node = scene.cluster, scene.finding.node
+    return Step(
+        label(of.api_host or "cluster", UNCORDON, node),
+        of.api_host or "",
+        "KM903",
+        UNCORDON,
+        1,
+        f"cordon of {node}",
+        node=node,
+        limit=kind_of(UNCORDON).seconds,
+        diff=f"{node} takes pods again\n",
+        note="only once the node is ready",
+        change={"kind": UNCORDON, "node": node, "cluster_uid": _uid(of)},
+    )
+
+
+def clean_up(scene: Scene) -> Step | None:
+    """KM320: the node's rejected pods, where kubemend_cleanup_rejected asks for it.
+
+    Only as far as no Job would get another try.
+    """
+    if CLEAN_UP not in scene.consent.wishes:
+        return None
+    of = scene.cluster
+    node = next(item for item in devices.nodes(of) if item.name == scene.finding.node)
+    pods = []
+    for pod in node.rejected:
+        namespace, _slash, name = pod.name.partition("/")
+        pods.append({"namespace": namespace, "name": name, "uid": pod.uid})
+    note = "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay"
+    if node.count > len(pods):
+        note = f"the newest {len(pods)} of {node.count}, run again for the rest; {note}"
+    return Step(
+        label(of.api_host or "cluster", "clean-up", node.name),
+        of.api_host or "",
+        "KM320",
+        CLEAN_UP,
+        1,
+        f"rejected pods of {node.name}",
+        limit=kind_of(CLEAN_UP).seconds,
+        node=node.name,
+        diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
+        note=note,
+        change={"kind": CLEAN_UP, "cluster_uid": _uid(of), "pods": pods},
+    )
+
+
+def probe(of: cluster.Cluster) -> Step:
+    """Return the step that verifies a repaired cluster, where kubemend_probe asks for it."""
+    blocked_by = None
+    if of.api_status != "ok":
+        blocked_by = "no API server answers: nothing can be probed"
+    return Step(
+        label(of.api_host or "cluster", PROBE),
+        of.api_host or "",
+        "KM113",
+        PROBE,
+        1,
+        "Job in namespace kube-system",
+        limit=kind_of(PROBE).seconds,
+        blocked_by=blocked_by,
+        diff=(
+            "a Job in namespace kube-system that must get exactly one pod, removed again with it\n"
+        ),
+        change={"kind": PROBE, "cluster_uid": _uid(of)},
+    )
+
+
+def _uid(of: cluster.Cluster) -> str | None:
+    return (of.answer("server") or {}).get("kube_system_uid")
+
+
+REMEDIES: dict[str, Remedy] = {
+    "KM902": recover,
+    "KM903": put_back,
+    "KM320": clean_up,
+}
