@@ -140,10 +140,7 @@ def _flow(text, start):
 
 def _assigned(text, start, left, spans):
     """Mask the value after a =, of ini, TOML, an environment file or a flag."""
-    line_end, inside, end = line_end_of(text, left), quoted(text, left), -1
-    line = text.rfind("\n", 0, start) + 1
-    before = text[line:start].strip("\"' \t")
-    begins_line = before in ("", "export", "-")
+    line_end, inside = line_end_of(text, left), quoted(text, left)
     if inside:
         add(text, inside[0], inside[1], spans)
         return
@@ -151,16 +148,12 @@ def _assigned(text, start, left, spans):
         return
     if not text[left:line_end].strip("* \t\r"):
         return  # masked already
-    name, quote = start, start - 1
-    while text[name] in NAME:
-        name += 1
-    # the quotes are around the key and its value
-    if text[quote:start] in QUOTES and text[name] in " \t=":
-        while text[quote - 1 : quote] == "\\":
-            quote -= 1
-        end = quoted(text, quote)[1]
-        if end > line_end and not (begins_line and end < len(text)):
-            end = -1
+    line = text.rfind("\n", 0, start) + 1
+    before = text[line:start].strip("\"' \t")
+    begins_line = before in ("", "export", "-")
+    end = _end_of_quotes(text, start)
+    if end > line_end and not (begins_line and end < len(text)):
+        end = -1
     if end < 0 and not begins_line:
         end = left
         while end < line_end and text[end] not in " \t\r\"',]}\\":
@@ -169,10 +162,27 @@ def _assigned(text, start, left, spans):
         end = _plain_end(text, left, line_end)
         _deeper(text, line_end, text.rfind("-", line, start) - line, spans)
     elif end < 0:
-        end = line_end
-        while text[end - 1 : end] == "\\" and end < len(text):
-            end = line_end_of(text, end + 1)
+        end = _continued_end(text, line_end)
     add(text, left, end, spans)
+
+
+def _end_of_quotes(text, start):
+    """Return where the quotes end that are around the key and its value, or -1."""
+    name, quote = start, start - 1
+    while text[name] in NAME:
+        name += 1
+    if text[quote:start] not in QUOTES or text[name] not in " \t=":
+        return -1
+    while text[quote - 1 : quote] == "\\":
+        quote -= 1
+    return quoted(text, quote)[1]
+
+
+def _continued_end(text, end):
+    """Return the end of the line, or of the last one that continues it."""
+    while text[end - 1 : end] == "\\" and end < len(text):
+        end = line_end_of(text, end + 1)
+    return end
 
 
 def _plain(text, left, column, spans, flow, alone):

@@ -106,7 +106,7 @@ def asks_of(spec):
 
     CPU in thousandths, what plugins offer in pieces, all others in bytes.
     """
-    asked = dict(rejected.compute(spec), **collect_rejected.requests(spec))
+    asked = dict(rejected.compute(spec), **rejected.requests(spec))
     return dict(
         sorted((name, value) for name, value in asked.items() if value and name != "pods")[
             :MAX_ASKED
