@@ -139,7 +139,7 @@ def _inside(found, path, certificate, key, tls, seconds):
 
 
 def doors(component, argv):
-    """Return where it may answer: [(address, port, TLS)], as its argv says.
+    """Where it may answer: [(address, port, TLS)], as its argv says.
 
     The first that answers counts.
     """
@@ -182,15 +182,13 @@ def has_check(body):
     """Is leader election among the checks of healthz?verbose? None when that lists no checks."""
     lines = (body or "").splitlines()
     checks = [line for line in lines if line.startswith(("[+]", "[-]"))]
-    if checks:
-        return any(line[3:].startswith(CHECK) for line in checks)
-    return None
+    return any(line[3:].startswith(CHECK) for line in checks) if checks else None
 
 
 def configz(status, body):
-    """Return the leader election of /configz, in the names that the version gives it."""
+    """The leader election of /configz, in the names that the version gives it."""
     if status != 200:
-        return {"status": status, "leader_election": None, "error": f"HTTP {status}"}
+        return {"status": status, "leader_election": None, "error": "HTTP %d" % status}
     try:
         whole = jsonline.loads(body.decode("utf-8", "replace"))
     except ValueError:
@@ -199,10 +197,7 @@ def configz(status, body):
         _member(whole, "kubecontrollermanager.config.k8s.io"), "generic"
     )
     part = _member(part, "leaderelection")
-    if isinstance(part, dict):
-        error = None
-    else:
-        error = "no leader election in it"
+    error = None if isinstance(part, dict) else "no leader election in it"
     return {
         "status": status,
         "leader_election": part if isinstance(part, dict) else None,
@@ -211,7 +206,7 @@ def configz(status, body):
 
 
 def _member(value, name):
-    """Return a member of an object by its name without regard to case.
+    """A member of an object by its name without regard to case.
 
     1.18 capitalises what 1.36 does not.
     """

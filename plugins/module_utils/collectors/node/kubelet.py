@@ -109,7 +109,7 @@ def _without_others(record, used):
 
 
 def here(processes):
-    """Return (process, systemd's properties of its unit, why systemd did not answer).
+    """(process, systemd's properties of its unit, why systemd did not answer).
 
     None, {} and None where there is none.
     """
@@ -119,7 +119,7 @@ def here(processes):
 
 
 def question():
-    """Return what it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
     names = [UNIT]
     for path, others in OTHERS:
         if os.path.isdir(path):
@@ -135,7 +135,7 @@ def _units():
 
 
 def _process(processes, units):
-    """Return the kubelet of this machine.
+    """The kubelet of this machine.
 
     The one of a unit, else one that is in no pod (a pod may hold a cluster of its own).
     """
@@ -151,7 +151,7 @@ def _process(processes, units):
         except OSError:
             continue
         if argv and procfs.component(comm, argv) == "kubelet":
-            group = procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or "")
+            group = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")
             candidates.append(
                 (
                     pid not in main,
@@ -163,36 +163,29 @@ def _process(processes, units):
             )
     if not candidates:
         return None
-    _dummy, in_pod, _dummy, pid, argv = min(candidates)
+    dummy, in_pod, _dummy, pid, argv = min(candidates)
     if in_pod:
         return None
     exe = procfs.link(pid, "exe")
-    deleted = None
-    if exe:
-        deleted = exe.endswith(" (deleted)")
+    deleted = bool(exe) and exe.endswith(" (deleted)")
     return {
         "pid": pid,
         "started_at": procfs.started_at(pid),
         "argv": files.masked_argv(argv),
         "raw": argv,
         "exe": exe[: -len(" (deleted)")] if deleted else exe,
-        "exe_deleted": deleted,
+        "exe_deleted": deleted if exe else None,
     }
 
 
 def _unit_of(process, units):
-    """Return the unit to report.
-
-    That of the process, else kubelet.service, else another that is there.
-    """
+    """The unit to report: that of the process, else kubelet.service, else another that is there."""
     if process:
-        name = procfs.cgroup(files.text(f"/proc/{process['pid']}/cgroup") or "")["unit"]
+        name = procfs.cgroup(files.text("/proc/%d/cgroup" % process["pid"]) or "")["unit"]
         if name in units:
             return name
     present = [name for name, block in units.items() if unit.unit(block)]
-    if UNIT in present or not present:
-        return UNIT
-    return present[0]
+    return UNIT if UNIT in present or not present else present[0]
 
 
 def _configuration(argv, folder):
@@ -235,7 +228,7 @@ def _configuration(argv, folder):
 
 
 def dropin_paths(folder):
-    """Return the *.conf files below the folder in the order in which the kubelet reads them."""
+    """The *.conf files below the folder in the order in which the kubelet reads them."""
     found = []
     for where, folders, names in os.walk(folder):
         folders.sort()
