@@ -64,8 +64,7 @@ def test_pending(
 def test_the_sentence() -> None:
     said = pending.sentence("m2", "kube-scheduler", ["/a is newer than the process", "x"])
     assert (
-        said
-        == "a restart of kube-scheduler on m2 would also load changes of others: /a is newer"
+        said == "a restart of kube-scheduler on m2 would also load changes of others: /a is newer"
         " than the process; x; look at them, then allow it with kubemend_allow:"
         " [pending_changes]"
     )
