@@ -201,16 +201,20 @@ def _plain(text, left, column, spans, flow, alone):
     if alone and (": " in word or word.endswith(":") or word.startswith("? ")):
         return
     if flow == "lines":
-        first = word.replace("}", ",").replace("]", ",").partition(",")[0].rstrip()
-        if NUMBER.issuperset(first) or first in PUBLIC:
-            bare = first
-        else:
-            bare = word.rstrip(",}] \t\r")
+        bare = _bare(word)
         if bare and bare != word:
             add(text, left, left + len(bare), spans)
             return
     if add(text, left, end, spans):
         _deeper(text, line_end, column, spans)
+
+
+def _bare(word):
+    """Return a scalar without the brackets that may end the collection around it."""
+    first = word.replace("}", ",").replace("]", ",").partition(",")[0].rstrip()
+    if NUMBER.issuperset(first) or first in PUBLIC:
+        return first
+    return word.rstrip(",}] \t\r")
 
 
 def _plain_end(text, left, line_end):
@@ -400,33 +404,31 @@ def _items(text, left, end, spans):
     while left < end:
         if text[left] in BLANK + "[],":
             left += 1
-            continue
-        if text[left] == "#":
+        elif text[left] == "#":
             left = line_end_of(text, left)
-            continue
-        left = properties(text, left, "line")
-        inside, stop = quoted(text, left), left
-        if inside:
-            if text[blanks(text, inside[2]) :][:1] != ":":
-                add(text, inside[0], min(inside[1], end), spans)
-            left = max(left + 1, inside[2])
-        elif text[left : left + 1] == "{":
-            left = max(left + 1, _closed(text, left, end, spans))
         else:
-            while (
-                stop < end
-                and text[stop] not in ",[]{}"
-                and text[stop : stop + 2] not in (" #", "\n#")
-            ):
-                stop += 1
-            word = text[left:stop].strip()
-            if (
-                ": " not in word
-                and not word.endswith(":")
-                and not (word.startswith("*") and _alias(text, left, spans))
-            ):
-                add(text, left, stop, spans)
-            left = max(left + 1, stop)
+            left = _flow_item(text, properties(text, left, "line"), end, spans)
+
+
+def _flow_item(text, left, end, spans):
+    """Mask one item of a flow sequence; return where the next one may begin."""
+    inside = quoted(text, left)
+    if inside:
+        if text[blanks(text, inside[2]) :][:1] != ":":
+            add(text, inside[0], min(inside[1], end), spans)
+        return max(left + 1, inside[2])
+    if text[left : left + 1] == "{":
+        return max(left + 1, _closed(text, left, end, spans))
+    stop = left
+    while stop < end and text[stop] not in ",[]{}":
+        if text[stop : stop + 2] in (" #", "\n#"):
+            break
+        stop += 1
+    word = text[left:stop].strip()
+    is_key = ": " in word or word.endswith(":")
+    if not is_key and not (word.startswith("*") and _alias(text, left, spans)):
+        add(text, left, stop, spans)
+    return max(left + 1, stop)
 
 
 def _alias(text, left, spans):
