@@ -59,7 +59,10 @@ def ask(questions, seconds=2):
         (tuple(names), tuple(properties), _answer(names, properties, blocks))
         for names, properties, _dummy in questions
     ]
-    enableable = {name for question in questions if question[2] for name in question[0]}
+    enableable = set()
+    for names, _properties, is_enabled in questions:
+        if is_enabled:
+            enableable.update(names)
     present = sorted(name for name in enableable if name in blocks and unit(blocks[name]))
     lines = []
     if present:
