@@ -9,7 +9,7 @@ clusters are done; what the hosts' own evidence says tells, without asking, whic
 belongs to and whether it can be reached.
 
 After a repair it waits first, where that is asked for: until the API has those nodes Ready again
-whose kubelets were brought back.
+whose kubelets it repaired.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from __future__ import annotations
 import functools
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..module_utils.shared import collector_names
+from ..module_utils.shared.cluster_key import cluster_key
 from ..plugin_utils.evidence import document as evidence
-from ..plugin_utils.planning import node_ready_wait as brought_back
-from ..plugin_utils.run import console as terminal
-from ..plugin_utils.run import run_files as run_folder
+from ..plugin_utils.planning import node_ready_wait
+from ..plugin_utils.run import console, run_files
 from ..plugin_utils.transport.node_action import NodeAction
 
 PAUSE = 2.0
-# What is this side's alone.
-OURS = ("settle", "patient", "terminal")
+# Options that only the controller uses.
+CONTROLLER_OPTIONS = ("settle", "patient", "terminal")
 
 
 class ActionModule(NodeAction):
@@ -38,7 +38,7 @@ class ActionModule(NodeAction):
     MODULE = "kubemend.remediation.cluster_evidence_info"
     SUFFIX = ".cluster.json"
     SAID = ("status", "reason", "collected_at", "duration_ms", "collectors", "ca")
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "collectors": {"type": "list", "elements": "str", "choices": list(collector_names.CLUSTER)},
         "deep": {"type": "bool", "default": False},
         "expect_pinning": {"type": "str"},
@@ -54,9 +54,11 @@ class ActionModule(NodeAction):
     def _ask(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
     ) -> tuple[str, str, dict[str, Any]]:
-        wanted, params = params, {name: value for name, value in params.items() if name not in OURS}
-        if wanted.get("settle"):
-            return self._settled(host, wanted, params, task_vars)
+        node_params = {
+            name: value for name, value in params.items() if name not in CONTROLLER_OPTIONS
+        }
+        if params.get("settle"):
+            return self._settled(host, params, node_params, task_vars)
         answered = dict.fromkeys(params["skip_clusters"], "another host")
         folder = self._task.args.get("evidence_dir")
         if folder:
@@ -67,95 +69,120 @@ class ActionModule(NodeAction):
                 return "unreachable", known["reason"], {}
             if known["cluster_key"] in answered:
                 return "skipped", f"{answered[known['cluster_key']]} answered for this cluster", {}
-        return super()._ask(host, {**params, "skip_clusters": sorted(answered)}, task_vars)
+        node_params["skip_clusters"] = sorted(answered)
+        return super()._ask(host, node_params, task_vars)
 
     def _settled(
-        self, host: str, wanted: dict[str, Any], params: dict[str, Any], task_vars: dict[str, Any]
+        self,
+        host: str,
+        params: dict[str, Any],
+        node_params: dict[str, Any],
+        task_vars: dict[str, Any],
     ) -> tuple[str, str, dict[str, Any]]:
-        """Ask until what the run brought back is back for the API too, or its time is over.
+        """Ask until the API has the nodes that the run recovered Ready, or their time is over.
 
-        Of a run that brought nothing back nobody is asked.
+        Of a run that recovered no node the API is not asked.
         """
-        names, patience = _brought_back(wanted["settle"])
+        names, patience = _recovered(params["settle"])
         if not names:
-            return "skipped", "no kubelet was brought back", {}
-        tell, begun, left = (
-            terminal.tell if wanted.get("terminal") else _silent,
-            time.monotonic(),
-            None,
-        )
-        until = begun + patience
-        answered = Path(wanted["settle"]) / run_folder.ANSWERED
-        # One API server that stays away is nobody's to wait for where another answered an earlier
-        # host of the loop.
-        patient = bool(wanted.get("patient")) and not answered.exists()
+            return "skipped", "no kubelet was recovered", {}
+        wait = _Wait(names, patience, params)
         while True:
-            status, reason, answer = super()._ask(host, params, task_vars)
-            nodes = _nodes(answer)
-            if nodes is None:
-                now = None
-            else:
-                now = brought_back.waiting(nodes, names)
-            if brought_back.listed(nodes, names):
-                answered.touch(mode=0o600)
-            if (
-                now == {}
-                or status != "ok"
-                or (nodes is None and not patient)
-                or time.monotonic() >= until
-            ):
+            status, reason, answer = super()._ask(host, node_params, task_vars)
+            if wait.is_over(status, answer):
                 break
-            if now is None:
-                what = "the API does not answer yet"
-            else:
-                what = brought_back.told(now)
-            if what != left:
-                tell(
-                    "kubemend: waiting for the API to have what was brought back Ready, for"
-                    f" {max(0, until - time.monotonic()):.0f} s at most: {what}"
-                )
-                left = what
             time.sleep(PAUSE)
-        if now == {} and left is not None:
-            tell(
-                f"kubemend: Ready again after {time.monotonic() - begun:.0f} s, without the node"
-                f" lifecycle controller's taints: {', '.join(sorted(names))}"
-            )
+        wait.report_end()
         return status, reason, answer
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
+        """Add the key of the cluster, and write nothing of a host that was skipped."""
         authority = document.pop("ca", None)
-        if isinstance(authority, dict):
-            pem = authority.get("pem")
-        else:
-            pem = None
-        document["cluster_key"] = evidence.cluster_key(pem if isinstance(pem, str) else None)
+        document["cluster_key"] = cluster_key(_pem(authority))
         document = {**evidence.accepted(document), "kind": "cluster"}
         if document["status"] == "skipped":
             args["evidence_dir"] = None  # nothing was asked: there is nothing to write
         return document
 
 
-def _silent(_sentence: str) -> None:
-    """For an operator who wants nothing on the terminal."""
+class _Wait:
+    """Waits for the nodes that a run recovered, and reports on the console what is missing."""
+
+    def __init__(self, names: frozenset[str], patience: float, params: dict[str, Any]) -> None:
+        self.names = names
+        self.start = time.monotonic()
+        self.end = self.start + patience
+        self.has_console = bool(params.get("terminal"))
+        self.answered = Path(params["settle"]) / run_files.ANSWERED
+        # An API server that stays away is not waited for where another one answered an earlier
+        # host of the loop.
+        self.is_patient = bool(params.get("patient")) and not self.answered.exists()
+        self.missing: dict[str, str] | None = None
+        self.message: str | None = None
+
+    def is_over(self, status: str, answer: Any) -> bool:
+        """Return whether all nodes are back, or there is no use in another question."""
+        nodes = _nodes(answer)
+        self.missing = None
+        if nodes is not None:
+            self.missing = node_ready_wait.waiting(nodes, self.names)
+        if node_ready_wait.listed(nodes, self.names):
+            self.answered.touch(mode=0o600)
+        if self.missing == {} or status != "ok":
+            return True
+        if nodes is None and not self.is_patient:
+            return True
+        left = self.end - time.monotonic()
+        if left <= 0:
+            return True
+        self._report_missing(left)
+        return False
+
+    def _report_missing(self, left: float) -> None:
+        message = "the API does not answer yet"
+        if self.missing is not None:
+            message = node_ready_wait.told(self.missing)
+        if message != self.message:
+            self._tell(
+                f"kubemend: waiting for the API to have recovered nodes Ready, for {left:.0f} s at"
+                f" most: {message}"
+            )
+            self.message = message
+
+    def report_end(self) -> None:
+        """Report that the nodes are back, where it was reported that they were missing."""
+        if self.missing == {} and self.message is not None:
+            self._tell(
+                f"kubemend: Ready again after {time.monotonic() - self.start:.0f} s, without the"
+                f" node lifecycle controller's taints: {', '.join(sorted(self.names))}"
+            )
+
+    def _tell(self, sentence: str) -> None:
+        if self.has_console:
+            console.tell(sentence)
 
 
-def _brought_back(folder: str) -> tuple[frozenset[str], float]:
-    """Return (the Nodes that a run brought back, for how many seconds they are waited for).
+def _pem(authority: Any) -> str | None:
+    if isinstance(authority, dict) and isinstance(authority.get("pem"), str):
+        return str(authority["pem"])
+    return None
+
+
+def _recovered(folder: str) -> tuple[frozenset[str], float]:
+    """Return (the Nodes that a run recovered, for how many seconds they are waited for).
 
     Never longer than that, whatever clocks say.
     """
-    ended = run_folder.last_end(folder)
+    ended = run_files.last_end(folder)
+    if ended is None:
+        return frozenset(), 0.0
     try:
-        if ended is not None:
-            plan = run_folder.read_plan(folder)
-        else:
-            plan = ()
+        plan = run_files.read_plan(folder)
     except (OSError, ValueError, TypeError):
         return frozenset(), 0.0
-    return brought_back.nodes(plan, run_folder.read_steps(folder)), min(
-        max((ended or 0.0) + brought_back.SECONDS - time.time(), 0.0), brought_back.SECONDS
-    )
+    seconds = node_ready_wait.SECONDS
+    left = min(max(ended + seconds - time.time(), 0.0), seconds)
+    return node_ready_wait.nodes(plan, run_files.read_steps(folder)), left
 
 
 def _nodes(answer: Any) -> list[Any] | None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..plugin_utils.evidence import document as evidence
 from ..plugin_utils.transport.node_action import NodeAction
@@ -18,7 +18,7 @@ class ActionModule(NodeAction):
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.node_evidence_info"
     SAID = ("collected_at", "duration_ms", "python", "euid", "collectors")
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "collectors": {"type": "list", "elements": "str"},
         "deep": {"type": "bool", "default": False},
         "kubeconfig": {"type": "path"},
@@ -27,7 +27,9 @@ class ActionModule(NodeAction):
     }
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
+        """Add what the controller knows of the host, within bounds."""
         return evidence.accepted(evidence.finalise(document, args["groups"]))
 
     def summary(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Return the role of the host for the task's result."""
         return {"role": evidence.role_of(document)}

@@ -100,7 +100,7 @@ options:
         is asked again and again until its Node is
         Ready and without the taints C(node.kubernetes.io/not-ready) and
           C(node.kubernetes.io/unreachable), for two minutes after the last step
-        at most. Where none did, nobody is asked and the status is V(skipped).
+        at most. Where none did, the API is not asked and the status is V(skipped).
       - Use it with O(collectors) V(nodes), and without O(evidence_dir).
     type: path
   patient:
@@ -185,7 +185,7 @@ from ..module_utils.collectors.cluster.runner import collect
 from ..module_utils.shared import collector_names
 
 
-def main():
+def main() -> None:
     """Return the document to the action, which writes it."""
     module = AnsibleModule(
         argument_spec={

@@ -130,7 +130,7 @@ duration_ms:
   type: int
   sample: 61
 role:
-  description: V(control_plane), V(worker), or V(unknown) where nobody could look.
+  description: V(control_plane), V(worker), or V(unknown) where it could not be read.
   returned: always
   type: str
   sample: control_plane
@@ -195,7 +195,7 @@ SHIPPED = (
 )
 
 
-def main():
+def main() -> None:
     """Run the collectors and give the whole document to the action, which keeps it out of the
     task's result.
     """

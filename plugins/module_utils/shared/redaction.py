@@ -8,11 +8,10 @@ secret without being one is masked too. Text is looked at as Latin-1: one charac
 `re`: its import costs more than this.
 """
 
-from . import redaction_spans as mask_text
-from . import redaction_values as mask_value
+from . import redaction_spans, redaction_values
 from .redaction_names import PUBLIC, secret_env, secret_key
 
-NAME, BLANK, FAR = mask_text.NAME, mask_text.BLANK, mask_text.FAR
+NAME, BLANK, FAR = redaction_spans.NAME, redaction_spans.BLANK, redaction_spans.FAR
 TAGS = ("!", "!!str", "!!binary")
 JWT = NAME | frozenset("=")
 
@@ -21,12 +20,12 @@ def data(raw):
     """Return (the bytes with every secret masked, [[start, end]] of what was masked)."""
     text = raw.decode("latin-1")
     lower = text.lower()
-    spans = mask_text.Spans()
+    spans = redaction_spans.Spans()
     _key_blocks(text, spans)
     _pairs(text, spans)
     _flags(text, spans)
     for name in spans.names:  # which may name others
-        mask_value.anchored(text, name, spans)
+        redaction_values.anchored(text, name, spans)
     _words(text, lower, spans)
     spans = _merged(text, spans)
     parts, position = [], 0
@@ -64,7 +63,7 @@ def _key_blocks(text, spans):
         end = text.find("-----END", begin)
         if end < 0:
             end = len(text)
-        mask_text.lines(text, begin, end, spans)
+        redaction_spans.lines(text, begin, end, spans)
         position = text.find("PRIVATE KEY-----", end + 40)
 
 
@@ -75,10 +74,10 @@ def _pairs(text, spans):
     """
     for key, start, mark in _keys(text, 0, len(text)):
         if secret_key(key):
-            mask_value.value(text, start, mark, spans)
+            redaction_values.value(text, start, mark, spans)
         elif key == "name" and text[mark] == ":":
-            named = mask_text.Spans()
-            mask_value.value(text, start, mark, named)
+            named = redaction_spans.Spans()
+            redaction_values.value(text, start, mark, named)
             if named:
                 name = text[named[0][0] : named[0][1]].strip("\"'")
             else:
@@ -90,47 +89,48 @@ def _pairs(text, spans):
 
 
 def _flags(text, spans):
-    """`--token` and its value as two words, two items of a list, or two lines."""
-    for start in mask_text.every(text, "--"):
+    """Mask `--token` and its value as two words, two items of a list, or two lines."""
+    for start in redaction_spans.every(text, "--"):
         end = start + 2
         while end < len(text) and text[end] in NAME:
             end += 1
-        if (
-            text[start - 1 : start] == "-"
-            or text[end : end + 1] in ("=", ":", "")
-            or not secret_key(text[start:end])
-        ):
+        if text[start - 1 : start] == "-" or text[end : end + 1] in ("=", ":", ""):
             continue
-        left = end
-        while left < len(text) and text[left] in "\"'\\":
-            left += 1
-        while left < len(text) and (text[left] in "," + BLANK or text[left : left + 2] == "- "):
-            left += 1
-            if text[left : left + 1] == "#" and text[left - 1] == "\n":
-                left = mask_text.line_end_of(text, left)
-        line = text.rfind("\n", end, left) + 1
-        if line and text[line:left].strip() == "-":
-            _item(text, left, text.find("-", line) - line, spans)
-        else:
-            _word(text, left, spans)
+        if secret_key(text[start:end]):
+            _value_of_flag(text, end, spans)
+
+
+def _value_of_flag(text, end, spans):
+    left = end
+    while left < len(text) and text[left] in "\"'\\":
+        left += 1
+    while left < len(text) and (text[left] in "," + BLANK or text[left : left + 2] == "- "):
+        left += 1
+        if text[left : left + 1] == "#" and text[left - 1] == "\n":
+            left = redaction_spans.line_end_of(text, left)
+    line = text.rfind("\n", end, left) + 1
+    if line and text[line:left].strip() == "-":
+        _item(text, left, text.find("-", line) - line, spans)
+    else:
+        _word(text, left, spans)
 
 
 def _item(text, left, column, spans):
     """Mask the value of a flag in the next item of a list, unless that is a flag itself."""
-    inside = mask_text.quoted(text, mask_value.properties(text, left))
+    inside = redaction_spans.quoted(text, redaction_values.properties(text, left))
     if not text.startswith("-", inside[0] if inside else left):
-        mask_value.node(text, left, column, spans)
+        redaction_values.node(text, left, column, spans)
 
 
 def _word(text, left, spans):
     """Mask the value of a flag in the next word, unless that is a flag or a key."""
-    first, left = left, mask_value.properties(text, left, "line")
+    first, left = left, redaction_values.properties(text, left, "line")
     for word in text[first:left].split():
         first = text.find(word, first)
         # it only begins as a tag or an anchor does
         if word not in TAGS and "*" + word[1:] not in text:
-            mask_text.add(text, first, first + len(word), spans)
-    inside = mask_text.quoted(text, left)
+            redaction_spans.add(text, first, first + len(word), spans)
+    inside = redaction_spans.quoted(text, left)
     left, right, after = inside or (left, left, left)
     if not inside:
         right = after = _word_end(text, right)
@@ -139,7 +139,7 @@ def _word(text, left, spans):
         and not text[left:right].endswith(":")
         and text[after : after + 1] != ":"
     ):
-        mask_text.add(text, left, right, spans)
+        redaction_spans.add(text, left, right, spans)
 
 
 def _word_end(text, right):
@@ -151,34 +151,42 @@ def _word_end(text, right):
 
 
 def _keys(text, position, end):
-    """Return (key, where it begins, where its : or = stands)."""
+    """Yield (key, where it begins, where its : or = stands)."""
     while True:
-        colon, equal = text.find(":", position, end), text.find("=", position, end)
-        if colon < 0 and equal < 0:
+        mark = _next_mark(text, position, end)
+        if mark < 0:
             return
-        if equal < 0 or 0 <= colon < equal:
-            mark = colon
-        else:
-            mark = equal
         position = mark + 1
-        right = mark
-        while right > 0 and text[right - 1] in " \t":
-            right -= 1
-        asked = False
+        right = _before(text, mark, " \t")
+        is_asked = False
         # the key stands above: `? key`, or JSON's "key"
         if text[mark] == ":" and text[right - 1 : right] == "\n":
-            while right > 0 and text[right - 1] in BLANK:
-                right -= 1
-            asked = text[text.rfind("\n", 0, right) + 1 : right].lstrip(" -").startswith("? ")
-            if not asked and text[right - 1 : right] != '"':
+            right = _before(text, right, BLANK)
+            above = text[text.rfind("\n", 0, right) + 1 : right]
+            is_asked = above.lstrip(" -").startswith("? ")
+            if not is_asked and text[right - 1 : right] != '"':
                 continue
-        while right > 0 and text[right - 1] in "\"'\\":
-            right -= 1
-        left = right
-        while left > 0 and text[left - 1] in NAME:
-            left -= 1
-        if left < right:
-            yield text[left:right], mark if asked else left, mark
+        right = _before(text, right, "\"'\\")
+        left = _before(text, right, NAME)
+        if left == right:
+            continue
+        if is_asked:
+            yield text[left:right], mark, mark
+        else:
+            yield text[left:right], left, mark
+
+
+def _next_mark(text, position, end):
+    """Return where the next : or = stands, or -1."""
+    places = [text.find(mark, position, end) for mark in ":="]
+    return min([place for place in places if place >= 0], default=-1)
+
+
+def _before(text, right, letters):
+    """Return the place before the letters that end here."""
+    while right > 0 and text[right - 1] in letters:
+        right -= 1
+    return right
 
 
 def _siblings(text, start, spans):
@@ -188,39 +196,46 @@ def _siblings(text, start, spans):
     """
     left, right = _braces(text, start)
     if left >= 0:
-        for key, where, mark in _keys(text, left, right):
-            if key == "value" and _braces(text, where) == (left, right):
-                mask_value.value(text, where, mark, spans)
-    column = mask_text.column_of(text, start)
-    for step in (-1, 1):
-        line = text.rfind("\n", 0, start) + 1
-        while True:
-            if step < 0 and text[line : line + column].strip().endswith("-"):
-                break  # the dash: the entry's first line
-            if step < 0 and line > 0:
-                line = text.rfind("\n", 0, line - 1) + 1
-            elif step > 0:
-                line = text.find("\n", line) + 1
-            else:
-                line = -1
-            if line < 0 or (step > 0 and line == 0):
-                break
-            end = text.find("\n", line)
-            if end < 0:
-                end = len(text)
-            content = text[line:end]
-            indent = len(content) - len(content.lstrip(" "))
-            if (
-                content.strip()
-                and indent < column
-                and not (step < 0 and content[:column].strip() == "-")
-            ):
-                break
-            for key, where, mark in _keys(text, line, end):
-                if key == "value" and mask_text.column_of(text, where) == column:
-                    mask_value.value(text, where, mark, spans)
-            if line == 0 and step < 0:
-                break
+        for key, place, mark in _keys(text, left, right):
+            if key == "value" and _braces(text, place) == (left, right):
+                redaction_values.value(text, place, mark, spans)
+    column = redaction_spans.column_of(text, start)
+    line = text.rfind("\n", 0, start) + 1
+    _siblings_above(text, line, column, spans)
+    _siblings_below(text, line, column, spans)
+
+
+def _siblings_above(text, line, column, spans):
+    # The dash is in the entry's first line.
+    while line > 0 and not text[line : line + column].strip().endswith("-"):
+        line = text.rfind("\n", 0, line - 1) + 1
+        end = redaction_spans.line_end_of(text, line)
+        has_dash = text[line:end][:column].strip() == "-"
+        if _is_outside(text[line:end], column) and not has_dash:
+            return
+        _value_in(text, line, end, column, spans)
+
+
+def _siblings_below(text, line, column, spans):
+    while True:
+        line = text.find("\n", line) + 1
+        if line == 0:
+            return
+        end = redaction_spans.line_end_of(text, line)
+        if _is_outside(text[line:end], column):
+            return
+        _value_in(text, line, end, column, spans)
+
+
+def _is_outside(content, column):
+    """Return whether a line is indented less than the entry."""
+    return bool(content.strip()) and len(content) - len(content.lstrip(" ")) < column
+
+
+def _value_in(text, line, end, column, spans):
+    for key, place, mark in _keys(text, line, end):
+        if key == "value" and redaction_spans.column_of(text, place) == column:
+            redaction_values.value(text, place, mark, spans)
 
 
 def _braces(text, start):
@@ -249,31 +264,37 @@ def _braces(text, start):
 
 
 def _words(text, lower, spans):
-    """Secrets that give themselves away.
+    """Mask secrets by their form.
 
-    Https://user:password@host, Authorization headers, JSON web tokens.
+    https://user:password@host, Authorization headers, JSON web tokens.
     """
-    for start in mask_text.every(text, "://"):
-        end = start + 3
-        while end < len(text) and text[end] not in "/?#\"'" + BLANK:
-            end += 1
+    for start in redaction_spans.every(text, "://"):
+        end = _after(text, start + 3, lambda char: char not in "/?#\"'" + BLANK)
         at, colon = text.rfind("@", start, end), text.find(":", start + 3, end)
         if 0 <= colon < at:
             spans.append([colon + 1, at])
-    for word in ("bearer ", "basic "):
-        for start in mask_text.every(lower, word):
-            if word == "bearer " or "authorization" in lower[max(0, start - 24) : start]:
-                end = start + len(word)
-                while end < len(text) and text[end] not in "\"'\\," + BLANK:
-                    end += 1
-                if end - start - len(word) >= 12:
-                    spans.append([start + len(word), end])
-    for start in mask_text.every(text, "eyJ"):
-        end = start
-        while end < len(text) and text[end] in JWT:
-            end += 1
+    for start in redaction_spans.every(lower, "bearer "):
+        _credential(text, start + len("bearer "), spans)
+    for start in redaction_spans.every(lower, "basic "):
+        if "authorization" in lower[max(0, start - 24) : start]:
+            _credential(text, start + len("basic "), spans)
+    for start in redaction_spans.every(text, "eyJ"):
+        end = _after(text, start, lambda char: char in JWT)
         if end - start > 40 and text.count(".", start, end) >= 2:
             spans.append([start, end])
+
+
+def _credential(text, start, spans):
+    end = _after(text, start, lambda char: char not in "\"'\\," + BLANK)
+    if end - start >= 12:
+        spans.append([start, end])
+
+
+def _after(text, position, belongs):
+    """Return the place after the letters that belong to the word that begins here."""
+    while position < len(text) and belongs(text[position]):
+        position += 1
+    return position
 
 
 def _merged(text, spans):

@@ -140,10 +140,7 @@ def _flow(text, start):
 
 def _assigned(text, start, left, spans):
     """Mask the value after a =, of ini, TOML, an environment file or a flag."""
-    line_end, inside, end = line_end_of(text, left), quoted(text, left), -1
-    line = text.rfind("\n", 0, start) + 1
-    before = text[line:start].strip("\"' \t")
-    begins_line = before in ("", "export", "-")
+    line_end, inside = line_end_of(text, left), quoted(text, left)
     if inside:
         add(text, inside[0], inside[1], spans)
         return
@@ -151,16 +148,12 @@ def _assigned(text, start, left, spans):
         return
     if not text[left:line_end].strip("* \t\r"):
         return  # masked already
-    name, quote = start, start - 1
-    while text[name] in NAME:
-        name += 1
-    # the quotes are around the key and its value
-    if text[quote:start] in QUOTES and text[name] in " \t=":
-        while text[quote - 1 : quote] == "\\":
-            quote -= 1
-        end = quoted(text, quote)[1]
-        if end > line_end and not (begins_line and end < len(text)):
-            end = -1
+    line = text.rfind("\n", 0, start) + 1
+    before = text[line:start].strip("\"' \t")
+    begins_line = before in ("", "export", "-")
+    end = _end_of_quotes(text, start)
+    if end > line_end and not (begins_line and end < len(text)):
+        end = -1
     if end < 0 and not begins_line:
         end = left
         while end < line_end and text[end] not in " \t\r\"',]}\\":
@@ -169,10 +162,27 @@ def _assigned(text, start, left, spans):
         end = _plain_end(text, left, line_end)
         _deeper(text, line_end, text.rfind("-", line, start) - line, spans)
     elif end < 0:
-        end = line_end
-        while text[end - 1 : end] == "\\" and end < len(text):
-            end = line_end_of(text, end + 1)
+        end = _continued_end(text, line_end)
     add(text, left, end, spans)
+
+
+def _end_of_quotes(text, start):
+    """Return where the quotes end that are around the key and its value, or -1."""
+    name, quote = start, start - 1
+    while text[name] in NAME:
+        name += 1
+    if text[quote:start] not in QUOTES or text[name] not in " \t=":
+        return -1
+    while text[quote - 1 : quote] == "\\":
+        quote -= 1
+    return quoted(text, quote)[1]
+
+
+def _continued_end(text, end):
+    """Return the end of the line, or of the last one that continues it."""
+    while text[end - 1 : end] == "\\" and end < len(text):
+        end = line_end_of(text, end + 1)
+    return end
 
 
 def _plain(text, left, column, spans, flow, alone):
@@ -191,16 +201,20 @@ def _plain(text, left, column, spans, flow, alone):
     if alone and (": " in word or word.endswith(":") or word.startswith("? ")):
         return
     if flow == "lines":
-        first = word.replace("}", ",").replace("]", ",").partition(",")[0].rstrip()
-        if NUMBER.issuperset(first) or first in PUBLIC:
-            bare = first
-        else:
-            bare = word.rstrip(",}] \t\r")
+        bare = _bare(word)
         if bare and bare != word:
             add(text, left, left + len(bare), spans)
             return
     if add(text, left, end, spans):
         _deeper(text, line_end, column, spans)
+
+
+def _bare(word):
+    """Return a scalar without the brackets that may end the collection around it."""
+    first = word.replace("}", ",").replace("]", ",").partition(",")[0].rstrip()
+    if NUMBER.issuperset(first) or first in PUBLIC:
+        return first
+    return word.rstrip(",}] \t\r")
 
 
 def _plain_end(text, left, line_end):
@@ -390,33 +404,31 @@ def _items(text, left, end, spans):
     while left < end:
         if text[left] in BLANK + "[],":
             left += 1
-            continue
-        if text[left] == "#":
+        elif text[left] == "#":
             left = line_end_of(text, left)
-            continue
-        left = properties(text, left, "line")
-        inside, stop = quoted(text, left), left
-        if inside:
-            if text[blanks(text, inside[2]) :][:1] != ":":
-                add(text, inside[0], min(inside[1], end), spans)
-            left = max(left + 1, inside[2])
-        elif text[left : left + 1] == "{":
-            left = max(left + 1, _closed(text, left, end, spans))
         else:
-            while (
-                stop < end
-                and text[stop] not in ",[]{}"
-                and text[stop : stop + 2] not in (" #", "\n#")
-            ):
-                stop += 1
-            word = text[left:stop].strip()
-            if (
-                ": " not in word
-                and not word.endswith(":")
-                and not (word.startswith("*") and _alias(text, left, spans))
-            ):
-                add(text, left, stop, spans)
-            left = max(left + 1, stop)
+            left = _flow_item(text, properties(text, left, "line"), end, spans)
+
+
+def _flow_item(text, left, end, spans):
+    """Mask one item of a flow sequence; return where the next one may begin."""
+    inside = quoted(text, left)
+    if inside:
+        if text[blanks(text, inside[2]) :][:1] != ":":
+            add(text, inside[0], min(inside[1], end), spans)
+        return max(left + 1, inside[2])
+    if text[left : left + 1] == "{":
+        return max(left + 1, _closed(text, left, end, spans))
+    stop = left
+    while stop < end and text[stop] not in ",[]{}":
+        if text[stop : stop + 2] in (" #", "\n#"):
+            break
+        stop += 1
+    word = text[left:stop].strip()
+    is_key = ": " in word or word.endswith(":")
+    if not is_key and not (word.startswith("*") and _alias(text, left, spans)):
+        add(text, left, stop, spans)
+    return max(left + 1, stop)
 
 
 def _alias(text, left, spans):

@@ -67,7 +67,7 @@ def sentence(host, component, found):
 
 
 def _differing(argv, words, ours):
-    """Flags that the manifest has otherwise than the process, apart from ours.
+    """Return the flags that differ between manifest and process, apart from those of the step.
 
     The last of a flag counts.
     """

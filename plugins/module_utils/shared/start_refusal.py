@@ -29,6 +29,8 @@ STATES = {
 }
 BAD = ("missing", "no_directory", "no_file", "not_executable")
 DEPTH, MAX = 4, 6
+# In the line of the journal about a check that was not met.
+MARKS = {"condition": SKIPS, "assert": ("sserts failed", "ssertion failed")}
 # What systemd found at the last start cannot be looked at again without another start.
 BY_HAND = ", then start it once by hand (systemctl start %s): no start is planned before"
 
@@ -177,45 +179,42 @@ def _checks(known):
 
 
 def _unmet(known, rows, asserts):
+    word = "condition"
     if asserts:
         word = "assert"
-    else:
-        word = "condition"
     refused = known.get(word + "_result") is False
-    failing = _failing(rows, lambda one: _met(one, refused))
+    failing = _failing(rows, lambda row: _met(row, refused))
     if not failing and (not refused or known.get("result") == "exec-condition"):
         return None
+    unseen = []
     if not failing:
-        unseen = [one for one in rows if _met(one, True) is None]
-    else:
-        unseen = []
+        unseen = [row for row in rows if _met(row, True) is None]
     # busctl lists all that systemd would check now; without it what it was is not known.
     none_left = not rows and known.get("checks_from") == "busctl"
     is_now = bool(failing or unseen) or not (rows or none_left)
-    failing = failing or _failing(rows, lambda one: one.get("last")) or []
-    # A daemon-reload makes systemd forget which of them it was.
-    failing = failing or unseen or (rows if len(rows) == 1 else [])
-    if is_now:
-        verb = "is not met"
-    else:
-        verb = "was not met"
-    if unseen:
-        verb = "may not be met"
-    texts = [_shown(one, verb) for one in failing[:3]]
+    failing = failing or _failing(rows, lambda row: row.get("last")) or unseen
+    if not failing and len(rows) == 1:
+        failing = rows  # A daemon-reload makes systemd forget which of them it was.
+    texts = [_shown(row, _verb(is_now, unseen)) for row in failing[:3]]
     what = _unmet_sentence(known, asserts, is_now, " and ".join(texts))
-    place = next((found for found in map(_place, failing) if found), None)
-    if asserts:
-        line = _said(known, "sserts failed", "ssertion failed")
-    else:
-        line = _said(known, *SKIPS)
-    cure = f"make it true, or take the line out{_where(place)} and systemctl daemon-reload"
+    place = next(filter(None, map(_place, failing)), None)
+    line = _said(known, *MARKS[word])
     if not is_now:
         cure = "systemd would accept it now"
+    else:
+        cure = f"make it true, or take the line out{_where(place)} and systemctl daemon-reload"
+    shown = None
     if place:
         shown = (*place, _text(failing[0].get("text")))
-    else:
-        shown = None
     return Refusal(what, cure, is_now, refused, line, shown)
+
+
+def _verb(is_now, unseen):
+    if unseen:
+        return "may not be met"
+    if is_now:
+        return "is not met"
+    return "was not met"
 
 
 def _unmet_sentence(known, asserts, is_now, texts):
@@ -293,31 +292,38 @@ def _needed(known, one, why, line):
 
 def _lacking(one, depth):
     """Return (why this unit that is needed keeps the other from starting, a line), or None."""
-    load, how, active = one.get("load_state"), one.get("how"), one.get("active_state")
-    if load == "not-found":
-        return "is not there: no file of such a unit", ""
-    if load == "masked":
-        return "is masked", ""
-    if load in ("bad-setting", "error"):
-        return "cannot be loaded ({})".format(_text(one.get("load_error")) or load), ""
+    reason_of_load = _unloaded(one)
+    if reason_of_load:
+        return reason_of_load, ""
+    how, active = one.get("how"), one.get("active_state")
     if how == "Requisite":
         return f"is not active ({_text(active, 40)}), and nothing starts it for this", ""
     if how == "Requires" and one.get("ordered") is not True:
         return None  # without After= the unit starts whatever becomes of the other
-    own = [found for found in _refusals(one, {}, depth - 1) if found.now]
-    failed = active == "failed" or one.get("sub_state") in AGAIN
-    if how == "Requires" and not failed:  # what a condition skips does not fail
-        own = [found for found in own if not found.what.startswith("systemd skips")]
-    if failed:
+    own = [refusal for refusal in _refusals(one, {}, depth - 1) if refusal.now]
+    if active == "failed" or one.get("sub_state") in AGAIN:
+        clause = _program(one)
         if own:
             clause = ": " + own[0].what
-        else:
-            clause = _program(one)
         return f"failed ({_ending(one)}){clause}", _last(one)
+    if how == "Requires":  # what a condition skips does not fail
+        own = [refusal for refusal in own if not refusal.what.startswith("systemd skips")]
     if own:
         return f"would not start either: {own[0].what}", own[0].line
     if _text(one.get("name")).endswith(".device") and active == "inactive":
         return "is not there: systemd waits for that device until a time limit", ""
+    return None
+
+
+def _unloaded(one):
+    """Return why systemd has not loaded this unit, or None."""
+    load = one.get("load_state")
+    if load == "not-found":
+        return "is not there: no file of such a unit"
+    if load == "masked":
+        return "is masked"
+    if load in ("bad-setting", "error"):
+        return "cannot be loaded ({})".format(_text(one.get("load_error")) or load)
     return None
 
 

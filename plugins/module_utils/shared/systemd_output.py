@@ -36,28 +36,33 @@ def _value(name, value):
 
 def words(text):
     """Split the text as systemd and a shell do: white space, quotes, backslashes."""
-    result, word, quote, position = [], None, "", 0
-    while position < len(text):
-        char = text[position]
-        if char == "\\" and quote != "'" and position + 1 < len(text):
-            position += 1
-            word = (word or "") + text[position]
-        elif quote and char == quote:
-            quote = ""
+    result, word, quote, is_escaped = [], None, "", False
+    last = len(text) - 1
+    for position, char in enumerate(text):
+        if is_escaped:
+            word = (word or "") + char
+            is_escaped = False
+        elif char == "\\" and quote != "'" and position < last:
+            is_escaped = True
         elif quote:
-            word += char
+            word, quote = _quoted(word, quote, char)
         elif char in "\"'":
             quote, word = char, word or ""
-        elif char in " \t\n":
-            if word is not None:
-                result.append(word)
-            word = None
-        else:
+        elif char not in " \t\n":
             word = (word or "") + char
-        position += 1
+        elif word is not None:
+            result.append(word)
+            word = None
     if word is not None:
         result.append(word)
     return result
+
+
+def _quoted(word, quote, char):
+    """Return (the word, the quote that is still open) after a letter within quotes."""
+    if char == quote:
+        return word, ""
+    return word + char, quote
 
 
 def of_systemd(line):

@@ -73,33 +73,30 @@ def rolled_out(item):
     What changes later (CronJob, OnDelete, paused, a partition) is not waited for.
     """
     spec, status = item.get("spec") or {}, item.get("status") or {}
-    if "jobTemplate" in spec or spec.get("paused"):
-        return None
     strategy = spec.get("updateStrategy") or {}
-    if strategy.get("type") == "OnDelete":
+    if "jobTemplate" in spec or strategy.get("type") == "OnDelete" or spec.get("paused"):
         return None
-    generation = (item.get("metadata") or {}).get("generation") or 0
-    if (status.get("observedGeneration") or 0) < generation:
+    generation = _count(item.get("metadata") or {}, "generation")
+    if _count(status, "observedGeneration") < generation:
         return "its controller has not seen the change yet"
     if "desiredNumberScheduled" in status:
+        wanted = status["desiredNumberScheduled"]
         return _unready(
-            status["desiredNumberScheduled"],
-            status.get("updatedNumberScheduled") or 0,
-            status.get("numberAvailable") or 0,
+            wanted, _count(status, "updatedNumberScheduled"), _count(status, "numberAvailable")
         )
-    wanted = spec.get("replicas")
+    wanted, present = spec.get("replicas"), _count(status, "replicas")
     if wanted is None:
         wanted = 1
-    present = status.get("replicas") or 0
     if present > wanted:
         return f"{present - wanted} of its former pods are still there"
-    return _unready(
-        wanted,
-        status.get("updatedReplicas") or 0,
-        min(status.get("readyReplicas") or 0, present),
-        # The first pods of a StatefulSet keep their template.
-        (strategy.get("rollingUpdate") or {}).get("partition") or 0,
-    )
+    # The first pods of a StatefulSet keep their template.
+    later = _count(strategy.get("rollingUpdate") or {}, "partition")
+    ready = min(_count(status, "readyReplicas"), present)
+    return _unready(wanted, _count(status, "updatedReplicas"), ready, later)
+
+
+def _count(values, name):
+    return values.get(name) or 0
 
 
 def _unready(wanted, updated, ready, later=0):

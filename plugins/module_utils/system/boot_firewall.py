@@ -211,23 +211,16 @@ def _reaching(path, booted, told):
     And of what it was rotated to where it begins after the boot.
     """
     found = []
-    for one in (path, path + ".1"):
-        told["path"] = one
+    for log in (path, path + ".1"):
+        told["path"] = log
         try:
-            data, cut = _end(one)
+            data, cut = _end(log)
         except OSError as error:
-            if one != path and files.reason(error) == "missing":
+            if log != path and files.reason(error) == "missing":
                 return found  # the log is whole
             raise
-        first, lines = None, []
-        for line in data.decode("utf-8", "replace").split("\n"):
-            when = _when(line)
-            if first is None:
-                first = when
-            if when is not None and when >= booted:
-                told["since"] = True
-                if "avc:" in line and " denied " in line and "permissive=1" not in line:
-                    lines.append(files.one_line(line, 400))
+        first, lines, is_since = _denied(data, booted)
+        told["since"] = told["since"] or is_since
         found = lines + found
         if first is not None and first <= booted:
             return found
@@ -235,6 +228,25 @@ def _reaching(path, booted, told):
             break
     told["cut"] = cut or os.path.lexists(path + ".2")
     return found
+
+
+def _denied(data, booted):
+    """Return (time of the first line, denials since the boot, whether any line is since then)."""
+    times, lines = [], []
+    for line in data.decode("utf-8", "replace").split("\n"):
+        when = _when(line)
+        if when is None:
+            continue
+        times.append(when)
+        if when >= booted and _is_denial(line):
+            lines.append(files.one_line(line, 400))
+    if not times:
+        return None, lines, False
+    return times[0], lines, max(times) >= booted
+
+
+def _is_denial(line):
+    return "avc:" in line and " denied " in line and "permissive=1" not in line
 
 
 def _end(path):

@@ -111,22 +111,15 @@ def _number(value, size):
 def _answer(plain, end):
     held, seen = b"", 0
     while seen < MAX_ANSWER:
-        while len(held) < 9 or len(held) < 9 + int.from_bytes(held[:3], "big"):
-            left = end - time.monotonic()
-            if left <= 0:
-                return SILENT
-            plain.settimeout(left)
-            try:
-                chunk = plain.recv(16384)
-            except ConnectionResetError:
-                chunk = b""
-            if not chunk:
-                return CLOSED
+        while not _is_frame(held):
+            chunk = _received(plain, end)
+            if not isinstance(chunk, bytes):
+                return chunk
             held += chunk
             seen += len(chunk)
-            if len(held) >= 5 and (held[3] > 9 or int.from_bytes(held[:3], "big") > MAX_ANSWER):
+            if len(held) >= 5 and (held[3] > 9 or _size(held) > MAX_ANSWER):
                 return ODD
-        size = int.from_bytes(held[:3], "big")
+        size = _size(held)
         kind, flags, payload, held = held[3], held[4], held[9 : 9 + size], held[9 + size :]
         if kind == _HEADERS:
             found = status(payload)
@@ -140,6 +133,27 @@ def _answer(plain, end):
             with contextlib.suppress(OSError):  # it closed its end; what it said comes first
                 plain.sendall(frame(_SETTINGS, 1, 0, b""))
     return ODD
+
+
+def _size(held):
+    return int.from_bytes(held[:3], "big")
+
+
+def _is_frame(held):
+    """Return whether the bytes begin with a whole frame."""
+    return len(held) >= 9 and len(held) >= 9 + _size(held)
+
+
+def _received(plain, end):
+    """Return the next bytes, or SILENT or CLOSED."""
+    left = end - time.monotonic()
+    if left <= 0:
+        return SILENT
+    plain.settimeout(left)
+    try:
+        return plain.recv(16384) or CLOSED
+    except ConnectionResetError:
+        return CLOSED
 
 
 def status(block):

@@ -49,44 +49,62 @@ def opened(path, root=None):
 
 
 def _open_in(root, path):
-    """open() as if root were /, link by link.
+    """Open a path as if root were /, link by link.
 
     So that nothing outside is reached however the links change meanwhile.
     """
-    names = [name for name in reversed(path.split("/")) if name not in ("", ".")]
+    names = _reversed_names(path)
     stack = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
     links = 0
     try:
         while names:
             name = names.pop()
             if name == "..":
-                if len(stack) > 1:
-                    os.close(stack.pop())
+                _leave(stack)
                 continue
-            try:
-                target = os.readlink(name, dir_fd=stack[-1])
-            except OSError as error:
-                if error.errno != errno.EINVAL:
-                    raise
-            else:
-                links += 1
-                if links > MAX_LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-                while target.startswith("/") and len(stack) > 1:
-                    os.close(stack.pop())
-                names += [part for part in reversed(target.split("/")) if part not in ("", ".")]
+            target = _link_in(stack[-1], name)
+            if target is None:
+                stack.append(_enter(stack[-1], name, is_last=not names))
                 continue
-            if not names:
-                last = FLAGS
-            else:
-                last = PATH_ONLY | os.O_DIRECTORY
-            stack.append(os.open(name, last | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=stack[-1]))
+            links += 1
+            if links > MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            while target.startswith("/") and len(stack) > 1:
+                _leave(stack)
+            names += _reversed_names(target)
         if len(stack) > 1:
             return stack.pop()
         return os.dup(stack[-1])
     finally:
         for descriptor in stack:
             os.close(descriptor)
+
+
+def _reversed_names(path):
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]
+
+
+def _leave(stack):
+    """Go to the folder above, but not out of the root."""
+    if len(stack) > 1:
+        os.close(stack.pop())
+
+
+def _link_in(folder, name):
+    """Return the target of a link, or None of what is no link."""
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return None
+
+
+def _enter(folder, name, is_last):
+    flags = FLAGS
+    if not is_last:
+        flags = PATH_ONLY | os.O_DIRECTORY
+    return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
 
 
 def content(descriptor, limit):

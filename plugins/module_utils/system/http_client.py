@@ -104,33 +104,37 @@ class Connection:
         return int(words[1]), headers
 
     def _parts(self, headers):
-        """Yield the body, piece by piece."""
+        """Return the body, piece by piece."""
         if "chunked" in headers.get("transfer-encoding", ""):
-            while True:
-                while b"\r\n" not in self.rest:
-                    if len(self.rest) > MAX_HEAD:
-                        raise HttpError("the answer is no HTTP")
-                    self.rest += self._more()
-                size, _dummy, self.rest = self.rest.partition(b"\r\n")
-                left = int(size.split(b";")[0], 16)
-                yield from self._exactly(left)
-                for _dummy in self._exactly(2):
-                    pass
-                if left == 0:
+            return self._chunks()
+        if "content-length" in headers:
+            return self._exactly(int(headers["content-length"]))
+        return self._until_closed()
+
+    def _chunks(self):
+        left = -1
+        while left:
+            while b"\r\n" not in self.rest:
+                if len(self.rest) > MAX_HEAD:
+                    raise HttpError("the answer is no HTTP")
+                self.rest += self._more()
+            size, _dummy, self.rest = self.rest.partition(b"\r\n")
+            left = int(size.split(b";")[0], 16)
+            yield from self._exactly(left)
+            for _dummy in self._exactly(2):
+                pass
+
+    def _until_closed(self):
+        while True:
+            if self.rest:
+                yield self.rest
+            try:
+                self.rest = self._more()
+            except HttpError as error:
+                if "closed" in str(error):
+                    self.rest = b""
                     return
-        elif "content-length" in headers:
-            yield from self._exactly(int(headers["content-length"]))
-        else:
-            while True:
-                if self.rest:
-                    yield self.rest
-                try:
-                    self.rest = self._more()
-                except HttpError as error:
-                    if "closed" in str(error):
-                        self.rest = b""
-                        return
-                    raise
+                raise
 
     def _exactly(self, left):
         while left > 0:

@@ -26,6 +26,8 @@ NETWORKD_DROPINS = (
 NETWORKS = ("/etc/systemd/network", "/run/systemd/network")
 FORWARDS = ("IPForward", "IPv4Forwarding", "IPMasquerade")
 TUNED, TUNED_MAIN = "/etc/tuned/active_profile", "/etc/tuned/tuned-main.conf"
+# Of the section [sysctl] of a profile of tuned: no settings of the kernel.
+PLUGIN_OPTIONS = ("type", "replace", "enabled", "priority", "devices")
 PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 MAX_TEXT, MAX_FILES, MAX_ROWS, MAX_PROFILES, LONGEST = 65536, 100, 200, 20, 200
 
@@ -143,30 +145,37 @@ def _tuned(root):
 
 def _profile(name, root, unknown, above):
     """Return the rows of a profile: those that it includes come first."""
-    path = next(
-        (
-            one
-            for one in (os.path.join(folder, name, "tuned.conf") for folder in PROFILES)
-            if os.path.isfile(root + one)
-        ),
-        None,
-    )
+    path = _path_of_profile(name, root)
     is_nested = name in above or len(above) >= MAX_PROFILES
     if path is None or "/" in name or is_nested:
         unknown.append(files.one_line(name, 80))
         return []
     text = _text(root + path)
-    main = _rows(path, text, lambda section: section == "[main]")
-    included = []
-    for row in main:
-        if row["key"] == "include":
-            included += row["value"].replace(",", " ").replace(";", " ").split()
-    found = [row for one in included for row in _profile(one, root, unknown, [*above, name])]
     own = _rows(path, text, lambda section: section == "[sysctl]")
-    if any(row["key"] == "replace" and row["value"].lower() in ("1", "true", "yes") for row in own):
+    included = _included(_rows(path, text, lambda section: section == "[main]"))
+    found = []
+    for other in included:
+        found += _profile(other, root, unknown, [*above, name])
+    if any(map(_replaces, own)):
         found = []
-    return found + [
-        row
-        for row in own
-        if row["key"] not in ("type", "replace", "enabled", "priority", "devices")
-    ]
+    return found + [row for row in own if row["key"] not in PLUGIN_OPTIONS]
+
+
+def _path_of_profile(name, root):
+    for folder in PROFILES:
+        path = os.path.join(folder, name, "tuned.conf")
+        if os.path.isfile(root + path):
+            return path
+    return None
+
+
+def _included(rows):
+    names = []
+    for row in rows:
+        if row["key"] == "include":
+            names += row["value"].replace(",", " ").replace(";", " ").split()
+    return names
+
+
+def _replaces(row):
+    return row["key"] == "replace" and row["value"].lower() in ("1", "true", "yes")

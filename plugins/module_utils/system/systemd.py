@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What systemd says of a unit, and the command line that it would start."""
 
+import contextlib
 import re
 
 from ..shared.systemd_output import parse, words
@@ -46,40 +47,41 @@ def show(names, properties=PROPERTIES, seconds=5):
 
 
 def ask(questions, seconds=2):
-    """Answers to these questions, each (names, properties, whether is-enabled is asked too).
+    """Return answers for learn() to (names, properties, whether is-enabled is asked too).
 
-    By one systemctl, or two; for learn().
-
-    It is asked what show() and enabled() would ask one by one. Where systemd does not answer in
-    that time, nothing is known.
+    One systemctl or two tell what show() and enabled() would ask one by one. Where systemd does not
+    answer in that time, nothing is known.
     """
-    names = [name for question in questions for name in question[0]]
-    properties = [name for question in questions for name in question[1]]
-    blocks, told, states = (
-        _shown(sorted(set(names)), sorted({*properties, "Names"}), seconds / 2.0),
-        [],
-        {},
-    )
-    for names, properties, _dummy in questions:
-        found = {}
-        for name in names:
-            for unit_name in sorted(blocks):
-                block = blocks[unit_name]
-                if _is(name, unit_name, block):
-                    found[unit_name] = {key: block[key] for key in properties if key in block}
-        told.append((tuple(names), tuple(properties), found))
-    candidates = {name for names, _dummy, is_enabled in questions if is_enabled for name in names}
-    there = sorted(name for name in candidates if name in blocks and unit(blocks[name]))
-    try:
-        if there:
-            lines = command.run(["systemctl", "is-enabled", *there], seconds / 3.0).splitlines()
-        else:
-            lines = ()
-    except (command.CommandError, OSError):
-        lines = ()
-    if len(lines) == len(there):  # of a unit without a file it says nothing
-        states = dict(zip(there, [line.strip() for line in lines]))
-    return told, states
+    names = {name for question in questions for name in question[0]}
+    properties = {name for question in questions for name in question[1]}
+    blocks = _shown(sorted(names), sorted({*properties, "Names"}), seconds / 2.0)
+    answers = [
+        (tuple(names), tuple(properties), _answer(names, properties, blocks))
+        for names, properties, _dummy in questions
+    ]
+    enableable = set()
+    for names, _properties, is_enabled in questions:
+        if is_enabled:
+            enableable.update(names)
+    present = sorted(name for name in enableable if name in blocks and unit(blocks[name]))
+    lines = []
+    if present:
+        with contextlib.suppress(command.CommandError, OSError):
+            text = command.run(["systemctl", "is-enabled", *present], seconds / 3.0)
+            lines = [line.strip() for line in text.splitlines()]
+    if len(lines) != len(present):  # of a unit without a file it says nothing
+        return answers, {}
+    return answers, dict(zip(present, lines))
+
+
+def _answer(names, properties, blocks):
+    found = {}
+    for name in names:
+        for unit_name in sorted(blocks):
+            block = blocks[unit_name]
+            if _is(name, unit_name, block):
+                found[unit_name] = {key: block[key] for key in properties if key in block}
+    return found
 
 
 def learn(answers):

@@ -300,25 +300,33 @@ class _Look:
         if labels:
             pairs = ["{}={}".format(*pair) for pair in sorted(labels.items())]
             query = {"labelSelector": ",".join(pairs)}
-        found, total = {}, 0
         meta = (pod or {}).get("metadata") or {}
         near = _distance(meta)
-        path = f"/api/v1/namespaces/{_part(namespace)}/pods"
-        for number, item in enumerate(self.api.items(path, query)):
-            if number >= MAX_SCANNED:
-                self.cut = True
-                break
+        found, total = {}, 0
+        for item in self._scanned(f"/api/v1/namespaces/{_part(namespace)}/pods", query):
             uid = (item.get("metadata") or {}).get("uid")
             if uid in found or uid == meta.get("uid") or not _is_controlled(item, owner):
                 continue
             found[uid], total = pod_of(item), total + 1
             if len(found) > 4 * MAX_SIBLINGS:
-                nearest = sorted(found.values(), key=near)[:MAX_SIBLINGS]
-                found = {sibling["uid"]: sibling for sibling in nearest}
+                found = {sibling["uid"]: sibling for sibling in _nearest(found, near)}
         self.cut = self.cut or total > MAX_SIBLINGS
-        nearest = sorted(found.values(), key=near)[:MAX_SIBLINGS]
-        by_time = sorted(nearest, key=lambda one: (one["created"] or "", one["name"] or ""))
-        return by_time, total
+        return sorted(_nearest(found, near), key=_by_time), total
+
+    def _scanned(self, path, query):
+        for number, item in enumerate(self.api.items(path, query)):
+            if number >= MAX_SCANNED:
+                self.cut = True
+                return
+            yield item
+
+
+def _nearest(found, near):
+    return sorted(found.values(), key=near)[:MAX_SIBLINGS]
+
+
+def _by_time(pod):
+    return pod["created"] or "", pod["name"] or ""
 
 
 def _is_controlled(item, owner):

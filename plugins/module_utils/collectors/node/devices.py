@@ -169,8 +169,8 @@ def _parsed(data, context):
     if len(entries) > MAX_ENTRIES:
         context.truncated = True
     text = (
-        "(checkpoint.checkpointData){{PodDeviceEntries:([]checkpoint.PodDevicesEntry){}"
-        " RegisteredDevices:(map[string][]string){}}}".format(_list(texts), _map(registered))
+        f"(checkpoint.checkpointData){{PodDeviceEntries:([]checkpoint.PodDevicesEntry){_list(texts)}"
+        f" RegisteredDevices:(map[string][]string){_map(registered)}}}"
     )
     has_numa = any(isinstance(entry.get("DeviceIDs"), dict) for entry in raw or [])
     return {

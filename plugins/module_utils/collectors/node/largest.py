@@ -47,18 +47,30 @@ def collect(context):
     found = {"filesystems": [], "memory": [], "threads": []}
     if "memory.available" in short or "pid.available" in short:
         found.update(processes())
-    root = procfs.flag((context.data.get("kubelet") or {}).get("argv") or [], "root-dir")
+    filesystems = [row for row in known.get("filesystems") or [] if _is_short(row, short)]
+    argv = (context.data.get("kubelet") or {}).get("argv") or []
+    root = procfs.flag(argv, "root-dir") or pressure.ROOT_DIR
+    found["filesystems"] = _walks(filesystems, root, short, end)
+    return found
+
+
+def _is_short(filesystem, short):
+    if not filesystem["device"]:
+        return False
+    return any(signal.startswith(filesystem["name"] + ".") for signal in short)
+
+
+def _walks(filesystems, root, short, end):
+    """Return walk() of each of these filesystems, of one device once."""
     table = pressure.mounts(files.whole("/proc/self/mountinfo", pressure.MAX_MOUNTS) or "")
-    known_places = (root or pressure.ROOT_DIR, *PLACES)
-    walks = {}
-    for filesystem in known.get("filesystems") or []:
+    points = [row[0] for row in table]
+    walks, found = {}, []
+    for filesystem in filesystems:
         name, device = filesystem["name"], filesystem["device"]
-        if not device or not any(signal.startswith(name + ".") for signal in short):
-            continue
         if device not in walks:
-            here = places((*known_places, filesystem["path"]), device, table)
-            walks[device] = walk(here, [row[0] for row in table], end, _short_of(name, short))
-        found["filesystems"].append(dict(walks[device], name=name))
+            here = places((root, *PLACES, filesystem["path"]), device, table)
+            walks[device] = walk(here, points, end, _short_of(name, short))
+        found.append(dict(walks[device], name=name))
     return found
 
 

@@ -7,8 +7,7 @@ import errno
 import os
 
 from ...shared.sysctl import SYSCTL
-from ...shared.unit_limits import DROPINS, OURS
-from ...shared.units import ROLES
+from ...shared.unit_limits import DROPINS, OURS, ROLES
 from ...system import command, files, procfs
 from ...system import sysctl_overrides as late
 from ...system import systemd as unit

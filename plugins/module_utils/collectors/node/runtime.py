@@ -95,22 +95,11 @@ def collect(context):
         raise Absent("no kubelet")
     named = endpoint(known)
     family = (known.get("unit") or {}).get("name") or ""
-    names, properties, _dummy = question()
-    try:
-        if named and within(named):
-            blocks = {}
-        else:
-            blocks = unit.show(names, properties)
-    except CommandError as error:
-        raise Failed(str(error)) from error
-    kind, path = kind_of(
-        named,
-        family,
-        told_docker(known),
-        [name for name in OWN if unit.unit(blocks.get(name, NONE))],
-    )
+    blocks = _blocks(named)
+    present = [name for name in OWN if unit.unit(blocks.get(name, NONE))]
+    kind, path = kind_of(named, family, told_docker(known), present)
     found = {
-        "endpoint": files.one_line(named, 200) if named else None,
+        "endpoint": None,
         "docker": told_docker(known),
         "kind": kind,
         "path": path,
@@ -123,12 +112,9 @@ def collect(context):
         "emptied": None,
         "units": [_unit(name, blocks) for name in names_of(kind, blocks)],
     }
-    for one in found["units"]:
-        if not one["absent"]:
-            if ended(one):
-                one["said"] = said(one["name"], context.seconds(3))
-            else:
-                one["said"] = []
+    if named:
+        found["endpoint"] = files.one_line(named, 200)
+    _add_lines(found["units"], context)
     if kind == CONTAINERD:
         found["emptied"] = emptied(config_of(blocks))
     if kind == EMBEDDED or path is None:
@@ -138,6 +124,27 @@ def collect(context):
     if found["socket"] == "present" and runs(found["units"], family, known):
         _ask(found, blocks)
     return found
+
+
+def _blocks(named):
+    """Return what systemd tells of the units; nothing where the runtime is part of another."""
+    if named and within(named):
+        return {}
+    names, properties, _dummy = question()
+    try:
+        return unit.show(names, properties)
+    except CommandError as error:
+        raise Failed(str(error)) from error
+
+
+def _add_lines(units, context):
+    """Add the last lines of the units that ended."""
+    for row in units:
+        if row["absent"]:
+            continue
+        row["said"] = []
+        if ended(row):
+            row["said"] = said(row["name"], context.seconds(3))
 
 
 def question():
@@ -212,15 +219,11 @@ def names_of(kind, blocks):
 
 
 def _unit(name, blocks):
-    """Return the evidence of one unit, with who else starts it.
-
-    Units that want it, and a socket.
-    """
+    """Return the evidence of one unit, with the units that start it and a socket."""
     block = blocks.get(name) or {}
+    found = None
     if block:
         found = unit.unit(block)
-    else:
-        found = None
     if found is None:
         return {"name": name, "absent": True}
     found["absent"] = False
@@ -231,22 +234,25 @@ def _unit(name, blocks):
     for key in ("WantedBy", "RequiredBy", "UpheldBy"):
         wanted += " ".join(block.get(key, [])).split()
     found["wanted_by"] = sorted(set(wanted))[:MAX_WANTED]
-    # What systemd tells may be of before a disable without a reload: files alone tell of the next
-    # boot.
-    found["brought_by"] = [
-        one
-        for one in BOOTS
-        if one in wanted and found["unit_file_state"] == "disabled" and brings(one, name)
-    ]
-    socket = name.replace(".service", ".socket")
-    if socket in SOCKETS and socket in blocks:
-        trigger = unit.unit(blocks[socket])
-    else:
-        trigger = None
-    found["trigger"] = trigger and {
-        key: trigger[key] for key in ("name", "active_state", "unit_file_state")
-    }
+    found["brought_by"] = []
+    if found["unit_file_state"] == "disabled":
+        # What systemd tells may be of before a disable without a reload: files alone tell of the
+        # next boot.
+        found["brought_by"] = [
+            target for target in BOOTS if target in wanted and brings(target, name)
+        ]
+    found["trigger"] = _trigger(name.replace(".service", ".socket"), blocks)
     return found
+
+
+def _trigger(socket, blocks):
+    """Return the state of the socket that starts a unit, or None."""
+    if socket not in SOCKETS or socket not in blocks:
+        return None
+    trigger = unit.unit(blocks[socket])
+    if trigger is None:
+        return None
+    return {key: trigger[key] for key in ("name", "active_state", "unit_file_state")}
 
 
 def ended(one):

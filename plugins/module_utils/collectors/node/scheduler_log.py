@@ -86,7 +86,7 @@ def level(argv):
 
 
 def newest(root, pod_uid):
-    """(the log of the container that was started last, whether nothing of it was rotated away)."""
+    """Return (the log of the newest container, whether nothing of it was rotated away)."""
     try:
         folders = [name for name in os.listdir(root) if name.endswith("_" + pod_uid)]
         if len(folders) == 1:

@@ -160,10 +160,10 @@ def _message(value):
 
 
 def _needs(block, written, end, left, depth):
-    """facts() of the units that it needs and that do not run, with how and by which line."""
-    after = {word for value in block.get("After", []) for word in value.split()}
-    wanted = [(word, how) for how in HOW for word in " ".join(block.get(how, [])).split()]
-    names = sorted({word for word, _dummy in wanted})
+    """Return facts() of the needed units that do not run, with how and by which line."""
+    after = _words_of(block, "After")
+    wanted = [(name, how) for how in HOW for name in _words_of(block, how)]
+    names = sorted({name for name, _how in wanted})
     if not names or depth == 0:
         return []
     try:
@@ -173,12 +173,17 @@ def _needs(block, written, end, left, depth):
     found = []
     for name, how in sorted(wanted):
         other = blocks.get(name)
-        idle = other and (other.get("ActiveState", [""])[0] not in RUNS)
-        if idle and left[0] > 0 and time.monotonic() < end:
+        if not other or other.get("ActiveState", [""])[0] in RUNS:
+            continue
+        if left[0] > 0 and time.monotonic() < end:
             facts = _facts(other, end, left, depth - 1)
             path, line = _line_of(written, how, name)
             found.append(dict(facts, how=how, ordered=name in after, path=path, line=line))
     return found
+
+
+def _words_of(block, key):
+    return " ".join(block.get(key, [])).split()
 
 
 def _line_of(written, key, word):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....module_utils.shared.units import ROLES
+from ....module_utils.shared.unit_limits import ROLES
 from ...evidence.document import one_line
 from ...models import control_plane
 from ...models import limits as node_limits

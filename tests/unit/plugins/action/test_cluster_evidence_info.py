@@ -165,7 +165,7 @@ def test_node_and_controller_work_out_the_same_key(pem):
     assert session.cluster_key(pem) == evidence.cluster_key(pem)
 
 
-# -- waiting for what a repair brought back
+# -- waiting for what a repair recovered
 
 TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 GONE, BACK, CLEAN = (
@@ -236,11 +236,11 @@ def test_a_repair_is_over_when_the_node_is_ready_and_the_controllers_taints_are_
     assert (status, asked) == ("ok", 4)
     assert [line.partition(": ")[2] for line in told] == [
         (
-            "waiting for the API to have what was brought back Ready, for 120 s at most: w1: Ready"
+            "waiting for the API to have recovered nodes Ready, for 120 s at most: w1: Ready"
             " is Unknown, node.kubernetes.io/unreachable:NoExecute"
         ),
         (
-            "waiting for the API to have what was brought back Ready, for 116 s at most: w1:"
+            "waiting for the API to have recovered nodes Ready, for 116 s at most: w1:"
             " node.kubernetes.io/unreachable:NoExecute"
         ),
         "Ready again after 6 s, without the node lifecycle controller's taints: w1",
@@ -291,4 +291,4 @@ def test_a_host_that_cannot_be_reached_is_not_waited_for(waits):
 def test_without_the_files_of_a_run_nobody_is_asked(waits, tmp_path, name):
     waits([CLEAN])
     (tmp_path / name).unlink()
-    assert cluster_evidence_info._brought_back(str(tmp_path))[0] == frozenset()
+    assert cluster_evidence_info._recovered(str(tmp_path))[0] == frozenset()

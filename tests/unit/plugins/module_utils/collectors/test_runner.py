@@ -174,7 +174,7 @@ ActiveState=inactive
 
 @pytest.fixture
 def systemd(monkeypatch):
-    """(what systemctl was asked, what it answers): none of it outlives the test."""
+    """Return (what systemctl was asked, what it answers): none of it outlives the test."""
     asked, answers = [], {"show": SHOWN, "is-enabled": "disabled\n"}
 
     def run(argv, seconds=5, limit=1048576):
@@ -407,8 +407,9 @@ def test_the_document_of_this_machine():
 
 
 def test_the_ordinary_module_ships_every_collector():
-    """Where it is not a program on standard input, Ansible packs what the module imports, and
-    collectors are imported by name.
+    """Where it is not a program on standard input, Ansible packs what the module imports.
+
+    And collectors are imported by name.
     """
     shipped = {module.__name__.rpartition(".")[2] for module in node_evidence_info.SHIPPED}
     assert set(registry.BY_NAME) <= shipped

@@ -29,7 +29,7 @@ class Writer:
 
     def word(self, kind):
         self.count += 1
-        return "%s%d" % (kind, self.count)
+        return f"{kind}{self.count}"
 
     def properties(self):
         tag = self.pick(("", "", "", "!!str ", "! ", "!<tag:yaml.org,2002:str> "))
@@ -37,7 +37,7 @@ class Writer:
         return self.pick((tag + anchor, anchor + tag))
 
     def whole(self):
-        """A document, before it what its aliases stand for."""
+        """Return a document, before it what its aliases stand for."""
         text, head = self.document(), ""
         for name, kind in self.anchors:
             form = self.pick(
@@ -72,7 +72,7 @@ class Writer:
         return f"{pad}{key}:{self.value(indent, kind, depth)}"
 
     def value(self, indent, kind, depth):
-        """What stands behind the colon or the dash of this column, with its newline."""
+        """Return what stands behind the colon or the dash of this column, with its newline."""
         pad = " " * (indent + self.rnd.randint(1, 3))
         pad2 = " " * (indent + 2)
         end = self.pick(("\n", "\n", " # c, d: e]\n"))
@@ -156,7 +156,7 @@ class Writer:
 
     def sequence(self, column, kind, depth):
         found = ""
-        for dummy in range(self.rnd.randint(1, 3)):
+        for _dummy in range(self.rnd.randint(1, 3)):
             if self.pick((0, 0, 0, 1)):
                 found += (
                     " " * column
@@ -187,7 +187,7 @@ class Writer:
 
     def flow(self, kind, mapping, depth):
         parts = []
-        for dummy in range(self.rnd.randint(1, 3)):
+        for _dummy in range(self.rnd.randint(1, 3)):
             if mapping:
                 secret = self.pick((False, False, True))
                 key = self.pick(("password", '"token"')) if secret else "k"
@@ -209,7 +209,7 @@ class Writer:
 
 
 def shape(text):
-    """The nodes of a document without its scalars' texts."""
+    """Return the nodes of a document without its scalars' texts."""
 
     def of(node):
         if isinstance(node, yaml.MappingNode):

@@ -313,7 +313,7 @@ def test_a_refusal_whose_condition_could_not_be_read_stays_one():
 )
 def test_of_triggers_one_is_enough(mets, refused):
     checks = [
-        check("ConditionPathExists=|/%d" % index, met, None, trigger=True)
+        check(f"ConditionPathExists=|/{index:d}", met, None, trigger=True)
         for index, met in enumerate(mets)
     ]
     assert bool(refusals({}, dict(IDLE, checks=checks, condition_result=True))) is refused

@@ -209,7 +209,10 @@ def test_a_cronjobs_template_lies_deeper() -> None:
 
 
 def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]":
-    """A StatefulSet of three, of which the first `partition` ones are not to be made anew."""
+    """Return a StatefulSet of three.
+
+    Of which the first `partition` ones are not to be made anew.
+    """
     return {
         "spec": {
             "replicas": 3,

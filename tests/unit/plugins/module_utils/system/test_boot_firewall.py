@@ -77,7 +77,7 @@ def test_of_more_files_than_are_read_nothing_is_known(tmp_path):
         tmp_path,
         **dict(
             FIREWALLD,
-            **{"etc__firewalld__zones__z%d.xml" % number: "<zone/>" for number in range(100)},
+            **{f"etc__firewalld__zones__z{number}.xml": "<zone/>" for number in range(100)},
         ),
     )
     found = firewall.collect(root)["firewalld"]["files"]
@@ -188,7 +188,7 @@ def test_denials_since_the_boot(tmp_path):
 
 
 def entry(when):
-    return "type=USER_START msg=audit(%d.1:7): pid=1\n" % when
+    return f"type=USER_START msg=audit({when}.1:7): pid=1\n"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def entry(when):
 def test_after_a_rotation_the_log_before_it_too(tmp_path, logs, expected):
     proc = made(tmp_path / "proc", uptime="600.00 1.00\n")
     for number, text in enumerate(logs):
-        (tmp_path / ("audit.log" + (".%d" % number if number else ""))).write_text(text)
+        (tmp_path / ("audit.log" + (f".{number}" if number else ""))).write_text(text)
     found = firewall.denials(proc, str(tmp_path / "audit.log"), lambda: 1200.0)
     assert (found["count"], found["cut"], found["since"]) == expected
     assert found["error"] is None

@@ -49,8 +49,9 @@ def refused(number):
 
 
 class Server:
-    """A socket that answers each connection with these bytes, in pieces, after having read the
-    call.
+    """A socket that answers each connection with these bytes, in pieces.
+
+    After having read the call.
     """
 
     def __init__(self, path, answer, piece=7, close=True):
@@ -83,7 +84,7 @@ def serve(tmp_path):
     servers = []
 
     def begin(*arguments, **more):
-        servers.append(Server(str(tmp_path / ("%d.sock" % len(servers))), *arguments, **more))
+        servers.append(Server(str(tmp_path / (f"{len(servers)}.sock")), *arguments, **more))
         return servers[-1]
 
     yield begin

@@ -58,7 +58,7 @@ def test_files_that_were_replaced_are_told_wherever_their_mount_is_listed(
     tmp_path, monkeypatch, pages
 ):
     """The lines of a container's own file systems are long; its files come behind them."""
-    root, host, node = "/proc/%d" % PID, tmp_path / "host", tmp_path / "proc"
+    root, host, node = f"/proc/{PID}", tmp_path / "host", tmp_path / "proc"
     inside = node / "root"
     for base, when in ((inside, FORMER), (host, LATER)):
         for path in (CONF, CA):
@@ -131,5 +131,5 @@ def test_the_hierarchy_of_cpusets_is_found_behind_many_mounts(monkeypatch, pages
 
 
 def test_all_tasks_of_a_container_are_looked_at(tmp_path, pages):
-    (tmp_path / "cgroup.threads").write_text("".join("%d\n" % one for one in range(10000, 11000)))
+    (tmp_path / "cgroup.threads").write_text("".join(f"{one}\n" for one in range(10000, 11000)))
     assert len(pinning._listed(str(tmp_path))) == 1000

@@ -82,7 +82,7 @@ def event(reason, name, second, owner="j"):
         reason, ""
     )
     return {
-        "metadata": {"uid": "e%d" % next(NUMBERS)},
+        "metadata": {"uid": f"e{next(NUMBERS)}"},
         "reason": reason,
         "message": verb + name,
         "firstTimestamp": at(second),
@@ -244,9 +244,9 @@ def test_newer_events_and_rejected_pods_are_understood():
 
 def test_the_worst_are_kept_when_there_are_too_many():
     count = collect_jobs.MAX_ITEMS
-    jobs = [job("b%d" % number, succeeded=2) for number in range(3)]
-    jobs[1:1] = [job("k%d" % number) for number in range(2 * count + 5)]
-    events = [event(DELETE, "x", 5, "k%d" % number) for number in range(2 * count + 5)]
+    jobs = [job(f"b{number}", succeeded=2) for number in range(3)]
+    jobs[1:1] = [job(f"k{number}") for number in range(2 * count + 5)]
+    events = [event(DELETE, "x", 5, f"k{number}") for number in range(2 * count + 5)]
     data, truncated = collect(jobs=jobs, events=events)
     assert truncated
     assert len(data["items"]) == count

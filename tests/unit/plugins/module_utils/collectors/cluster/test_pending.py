@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that no scheduler finds a node for, and what is kept of a Node's taints, conditions and
-lease.
+"""Pods that no scheduler finds a node for, and what is kept of a Node's taints.
+
+Conditions and lease.
 """
 
 import json
@@ -102,7 +103,7 @@ def test_pods_of_one_owner_that_hear_the_same_are_one_entry():
     data, cut = collect(
         *[
             pod(
-                "p%d" % number,
+                f"p{number}",
                 since="2027-01-15T08:00:%02dZ" % (30 - number),
                 tolerations=tolerations,
             )
@@ -152,7 +153,7 @@ def test_what_a_pod_asks_for_and_what_the_largest_node_has():
             collect_pending.asks_of(
                 {
                     "containers": [
-                        {"resources": {"limits": {"x.y/%d" % one: "1" for one in range(99)}}}
+                        {"resources": {"limits": {f"x.y/{one}": "1" for one in range(99)}}}
                     ]
                 }
             )
@@ -166,7 +167,7 @@ def test_what_a_pod_asks_for_and_what_the_largest_node_has():
 
 def test_it_is_bounded():
     data, cut = collect(
-        *[pod("p%d" % number, owner="o%d" % number, message="m" * 9000) for number in range(300)]
+        *[pod(f"p{number}", owner=f"o{number}", message="m" * 9000) for number in range(300)]
     )
     assert cut
     assert len(data["items"]) == collect_pending.MAX_ITEMS
@@ -176,7 +177,7 @@ def test_it_is_bounded():
     data, cut = collect(*[pod("p")] * (collect_pending.MAX_READ + 9))
     assert cut
     assert data["total"] == collect_pending.MAX_READ
-    data, _dummy = collect(pod("p", tolerations=[{"key": "k%d" % number} for number in range(99)]))
+    data, _dummy = collect(pod("p", tolerations=[{"key": f"k{number}"} for number in range(99)]))
     assert data["items"][0]["tolerations"] is None
 
 
@@ -335,7 +336,7 @@ def test_the_node_that_a_pod_is_meant_for(terms, node):
 def test_pods_of_a_daemonset_are_one_entry_with_their_nodes():
     data, _dummy = collect(
         *[
-            meant("p%d" % number, field("n%d" % number))
+            meant(f"p{number}", field(f"n{number}"))
             for number in range(collect_pending.MAX_TARGETS + 9)
         ]
     )
@@ -356,8 +357,9 @@ def test_pods_of_a_daemonset_are_one_entry_with_their_nodes():
     ],
 )
 def test_a_pod_that_does_not_ask_for_its_own_node_any_more(labels, unfit):
-    """Whose label went: the scheduler counts that node then, and its controller soon removes the
-    pod.
+    """Whose label went.
+
+    The scheduler counts that node then, and its controller soon removes the pod.
     """
     item = meant("a", field("m3"))
     item["spec"]["nodeSelector"] = {"disk": "ssd"}
@@ -380,7 +382,7 @@ def bare(name, scheduler="volcano", created="2027-01-15T08:00:00Z", conditions=N
 def test_pods_that_nobody_looked_at_are_counted_by_their_scheduler():
     data, cut = collect(
         *[
-            bare("p%d" % number, created="2027-01-15T08:00:%02dZ" % (30 - number))
+            bare(f"p{number}", created="2027-01-15T08:00:%02dZ" % (30 - number))
             for number in range(9)
         ],
         bare("q", "other"),
@@ -601,7 +603,7 @@ def test_which_nodes_a_pod_does_not_ask_for(spec, off):
 
 
 def test_of_many_nodes_only_the_pod_that_was_asked_for_is_compared():
-    matcher = node_match.Matcher({"w%d" % number: {} for number in range(node_match.MAX_NODES + 1)})
+    matcher = node_match.Matcher({f"w{number}": {} for number in range(node_match.MAX_NODES + 1)})
     assert matcher.left_out(chosen({"a": "b"})) is None
     assert len(matcher.left_out(chosen({"a": "b"}), True)) == node_match.MAX_NODES + 1
 

@@ -305,9 +305,7 @@ def test_the_topmost_owner(owner, labels, single, found):
 
 
 def test_owners_are_asked_for_once():
-    api = Answers(
-        *(pod("p%d" % number, BAD, ("Job", "j"), node="w%d" % number) for number in range(5))
-    )
+    api = Answers(*(pod(f"p{number}", BAD, ("Job", "j"), node=f"w{number}") for number in range(5)))
     collect_pinning.collect(api, None, lambda error: False)
     assert len([path for path in api.asked if path.endswith("/jobs/j")]) == 1
 
@@ -479,13 +477,12 @@ def test_what_was_read_until_the_time_limit_counts(path, kept):
 
 
 def test_too_many_are_cut():
-    many = [pod("p%d" % number, BAD) for number in range(collect_pinning.MAX_ITEMS + 1)]
+    many = [pod(f"p{number}", BAD) for number in range(collect_pinning.MAX_ITEMS + 1)]
     data, cut = collect(*many)
     assert cut
     assert len(data["items"]) == collect_pinning.MAX_ITEMS
     many = [
-        workload("Deployment", "d%d" % number, BAD)
-        for number in range(collect_pinning.MAX_ITEMS + 1)
+        workload("Deployment", f"d{number}", BAD) for number in range(collect_pinning.MAX_ITEMS + 1)
     ]
     data, cut = collect(*many)
     assert cut

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is kept of one pod, its owner, its siblings and their events, also where the pod is no
-more.
+"""What is kept of one pod, its owner, its siblings and their events.
+
+Also where the pod is no more.
 """
 
 import json
@@ -22,7 +23,7 @@ TEXT = (
     " nvidia.com/gpu. Requested: 2, Available: 0, which is unexpected"
 )
 UIDS = {
-    name: "00000000-0000-0000-0000-00000000000%d" % number
+    name: f"00000000-0000-0000-0000-00000000000{number}"
     for number, name in enumerate(("job", "a", "b", "c", "other"))
 }
 JOB = {
@@ -366,8 +367,8 @@ def test_events_are_asked_of_the_nearest_siblings_only():
     many = [pod("b") for dummy in range(30)]
     for number, item in enumerate(many):
         item["metadata"].update(
-            uid="u%d" % number,
-            name="b%d" % number,
+            uid=f"u{number}",
+            name=f"b{number}",
             creationTimestamp="2026-11-21T20:%02d:00Z" % (59 - number),
         )
     api = Api([pod("a"), *many], [], job())
@@ -386,12 +387,12 @@ def test_siblings_and_events_are_bounded(monkeypatch):
     many = [pod("b") for dummy in range(300)]
     for number, item in enumerate(many):
         item["metadata"].update(
-            uid="u%d" % number,
-            name="b%d" % number,
+            uid=f"u{number}",
+            name=f"b{number}",
             creationTimestamp="2026-11-21T20:%02d:00Z" % (number % 60),
         )
     data, cut = collect(
-        Api([pod("a"), *many], [event("a", "r", "%d" % number) for number in range(600)], job())
+        Api([pod("a"), *many], [event("a", "r", f"{number}") for number in range(600)], job())
     )
     assert cut
     assert len(data["siblings"]) == collect_pod.MAX_SIBLINGS

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods count as rejected by a kubelet, and what is kept of them and of the others on their
-nodes.
+"""Which pods count as rejected by a kubelet.
+
+And what is kept of them and of the others on their nodes.
 """
 
 import pytest
@@ -66,7 +67,7 @@ def pod(name, phase="Failed", reason="UnexpectedAdmissionError", message=TEXT, l
             "namespace": "n",
             "name": name,
             "uid": "u-" + name,
-            "creationTimestamp": "2027-01-15T08:00:0%d" % len(name),
+            "creationTimestamp": f"2027-01-15T08:00:0{len(name)}",
             **more.get("meta", {}),
         },
         "spec": {
@@ -204,7 +205,7 @@ def test_what_a_plugin_that_does_not_stay_up_said_last(lines, message):
 
 
 def test_only_few_logs_are_read_and_none_of_those_that_are_well():
-    around = [plugin("p%d" % number) for number in range(9)] + [
+    around = [plugin(f"p{number}") for number in range(9)] + [
         plugin("well", ready=True, state={"running": {}})
     ]
     api = Answers([pod("a")], around, logs={LOG % "p0": ["why"], LOG % "well": ["no"]})
@@ -318,10 +319,7 @@ def test_owners_that_cannot_be_read_cost_nothing_else():
     assert data["items"][0].get("wanted") is None
     assert not cut
     api = Answers(
-        [
-            pod("p%d" % number, meta=owned("Job", "u-%d" % number, "o-%d" % number))
-            for number in range(40)
-        ]
+        [pod(f"p{number}", meta=owned("Job", f"u-{number}", f"o-{number}")) for number in range(40)]
     )
     collect_rejected.collect(api, lambda error: False)
     assert sum("/jobs/" in path for path in api.asked) == collect_rejected.MAX_OWNERS

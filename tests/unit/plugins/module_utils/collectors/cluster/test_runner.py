@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster's evidence, from the answers that real API servers of both versions gave, through a
-stand-in for kubectl.
+"""A cluster's evidence, from the answers that real API servers of both versions gave.
+
+Through a stand-in for kubectl.
 """
 
 import base64
@@ -49,7 +50,7 @@ CODES = [(403, "denied"), (404, "absent"), (500, "error")]
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
-    """A stand-in for kubectl is an interpreter that has to start."""
+    """Return a stand-in for kubectl is an interpreter that has to start."""
     monkeypatch.setattr(api_proxy, "PROBE_SECONDS", 60)
 
 
@@ -117,7 +118,7 @@ def ask(tmp_path, monkeypatch):
     assert not [
         name
         for name in set(os.listdir(base)) - before
-        if name.startswith("%s%d-" % (api_proxy.FOLDER, os.getpid()))
+        if name.startswith(f"{api_proxy.FOLDER}{os.getpid()}-")
     ]
     pids = tmp_path / "pids"
     for pid in pids.read_text().split() if pids.exists() else []:
@@ -125,7 +126,7 @@ def ask(tmp_path, monkeypatch):
 
 
 def kubectl_of(folder):
-    """The stand-in as a program, run by the Python of the tests."""
+    """Return the stand-in as a program, run by the Python of the tests."""
     program = folder / "kubectl"
     program.write_text(
         f'#!/bin/sh\nexec "{sys.executable}" -S "{TESTS / "unit" / "support" / "fake_kubectl.py"}" "$@"\n'
@@ -181,8 +182,9 @@ def test_every_collector_answers(ask, version, process):
 
 
 def test_it_says_who_holds_the_host_that_answers(ask, tmp_path, monkeypatch):
-    """Whoever judges workers alone reads no journal of a control-plane node, and must not take a
-    cordon for one that was left.
+    """Whoever judges workers alone reads no journal of a control-plane node.
+
+    And must not take a cordon for one that was left.
     """
     root, run = str(tmp_path / "kubemend"), "20261121T090000Z-1a2b3c"
     monkeypatch.setattr(journal, "ROOT", root)

@@ -33,7 +33,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 
 @pytest.fixture
 def server():
-    """A server that answers every connection with given bytes, in pieces."""
+    """Return a server that answers every connection with given bytes, in pieces."""
     listening, opened = [], []
 
     def start(*pieces, pause=0.0):
@@ -124,9 +124,9 @@ def test_http_refused():
 def test_a_port_that_is_none_is_no_answer(port):
     """A typo in healthzPort ends the kubelet; it must not end what tells of it."""
     assert "port must be 0-65535" in web.get("127.0.0.1", port, "/", 120)["error"]
-    found = kubelet._healthz(["kubelet"], ["healthzPort: %d\n" % port])
+    found = kubelet._healthz(["kubelet"], [f"healthzPort: {port}\n"])
     assert found["status"] is None
-    assert found["url"] == "http://127.0.0.1:%d/healthz" % port
+    assert found["url"] == f"http://127.0.0.1:{port}/healthz"
     assert found["error"]
 
 
@@ -394,7 +394,7 @@ def test_addresses_behind_the_first_page_are_read(tmp_path, monkeypatch):
         files.os, "read", lambda descriptor, size: read(descriptor, min(size, 4096))
     )
     text = "".join(
-        "|-- 10.0.%d.%d\n/32 host LOCAL\n" % (number // 250, number % 250 + 1)
+        "|-- 10.0.{}.{}\n/32 host LOCAL\n".format(number // 250, number % 250 + 1)
         for number in range(500)
     )
     (tmp_path / "trie").write_text(text)
@@ -408,7 +408,7 @@ def test_addresses_behind_the_first_page_are_read(tmp_path, monkeypatch):
 )
 def test_more_addresses_than_are_kept_are_said(monkeypatch, count, cut):
     text = "".join(
-        "|-- 10.%d.%d.1\n/32 host LOCAL\n" % (number // 250, number % 250)
+        "|-- 10.{}.{}.1\n/32 host LOCAL\n".format(number // 250, number % 250)
         for number in range(count)
     )
     monkeypatch.setattr(

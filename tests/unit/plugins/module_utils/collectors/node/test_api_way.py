@@ -47,7 +47,7 @@ def certificate(address="127.0.0.1", until=DAY):
 
 @pytest.fixture
 def serve(tmp_path):
-    """A TLS server that shakes hands once, with this certificate: its port."""
+    """Return a TLS server that shakes hands once, with this certificate: its port."""
     sockets = []
 
     def run(pem, key):
@@ -87,7 +87,7 @@ def asked(server, authority=b"", **kubelet):
 
 def test_a_server_that_is_well(serve):
     pem, key = certificate()
-    server = "https://127.0.0.1:%d" % serve(pem, key)
+    server = f"https://127.0.0.1:{serve(pem, key)}"
     assert asked(server, pem) == {
         "server": server,
         "address": "127.0.0.1",
@@ -99,7 +99,7 @@ def test_a_server_that_is_well(serve):
 def test_the_ca_in_a_file_of_its_own_counts(serve):
     pem, key = certificate()
     assert (
-        asked("https://127.0.0.1:%d" % serve(pem, key), ca={"pem": certificate()[0].decode()})[
+        asked(f"https://127.0.0.1:{serve(pem, key)}", ca={"pem": certificate()[0].decode()})[
             "failed"
         ]
         == "certificate"
@@ -113,7 +113,7 @@ def test_the_ca_in_a_file_of_its_own_counts(serve):
 )
 def test_a_certificate_that_is_not_trusted(serve, other, address, until):
     pem, key = certificate(address, until)
-    found = asked("https://127.0.0.1:%d" % serve(pem, key), certificate()[0] if other else pem)
+    found = asked(f"https://127.0.0.1:{serve(pem, key)}", certificate()[0] if other else pem)
     assert found["failed"] == "certificate"
     assert found["error"]
 
@@ -121,7 +121,7 @@ def test_a_certificate_that_is_not_trusted(serve, other, address, until):
 def test_nobody_listens():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        found = asked("https://127.0.0.1:%d" % taken.getsockname()[1])
+        found = asked(f"https://127.0.0.1:{taken.getsockname()[1]}")
     assert (found["failed"], found["address"]) == (
         "connection",
         "127.0.0.1",
@@ -165,7 +165,7 @@ def test_a_name_with_several_addresses_is_reached_by_any(serve, monkeypatch):
             for place in (taken.getsockname(), ("127.0.0.1", port))
         ]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *dummy: places)
-        assert asked("https://127.0.0.1:%d" % port, pem)["failed"] is None
+        assert asked(f"https://127.0.0.1:{port}", pem)["failed"] is None
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector component_end: of which components it looks at logs, which log it takes, what of it
-is kept, what leaves the node.
+"""Collector component_end.
+
+Of which components it looks at logs, which log it takes, what of it is kept, what leaves the node.
 """
 
 import os
@@ -27,7 +28,7 @@ def process(component="kube-scheduler", age=3600.0, static=True):
 
 @pytest.fixture
 def node(tmp_path, monkeypatch):
-    """A folder of logs, and what the kubelet said.
+    """Return a folder of logs, and what the kubelet said.
 
     Context(processes, components, kubelet's config).
     """
@@ -70,7 +71,7 @@ def log(
 ):
     folder = root / pod / component
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / ("%d.log" % number)
+    path = folder / (f"{number}.log")
     path.write_text(
         "".join(LINE % (index, line) for index, line in enumerate(lines)), encoding="utf-8"
     )
@@ -210,7 +211,7 @@ def test_what_a_program_says_before_its_usage_is_kept():
         LINE % (1, line)
         for line in [
             "Error: unknown flag: --x",
-            *("      --flag-%d" % number for number in range(400)),
+            *(f"      --flag-{number}" for number in range(400)),
         ]
     ).encode()
     for head, tail in ((lines, lines), (lines, lines[-2000:].partition(b"\n")[2])):

@@ -60,12 +60,12 @@ class Proc:
         comm="kubelet",
         state="S (sleeping)",
     ):
-        """A process with these descriptors: {number: (target, fdinfo)}."""
+        """Return a process with these descriptors: {number: (target, fdinfo)}."""
         folder = self.root / str(pid)
         for name in ("fd", "fdinfo", "ns"):
             (folder / name).mkdir(parents=True)
         (folder / "status").write_text(
-            "Name:\t%s\nState:\t%s\nUid:\t%d\t0\t0\t0\n" % (comm, state, uid)
+            f"Name:	{comm}\nState:	{state}\nUid:	{uid}	0	0	0\n"
         )
         (folder / "limits").write_text(
             "Max open files            %-20s %-20s files\n" % (soft, 4096)
@@ -366,7 +366,7 @@ def test_the_most_of_both_are_named(counts):
 
 @contextlib.contextmanager
 def child(code):
-    """A process that has run this code and waits."""
+    """Return a process that has run this code and waits."""
     begun = subprocess.Popen(
         [sys.executable, "-c", code + "\nprint('ready', flush=True)\nimport sys\nsys.stdin.read()"],
         stdin=subprocess.PIPE,
@@ -383,8 +383,9 @@ def child(code):
 
 @pytest.fixture
 def whole(monkeypatch):
-    """All of this machine is looked at and told, however much runs on it and however long that
-    takes.
+    """All of this machine is looked at and told.
+
+    However much runs on it and however long that takes.
     """
     monkeypatch.setattr(descriptors, "MAX_HOLDERS", 10**6)
     monkeypatch.setattr(descriptors, "SECONDS", 600)

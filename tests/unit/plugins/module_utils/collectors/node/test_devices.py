@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The device plugin folder: checkpoints of real kubelets, and sockets with and without somebody
-behind them.
+"""The device plugin folder.
+
+Checkpoints of real kubelets, and sockets with and without somebody behind them.
 """
 
 import json

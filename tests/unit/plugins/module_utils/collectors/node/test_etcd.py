@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector etcd: what it asks the member that answers, in which form releases answer, and what
-it makes of other answers.
+"""Collector etcd: what it asks the member that answers, in which form releases answer.
+
+And what it makes of other answers.
 """
 
 import http.server

@@ -138,7 +138,7 @@ def test_the_folder_of_cni_configuration(tmp_path):
         ("99-gone.json", None),
     ]
     for number in range(60):
-        (folder / ("%d.conf" % number)).write_text("x")
+        (folder / (f"{number}.conf")).write_text("x")
     assert len(kubelet.networks(str(folder))["files"]) == kubelet.MAX_NETWORKS
 
 
@@ -168,8 +168,9 @@ def test_braces_are_one_word_and_dollars_are_kept():
     ],
 )
 def test_variables_as_systemd_shows_them(shown, expected):
-    """What has a blank in it is escaped by an old systemd, kept to itself by a later one (then
-    its files say it), and quoted since.
+    """What has a blank in it is escaped by an old systemd.
+
+    Kept to itself by a later one (then its files say it), and quoted since.
     """
     texts = {
         "/u": (

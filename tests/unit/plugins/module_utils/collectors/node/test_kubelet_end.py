@@ -129,7 +129,7 @@ def test_what_is_indented_stays_so_and_nothing_else_is_unprintable():
 
 
 def test_bounded_in_lines_in_bytes_and_in_each_line():
-    many = [PREFIX + "%d" % number for number in range(2000)]
+    many = [PREFIX + f"{number}" for number in range(2000)]
     assert kubelet_end.last(many) == many[-kubelet_end.KEPT :]
     assert len(kubelet_end.last([PREFIX + "x" * 100000])[0]) == kubelet_end.LONGEST
     long = kubelet_end.last([PREFIX + "x" * 100000] * 300)

@@ -1,8 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What bounds open files: texts of the kernel and of systemd in the shape of several versions,
-made-up folders, and this very machine.
+"""What bounds open files.
+
+Texts of the kernel and of systemd in the shape of several versions, made-up folders, and this very
+machine.
 """
 
 import ctypes
@@ -139,7 +141,7 @@ LimitNOFILE=
 
 
 def told(monkeypatch, text):
-    """The units as a systemctl that prints this text says them."""
+    """Return the units as a systemctl that prints this text says them."""
     asked = []
 
     def run(argv, seconds=5, limit=1048576):
@@ -157,7 +159,7 @@ def told(monkeypatch, text):
 
 
 def failing(error):
-    """A function that raises this, whatever it is given."""
+    """Return a function that raises this, whatever it is given."""
 
     def fail(*dummy, **named):
         raise error
@@ -489,8 +491,8 @@ def test_the_first_process(tmp_path):
 
 def test_a_kubelet_without_a_unit_of_its_own_is_found(monkeypatch):
     groups = {
-        5: "0::/kubepods/besteffort/pod%s/x" % ("1b" * 16),
-        6: "0::/docker/%s" % ("ab" * 32),
+        5: "0::/kubepods/besteffort/pod{}/x".format("1b" * 16),
+        6: "0::/docker/{}".format("ab" * 32),
         8: "0::/system.slice/k3s.service",
     }
     monkeypatch.setattr(procfs, "argv", lambda pid: ["k3s", "server"])
@@ -586,7 +588,7 @@ def test_lines_about_open_files_matter_and_push_out_no_other(said):
     line = "2026-11-22T04:00:10+0000 w1 " + said
     assert kubelet_log.chosen("\n".join((frozen, line, line))) == [frozen, line]
     many = kubelet_log.chosen(
-        "\n".join([frozen] + ["%s of pod %d" % (line, number) for number in range(100)])
+        "\n".join([frozen] + [f"{line} of pod {number}" for number in range(100)])
     )
     assert many[0] == frozen
     assert len(many) == kubelet_log.KEPT + 1

@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""State files, CPUs and the sets of containers, of made-up trees of /sys and of this very
-machine.
+"""State files, CPUs and the sets of containers.
+
+Of made-up trees of /sys and of this very machine.
 """
 
 import json
@@ -152,8 +153,8 @@ def test_topology_of_what_is_online(tmp_path):
         tree(
             tmp_path / "cpu",
             {
-                "cpu%d/topology/core_id" % cpu: "%d\n" % core,
-                "cpu%d/topology/physical_package_id" % cpu: "%d\n" % socket,
+                f"cpu{cpu}/topology/core_id": f"{core}\n",
+                f"cpu{cpu}/topology/physical_package_id": f"{socket}\n",
             },
         )
     tree(tmp_path / "cpu", {"cpu3/online": "0", "cpufreq/x": "", "cpuidle/x": ""})
@@ -228,7 +229,7 @@ def test_logs_are_told_of_the_containers_that_the_state_names(
         {
             "cpu_manager_state": json.dumps({"policyName": "static", "entries": entries}),
             f"logs/pinned_lab_work-{ID}.log": "",
-            "logs/other_lab_work-%s.log" % ("e" * 64): "",
+            "logs/other_lab_work-{}.log".format("e" * 64): "",
             "logs/a_b_c-.log": "",
         },
     )
@@ -236,7 +237,7 @@ def test_logs_are_told_of_the_containers_that_the_state_names(
 
 
 def test_a_frozen_cgroup_names_its_tasks(tmp_path):
-    tree(tmp_path, {"cgroup.freeze": "1\n", "cgroup.procs": "%d\n" % os.getpid()})
+    tree(tmp_path, {"cgroup.freeze": "1\n", "cgroup.procs": f"{os.getpid()}\n"})
     (found,) = pinning._frozen(
         [{"pod_uid": "u", "container_id": ID, "pid": os.getpid(), "folder": str(tmp_path)}]
     )[:1]
@@ -255,7 +256,7 @@ def test_a_frozen_cgroup_names_its_tasks(tmp_path):
 def test_tasks_that_no_freezer_stops_come_first_and_are_known_of_their_container(
     tmp_path, monkeypatch
 ):
-    said = {str(pid): "%d (task %d) S 1" % (pid, pid) for pid in range(1, 40)}
+    said = {str(pid): f"{pid} (task {pid}) S 1" for pid in range(1, 40)}
     said["33"] = "33 (nfs (old)) D 1"
     monkeypatch.setattr(
         pinning.files, "text", lambda path, limit=None, default=None: said.get(path.split("/")[2])
@@ -323,11 +324,7 @@ def test_lines_of_the_journal_that_matter():
     ]
     assert "abcdefghij" not in found[1]
     assert (
-        len(
-            kubelet_log.chosen(
-                "\n".join("w1 x[%d]: %d unable to freeze" % (n, n) for n in range(100))
-            )
-        )
+        len(kubelet_log.chosen("\n".join(f"w1 x[{n}]: {n} unable to freeze" for n in range(100))))
         == kubelet_log.KEPT
     )
 
@@ -388,7 +385,7 @@ def told(**texts):
 
 def test_whether_the_cgroups_that_are_named_are_there(tmp_path):
     lines = "".join(
-        "%d 1 0:%d / %s/%s rw - cgroup cgroup rw,%s\n" % (number, number, tmp_path, name, name)
+        f"{number} 1 0:{number} / {tmp_path}/{name} rw - cgroup cgroup rw,{name}\n"
         for number, name in enumerate(("cpu", "memory", "devices"))
     )
     tree(tmp_path, {"cpu/kube/tasks": "", "memory/kube/tasks": "", "cpu/half/tasks": ""})

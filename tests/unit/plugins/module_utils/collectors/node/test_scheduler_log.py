@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collector scheduler_log: the lines of a scheduler's own log that tell in which order nodes
-came, and when its list was made.
+"""Collector scheduler_log.
+
+The lines of a scheduler's own log that tell in which order nodes came, and when its list was made.
 """
 
 import pytest

@@ -138,7 +138,7 @@ def test_units_of_systemd():
         len(
             swap.units(
                 {
-                    "%d.swap" % number: {"Id": [str(number)], "What": ["x" * 9999]}
+                    f"{number}.swap": {"Id": [str(number)], "What": ["x" * 9999]}
                     for number in range(2000)
                 }
             )

@@ -172,7 +172,7 @@ def test_without_an_answer_nothing_is_known(system, monkeypatch):
 
 
 def test_units_that_need_many_others_are_bounded(system, monkeypatch):
-    names = ["u%d.service" % number for number in range(50)]
+    names = [f"u{number}.service" for number in range(50)]
     block = "Id=%s\nLoadState=loaded\nActiveState=failed\nRequires=" + " ".join(names) + "\n"
     system.show = block % "kubelet.service"
     other = "\n".join(block % name for name in names)
@@ -194,7 +194,7 @@ def count(facts):
 
 def test_the_line_by_which_a_unit_is_needed(system, tmp_path):
     (tmp_path / "a").write_text("[Unit]\nAfter=lab.service\nRequires=other.service lab.service\n")
-    system.show += "FragmentPath=%s\n" % (tmp_path / "a")
+    system.show += "FragmentPath={}\n".format(tmp_path / "a")
     (found,) = unit_start.every(["kubelet.service"])
     assert [(one["path"], one["line"]) for one in found["needs"]] == [(str(tmp_path / "a"), 3)]
 

@@ -1,0 +1,39 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names that mark a secret, and bytes that may hold one."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import redaction_names
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("token", True),
+        ("client-key-data", True),
+        ("--bootstrap-token", True),
+        ("DB_PASSWORD", True),
+        ("token-file", False),
+        ("secretName", False),
+        ("initial-cluster-token", False),
+    ],
+)
+def test_keys_of_secrets(name: str, is_secret: bool) -> None:
+    assert redaction_names.secret_key(name) is is_secret
+
+
+def test_bytes_without_a_hint_stay_as_they_are() -> None:
+    assert redaction_names.masked(b"a: 1\n") == (b"a: 1\n", [])
+    assert redaction_names.masked(b"token: abc\n") == (b"token: ***\n", [[7, 10]])
+
+
+@pytest.mark.parametrize(
+    ("data", "is_suspicious"),
+    [(b"https://me:x@host/", True), (b"https://host/a@b", True), (b"https://host/", False)],
+)
+def test_urls_with_a_user(data: bytes, is_suspicious: bool) -> None:
+    assert redaction_names.suspicious(data) is is_suspicious
