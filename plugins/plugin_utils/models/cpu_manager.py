@@ -12,22 +12,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 from typing import Any
 
 from ...module_utils.shared import restart_impact as pending
-from ..evidence import memoize as remember
+from ..evidence import contract, memoize
+from ..evidence.answers.node import pinning as answers
+from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..parsers import (
     cpu_manager_state as manager_state,
 )
 from ..parsers import (
     cpuset,
+    pflag,
 )
 from ..parsers import (
     memory_manager_state as memory_state,
-)
-from ..parsers import (
-    pflag as flags,
 )
 from ..parsers.cpu_manager_state import NONE, WRONG, CpuState
 from ..parsers.memory_manager_state import MemoryState
@@ -47,6 +49,7 @@ from .kubelet import (
 )
 from .kubelet.config import KubeletConfig, Setting
 
+Row = tuple[int, int, int | None, int | None]  # CPU, core, socket, NUMA node
 # What a kubelet says last that does not start because of its managers.
 FATAL = (
     "Failed to start ContainerManager",
@@ -165,9 +168,10 @@ class Node:
 
     def _misfits(self, policy: str | None, options: Mapping[str, str]) -> str:
         topology = self.config.setting("topologyManagerPolicy", "topology-manager-policy")
-        return cpu_options.misfits(
-            policy, options, self.gates, self.release, topology.value if topology else ""
-        )
+        scope = ""
+        if topology:
+            scope = topology.value
+        return cpu_options.misfits(policy, options, self.gates, self.release, scope)
 
     @property
     def strict(self) -> bool:
@@ -177,36 +181,40 @@ class Node:
     def _has(self, option: str) -> bool:
         return self.options.get(option, "") in cpu_options.TRUTHS
 
+    @cached_property
+    def answer(self) -> answers.Pinning:
+        """The answer of the collector `pinning`."""
+        return contract.decoded(self.seen, answers.Pinning).answer
+
+    @property
+    def cpus(self) -> answers.Cpus:
+        """The CPUs as the kernel lists them."""
+        return self.answer.cpus or answers.Cpus()
+
     @property
     def online(self) -> cpuset.CPUs | None:
         """The machine's CPUs that are switched on."""
-        return _parsed((self.seen.get("cpus") or {}).get("online"))
+        return _parsed(self.cpus.online)
 
     @property
     def numa(self) -> frozenset[int] | None:
         """The machine's NUMA nodes, also those without a CPU; None where they were not read."""
-        found = self.seen.get("numa")
-        if isinstance(found, list) and all(map(_is_whole, found)):
-            return frozenset(map(int, found))
-        return None
+        if self.answer.numa is None:
+            return None
+        return frozenset(self.answer.numa)
 
     @property
     def numa_of_cpus(self) -> frozenset[int]:
         """The NUMA nodes that are known to have a CPU: there may be others."""
-        rows = (self.seen.get("cpus") or {}).get("topology")
-        if isinstance(rows, list):
-            places = [row[3] for row in rows if isinstance(row, list) and len(row) > 3]
-        else:
-            places = []
-        return frozenset(one for one in places if _is_whole(one))
+        return frozenset(numa for *_cpu, numa in self.cpus.topology or () if numa is not None)
 
     @property
     def memory_total(self) -> int | None:
         """The machine's memory in bytes."""
-        found = self.seen.get("memory_total")
-        if _is_whole(found) and found > 0:
-            return found
-        return None
+        total = self.answer.memory_total
+        if total is None or total <= 0:
+            return None
+        return total
 
     def reservation(self) -> Reservation:
         """Return what the kubelet reserves: its list, else systemReserved and kubeReserved.
@@ -217,13 +225,7 @@ class Node:
         """
         listed = self.config.setting("reservedSystemCPUs", "reserved-cpus")
         if listed is not None and listed.value.strip():
-            found = _parsed(listed.value)
-            return Reservation(
-                found,
-                None if found is None else len(found),
-                (listed,),
-                "" if found is not None else f"{listed.text} is no list of CPUs",
-            )
+            return _listed(listed)
         parts = [
             self.config.mapping(key, flag).get("cpu")
             for key, flag in (
@@ -233,56 +235,48 @@ class Node:
         ]
         settings = tuple(part for part in parts if part is not None)
         amounts = [kubelet_config.cpus(part.value) for part in settings]
-        if any(amount is None for amount in amounts):
-            return Reservation(
-                None,
-                None,
-                settings,
-                f"{' and '.join(part.text for part in settings)}: no quantity of CPUs",
-            )
-        number = ceil(sum((amount for amount in amounts if amount is not None), Fraction(0)))
+        known = [amount for amount in amounts if amount is not None]
+        if len(known) < len(amounts):
+            texts = " and ".join(part.text for part in settings)
+            return Reservation(None, None, settings, f"{texts}: no quantity of CPUs")
+        return self._summed(ceil(sum(known, Fraction(0))), settings)
+
+    def _summed(self, number: int, settings: tuple[Setting, ...]) -> Reservation:
+        """Return the reservation of so many CPUs."""
         lowest = self._lowest(number)
-        return Reservation(
-            lowest,
-            number,
-            settings,
-            (
-                ""
-                if lowest is not None
-                else f"which {number} CPUs this kubelet reserves cannot be told from here"
-            ),
-        )
+        if lowest is None:
+            reason = f"which {number} CPUs this kubelet reserves cannot be told from here"
+            return Reservation(None, number, settings, reason)
+        return Reservation(lowest, number, settings)
 
     def _lowest(self, number: int) -> cpuset.CPUs | None:
-        rows = (self.seen.get("cpus") or {}).get("topology")
+        """Return the CPUs that a kubelet reserves without a list, or None."""
         if not number:
             return frozenset()
-        if (
-            not isinstance(rows, list)
-            or len(rows) < number
-            or not _even(rows)
-            or any(self._has(option) for option in SPREADING)
-        ):
+        rows = self.cpus.topology
+        if rows is None or len(rows) < number or not _even(rows):
+            return None
+        if any(self._has(option) for option in SPREADING):
             return None
         # Releases differ in whether they fill sockets or NUMA nodes first.
-        orders = [_ordered(rows, places)[:number] for places in ((2,), (2, 3), (3, 2))]
-        if all(set(order) == set(orders[0]) for order in orders):
-            return frozenset(orders[0])
-        return None
+        orders = [frozenset(_ordered(rows, places)[:number]) for places in ((2,), (2, 3), (3, 2))]
+        if any(order != orders[0] for order in orders):
+            return None
+        return orders[0]
 
     def containers(self) -> list[Mapping[str, Any]]:
         """Containers of pods that run on this node, with the sets that they really have."""
-        return [one for one in self.seen.get("containers") or () if isinstance(one, Mapping)]
+        return [row for row in self.seen.get("containers") or () if isinstance(row, Mapping)]
 
     def containers_there(self) -> set[str] | None:
-        """Ids of the containers that run, or whose log the kubelet keeps.
+        """Return ids of the containers that run, or whose log the kubelet keeps.
 
-        None where it keeps none of those that run: then a link tells nothing.
+        None where it keeps none of those that run: then a link shows nothing.
         """
-        running, logged = self.containers(), self.seen.get("logged")
-        if not isinstance(logged, list) or not any(one.get("name") for one in running):
+        running, logged = self.answer.containers or (), self.answer.logged
+        if logged is None or not any(container.name for container in running):
             return None
-        return {str(one.get("container_id")) for one in running} | {str(one) for one in logged}
+        return {str(container.container_id) for container in running} | set(logged)
 
     def foreign(self) -> str:
         """Why a state that is well formed is of a version that its kubelet does not take up.
@@ -316,61 +310,56 @@ class Node:
         return sorted(name for _pod, name in state.entries if name not in there)
 
 
+def _listed(setting: Setting) -> Reservation:
+    """Return the reservation of a list of CPUs."""
+    cpus = _parsed(setting.value)
+    if cpus is None:
+        return Reservation(None, None, (setting,), f"{setting.text} is no list of CPUs")
+    return Reservation(cpus, len(cpus), (setting,))
+
+
 def extract(document: Mapping[str, Any]) -> Pinning:
-    """Of one node's evidence. Never raises."""
+    """Return what evaluating a cluster keeps of one node; never raises."""
     node = read(document)
     if node is None:
         return Pinning()
-    config = control_plane.data(document, "kubelet").get("config")
-    from_kubeadm = (
-        node.policy is not None
-        and isinstance(config, Mapping)
-        and config.get("path") == KUBEADM_FILE
-        and (node.policy_setting is None or node.policy_setting.path == KUBEADM_FILE)
-    )
-    readable = node.state is not None and not node.state.problem and bool(node.state.policy)
-    return Pinning(
-        node.policy,
-        node.state.policy if node.state and readable else None,
-        str(node.file.get("path")) if node.file and readable else None,
-        from_kubeadm,
-    )
+    state_policy = state_path = None
+    written = _written_policy(node.state)
+    if node.file and written:
+        state_policy, state_path = written, str(node.file.get("path"))
+    return Pinning(node.policy, state_policy, state_path, _is_from_kubeadm(node))
 
 
-@remember.last
+def _written_policy(state: CpuState | None) -> str | None:
+    """Return the policy of a state that is well formed."""
+    if state is None or state.problem:
+        return None
+    return state.policy
+
+
+def _is_from_kubeadm(node: Node) -> bool:
+    """Tell whether the policy is what kubeadm's file sets."""
+    if node.policy is None or node.config_path != KUBEADM_FILE:
+        return False
+    return node.policy_setting is None or node.policy_setting.path == KUBEADM_FILE
+
+
+@memoize.last
 def read(document: Mapping[str, Any]) -> Node | None:
     """Return what is known of a node; None where its kubelet was not found, or not collected."""
     kubelet = control_plane.data(document, "kubelet")
     if not kubelet:
         return None
+    typed = contract.answer(document, Kubelet)
     config = kubelet_config.read(kubelet)
-    setting = config.setting("cpuManagerPolicy", "cpu-manager-policy")
-    if config.certain(setting):
-        policy = (setting.value if setting else "") or NONE
-    else:
-        policy = None
     seen = control_plane.data(document, "pinning")
-    if isinstance(seen.get("cpu_state"), Mapping):
-        file = seen.get("cpu_state")
-    else:
-        file = None
-    if file:
-        trouble = unread(file)
-    else:
-        trouble = ""
-    if file and not trouble:
-        state = read_state(file)
-    else:
-        state = None
-    release = flags.parse_version(str(seen.get("kubelet_version") or "").rpartition(" ")[2])
-    if (
-        policy is not None
-        and release is not None
-        and release < REFUSES
-        and policy != manager_state.STATIC
-    ):
-        policy = NONE
-    main = kubelet.get("config")
+    file, state, trouble = _state_file(seen)
+    version = contract.answer(document, answers.Pinning).kubelet_version or ""
+    release = pflag.parse_version(version.rpartition(" ")[2])
+    policy, setting = _policy(config, release)
+    last_words = ""
+    if typed.process is None:
+        last_words = _last_words(contract.answer(document, KubeletLog).lines)
     return Node(
         config,
         policy,
@@ -378,48 +367,88 @@ def read(document: Mapping[str, Any]) -> Node | None:
         state,
         file,
         seen,
-        bool(kubelet.get("process")),
+        typed.process is not None,
         release,
         trouble,
-        "" if kubelet.get("process") else _last_words(document),
+        last_words,
         kubelet_dropin.lent(kubelet),
         _refused_memory(document),
-        str(main.get("path")) if isinstance(main, Mapping) else None,
-        _proven(kubelet),
+        _path(typed),
+        _proven(kubelet, typed),
     )
 
 
-def _proven(kubelet: Mapping[str, Any]) -> bool:
-    """Whether a kubelet that is well was started with what its files say now."""
-    healthz = kubelet.get("healthz")
-    well = (
-        isinstance(healthz, Mapping)
-        and healthz.get("status") == 200
-        and isinstance(kubelet.get("process"), Mapping)
-    )
+def _policy(
+    config: KubeletConfig, release: tuple[int, int] | None
+) -> tuple[str | None, Setting | None]:
+    """Return the CPU manager's policy as the next start reads it, and what sets it."""
+    setting = config.setting("cpuManagerPolicy", "cpu-manager-policy")
+    policy = _value(config, setting, NONE)
+    if policy in (None, manager_state.STATIC) or release is None or release >= REFUSES:
+        return policy, setting
+    return NONE, setting
+
+
+def _value(config: KubeletConfig, setting: Setting | None, default: str) -> str | None:
+    """Return a setting's value; None where what could not be read may set another."""
+    if not config.certain(setting):
+        return None
+    if setting is None:
+        return default
+    return setting.value or default
+
+
+def _state_file(
+    seen: Mapping[str, Any],
+) -> tuple[Mapping[str, Any] | None, CpuState | None, str]:
+    """Return cpu_manager_state, what it contains, and why that is not known."""
+    file = seen.get("cpu_state")
+    if not isinstance(file, Mapping):
+        return None, None, ""
+    trouble = unread(file)
+    if trouble or not file:
+        return file, None, trouble
+    return file, read_state(file), ""
+
+
+def _path(kubelet: Kubelet) -> str | None:
+    if kubelet.config is None:
+        return None
+    return kubelet.config.path
+
+
+def _proven(kubelet: Mapping[str, Any], typed: Kubelet) -> bool:
+    """Tell whether a kubelet that is well was started with what its files contain now."""
+    if typed.process is None or typed.healthz is None or typed.healthz.status != 200:
+        return False
     try:
-        return well and not kubelet_dropin.lent(kubelet) and not pending.of_kubelet(kubelet)
+        return not kubelet_dropin.lent(kubelet) and not pending.of_kubelet(kubelet)
     except (AttributeError, KeyError, TypeError):  # evidence of another shape proves nothing
         return False
 
 
 def unread(file: Mapping[str, Any]) -> str:
-    """Why what a state file holds is not known, in one clause; empty where it is."""
-    return str(file.get("error") or ("it is longer than is read" if file.get("truncated") else ""))
+    """Return why a state file's content is not known, in one clause; empty where it is."""
+    if file.get("error"):
+        return str(file["error"])
+    if file.get("truncated"):
+        return "it is longer than is read"
+    return ""
 
 
 def read_state(file: Mapping[str, Any]) -> CpuState:
-    """cpu_manager_state; what is no text (a power cut can leave zeros) no kubelet reads either."""
+    """Return the content of cpu_manager_state; a power cut can leave zeros, which are no text."""
     if file.get("binary"):
         return CpuState("it is no text")
     return manager_state.cpu_state(file.get("text"))
 
 
-def _last_words(document: Mapping[str, Any]) -> str:
-    lines = control_plane.data(document, "kubelet_log").get("lines") or ()
-    return next(
-        (str(line) for line in reversed(lines) if any(words in str(line) for words in FATAL)), ""
-    )
+def _last_words(lines: tuple[str, ...]) -> str:
+    """Return the last line with which a kubelet gave its managers up."""
+    for line in reversed(lines):
+        if any(words in line for words in FATAL):
+            return line
+    return ""
 
 
 def _refused_memory(document: Mapping[str, Any]) -> str:
@@ -427,42 +456,41 @@ def _refused_memory(document: Mapping[str, Any]) -> str:
 
     No reading of the file alone shows that.
     """
-    why = kubelet_why.read(document)
-    if why and why.ended:
-        died = why.death
-    else:
-        died = None
-    if died is None or not died.certain or died.cause != kubelet_death.MEMORY_MANAGER_STATE:
+    status = kubelet_why.read(document)
+    if status is None or not status.ended or status.death is None:
         return ""
-    if any(words in died.line for words in REFUSED_MEMORY):
-        return died.line
+    exit_cause = status.death
+    if not exit_cause.certain or exit_cause.cause != kubelet_death.MEMORY_MANAGER_STATE:
+        return ""
+    if any(words in exit_cause.line for words in REFUSED_MEMORY):
+        return exit_cause.line
     return ""
 
 
 def memory_policy(node: Node) -> tuple[str | None, Setting | None]:
     """Return the memory manager's policy as the next start reads it."""
     setting = node.config.setting("memoryManagerPolicy", "memory-manager-policy")
-    if node.config.certain(setting):
-        return ((setting.value if setting else "") or "None", setting)
-    return (None, None)
+    policy = _value(node.config, setting, "None")
+    if policy is None:
+        return None, None
+    return policy, setting
 
 
 def read_memory(file: Mapping[str, Any]) -> MemoryState:
-    """memory_manager_state, likewise.
+    """Return the content of memory_manager_state.
 
     A checksum of other content is a problem, as it is to every kubelet.
     """
     if file.get("binary"):
         return MemoryState("it is no text")
-    text = file.get("text")
-    found = memory_state.memory_state(text if isinstance(text, str) else None)
+    found = memory_state.memory_state(file.get("text"))
     if found.checksum == WRONG:
         return replace(found, problem=CHECKSUM)
     return found
 
 
-def _even(rows: Iterable[tuple[Any, ...]]) -> bool:
-    """Whether all cores, sockets and NUMA nodes have as many CPUs as each other.
+def _even(rows: Iterable[Row]) -> bool:
+    """Tell whether all cores, sockets and NUMA nodes have as many CPUs as each other.
 
     A kubelet takes from smaller ones first.
     """
@@ -470,7 +498,7 @@ def _even(rows: Iterable[tuple[Any, ...]]) -> bool:
     return all(len(set(Counter(kind(row) for row in rows).values())) == 1 for kind in kinds)
 
 
-def _ordered(rows: Iterable[tuple[Any, ...]], places: tuple[int, ...]) -> list[int]:
+def _ordered(rows: Iterable[Row], places: tuple[int, ...]) -> list[int]:
     """Return CPUs by these columns (socket 2, NUMA node 3), then by core, then by number.
 
     A core is named by its lowest CPU.
@@ -479,25 +507,24 @@ def _ordered(rows: Iterable[tuple[Any, ...]], places: tuple[int, ...]) -> list[i
     for cpu, core, socket, _numa in rows:
         first[socket, core] = min(cpu, first.get((socket, core), cpu))
 
-    def key(row: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (
-            *(-1 if row[place] is None else row[place] for place in places),
-            first[row[2], row[1]],
-            row[0],
-        )
+    def key(row: Row) -> tuple[int, ...]:
+        columns = [_known(row[place]) for place in places]
+        return (*columns, first[row[2], row[1]], row[0])
 
     return [row[0] for row in sorted(rows, key=key)]
 
 
-def _is_whole(value: Any) -> bool:
-    """Tell whether a value of evidence is a whole number; in Python a truth value is one too."""
-    return isinstance(value, int) and not isinstance(value, bool)
+def _known(number: int | None) -> int:
+    """Return a socket or NUMA node; an unknown one comes first."""
+    if number is None:
+        return -1
+    return number
 
 
-def _parsed(value: object) -> cpuset.CPUs | None:
-    try:
-        if isinstance(value, str):
-            return cpuset.parse(value)
+def _parsed(text: str | None) -> cpuset.CPUs | None:
+    if text is None:
         return None
+    try:
+        return cpuset.parse(text)
     except cpuset.CpusetError:
         return None
