@@ -28,7 +28,7 @@ _EXPLICIT_KEY = re.compile(r"(?:^|[\s\-,{\[])\?[ \t]*$")
 
 
 class EditRefused(ValueError):
-    """An edit that changes nothing. Its text is one sentence: the place, the reason, the way out."""
+    """Refusal of an edit. Its text is one sentence: the place, the reason, the way out."""
 
     def __init__(self, path: str, line: int | None, why: str, way_out: str) -> None:
         place = path
@@ -196,10 +196,9 @@ class Draft:
 
     def refuse(self, place: Node | int | None, why: str, way_out: str = BY_HAND) -> NoReturn:
         """Raise EditRefused for a place: a node, a line or the whole file."""
-        line = place
         if isinstance(place, Node):
-            line = place.start_mark.line + 1
-        raise EditRefused(self.source.path, line, why, way_out)
+            place = place.start_mark.line + 1
+        raise EditRefused(self.source.path, place, why, way_out)
 
     def refuse_marks(self, node: Node) -> None:
         """Refuse anchors, aliases, tags and block scalars at the place of an edit.
@@ -360,12 +359,17 @@ def apply(data: bytes, splices: Sequence[Splice]) -> bytes:
 def _merged(changes: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
     """Return the changes in order; removals that overlap become one."""
     merged: list[tuple[int, int, str]] = []
-    for start, end, new in sorted(changes):
-        if merged and not new and not merged[-1][2] and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), "")
+    for change in sorted(changes):
+        if merged and _are_one_removal(merged[-1], change):
+            start, end, _new = merged[-1]
+            merged[-1] = (start, max(end, change[1]), "")
         else:
-            merged.append((start, end, new))
+            merged.append(change)
     return merged
+
+
+def _are_one_removal(former: tuple[int, int, str], change: tuple[int, int, str]) -> bool:
+    return not former[2] and not change[2] and change[0] <= former[1]
 
 
 def _base64(data: bytes) -> str:

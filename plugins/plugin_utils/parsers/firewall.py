@@ -268,7 +268,7 @@ def _bound(wall: Wall) -> Iterator[str]:
 def _assigns(text: str | None) -> bool:
     if text is None:
         return True
-    return any(tag in ("interface", "source") for tag, dummy, dummy in _outside(_tags(text)))
+    return any(tag[0] in ("interface", "source") for tag in _outside(_tags(text)))
 
 
 def _tags(text: str) -> list[Tag]:
@@ -323,7 +323,7 @@ def _rich_rules(tags: Iterable[Tag]) -> list[list[Tag]]:
 
 
 def _accepts(rule: Iterable[Tag]) -> bool:
-    return any(name == "accept" for name, dummy, dummy in rule)
+    return any(tag[0] == "accept" for tag in rule)
 
 
 def _inward(tags: Sequence[Tag]) -> bool:

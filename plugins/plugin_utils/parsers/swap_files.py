@@ -29,15 +29,6 @@ TAGS = {
     "PARTUUID": "by-partuuid",
     "PARTLABEL": "by-partlabel",
 }
-_UNIT_KEYS = (
-    "What",
-    "LoadState",
-    "UnitFileState",
-    "ActiveState",
-    "FragmentPath",
-    "SourcePath",
-    "Following",
-)
 _ESCAPE = re.compile(r"\\(040|011|012|134|\\)")
 _WORD = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')
 _ZRAM = re.compile(r"zram[0-9]{1,9}\Z")
@@ -297,7 +288,17 @@ def _unit(block: Any) -> Unit | None:
     name = _value(block, "Id")
     if not name:
         return None
-    return Unit(name, *(_value(block, key) for key in _UNIT_KEYS), wanted=_wanted(block))
+    return Unit(
+        name,
+        _value(block, "What"),
+        _value(block, "LoadState"),
+        _value(block, "UnitFileState"),
+        _value(block, "ActiveState"),
+        _value(block, "FragmentPath"),
+        _value(block, "SourcePath"),
+        _value(block, "Following"),
+        _wanted(block),
+    )
 
 
 def _wanted(block: Mapping[str, Any]) -> tuple[str, ...] | None:

@@ -132,9 +132,9 @@ def _reapplies(overrides: Mapping[str, Any]) -> bool:
 def _rows(rows: Any) -> list[Setting]:
     settings = []
     for row in json_values.mappings(rows):
-        texts = [row.get(name) for name in ("key", "value", "path")]
-        if all(map(_is_text, texts)) and isinstance(row.get("line"), int):
-            settings.append(Setting(texts[0], texts[1], texts[2], row["line"]))
+        is_complete = all(_is_text(row.get(name)) for name in ("key", "value", "path"))
+        if is_complete and isinstance(row.get("line"), int):
+            settings.append(Setting(row["key"], row["value"], row["path"], row["line"]))
     return settings
 
 

@@ -200,8 +200,8 @@ _TEXTS = tuple(
         # Only with the path that it is about, on a file system that is on a disk or in memory
         (
             DISK_FULL,
-            r"(?:mkdir|mkdirat|open|openat|write|rename|symlink|link|create|truncate|sync|fsync|close"
-            r"|copy) "
+            r"(?:mkdir|mkdirat|open|openat|write|rename|symlink|link|create|truncate|sync|fsync"
+            r"|close|copy) "
             r"(?P<w>/(?!sys/|proc/|dev/(?!shm))[^:]+): (?:no space left on device|disk quota"
             r" exceeded)",
             "{w}",

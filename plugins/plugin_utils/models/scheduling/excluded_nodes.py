@@ -109,8 +109,8 @@ class Nodes:
     def _read(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
         message = scheduling_message.parse(entry.get("message"))
         reasons: list[Excluded] = []
-        for reason in message.reasons:
-            reasons += self._named(entry, reason)
+        for clause in message.reasons:
+            reasons += self._named(entry, clause)
         complete = message.nodes == len(self.views) and not message.missing and message.whole
         if complete:
             reasons = _rest(reasons, self.names)
@@ -277,12 +277,12 @@ class Nodes:
             return bool(wanted) and _knows_off(entry)
         if reason.kind == "taint":
             return _is_taint_meant(reason, intended)
-        if reason.kind in ("cordon", "unready") and reason.nodes:
+        if not reason.nodes:
+            return False
+        if reason.kind in ("cordon", "unready"):
             return not self._otherwise(entry, reason)
         # up to 1.22 a full node counts as such before selectors are checked
-        if reason.kind == "pods" and reason.nodes:
-            return set(reason.nodes).isdisjoint(view.name for view in wanted)
-        return False
+        return reason.kind == "pods" and set(reason.nodes).isdisjoint(view.name for view in wanted)
 
     def _otherwise(self, entry: Mapping[str, Any], reason: Excluded) -> bool:
         """Return whether the pod could be on a named node without this reason.
