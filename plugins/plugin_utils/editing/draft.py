@@ -392,23 +392,23 @@ def _same(root: Node, other: Node) -> bool:
     seen: set[tuple[int, int]] = set()
     stack = [(root, other)]
     while stack:
-        left, right = stack.pop()
-        if (id(left), id(right)) in seen:
+        first, second = stack.pop()
+        if (id(first), id(second)) in seen:
             continue
-        seen.add((id(left), id(right)))
-        if not _is_alike(left, right):
+        seen.add((id(first), id(second)))
+        if not _is_alike(first, second):
             return False
-        stack.extend(zip(_children(left), _children(right), strict=True))
+        stack.extend(zip(_children(first), _children(second), strict=True))
     return True
 
 
-def _is_alike(left: Node, right: Node) -> bool:
+def _is_alike(first: Node, second: Node) -> bool:
     """Return whether two nodes are alike, their children left aside."""
-    if type(left) is not type(right) or left.tag != right.tag:
+    if type(first) is not type(second) or first.tag != second.tag:
         return False
-    if isinstance(left, ScalarNode):
-        return left.value == right.value
-    return len(_children(left)) == len(_children(right))
+    if isinstance(first, ScalarNode):
+        return first.value == second.value
+    return len(_children(first)) == len(_children(second))
 
 
 def unified(path: str, before: bytes, after: bytes) -> str:

@@ -138,11 +138,11 @@ def _splice(old: bytes, new: bytes) -> draft.Splice:
     return draft.Splice(begin, end, old[begin:end], new[begin : len(new) - behind])
 
 
-def _common(left: bytes, right: bytes) -> int:
+def _common(first_bytes: bytes, second_bytes: bytes) -> int:
     """Return the length of the common beginning."""
-    pairs = zip(left, right, strict=False)
+    pairs = zip(first_bytes, second_bytes, strict=False)
     differences = (place for place, (first, second) in enumerate(pairs) if first != second)
-    return next(differences, min(len(left), len(right)))
+    return next(differences, min(len(first_bytes), len(second_bytes)))
 
 
 def _with(kubelet: Mapping[str, Any], path: str, text: str) -> dict[str, Any]:

@@ -244,10 +244,10 @@ def _indent(draft: Draft, mapping: MappingNode, key: Node) -> str:
     The first key may stand behind dashes.
     """
     start = key.start_mark.index
-    found = _DOTTED.fullmatch(draft.body[draft.line_start(start) : start])
-    if found is None:
+    match = _DOTTED.fullmatch(draft.body[draft.line_start(start) : start])
+    if match is None:
         draft.refuse(key, "more stands before this key on its line")
-    return found.group(1) + " " * len(found.group(2))
+    return match.group(1) + " " * len(match.group(2))
 
 
 def _end(draft: Draft, node: Node) -> int:

@@ -101,14 +101,14 @@ def append_block(draft: Draft, last: Node, end: int, lines: Sequence[str]) -> No
 def dash_of(draft: Draft, item: Node) -> re.Match[str]:
     """Return the blanks and the dash before an item."""
     start = item.start_mark.index
-    found = _DASH.fullmatch(draft.body[draft.line_start(start) : start])
-    if found is None:
+    match = _DASH.fullmatch(draft.body[draft.line_start(start) : start])
+    if match is None:
         draft.refuse(
             item,
             "this item does not begin on a line of its own, behind its dash",
             "write it as `- item` and run again",
         )
-    return found
+    return match
 
 
 def append_lines(draft: Draft, node: Node, end: int, lines: Sequence[str]) -> None:

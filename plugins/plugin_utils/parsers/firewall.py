@@ -161,7 +161,7 @@ def _unknown_rules(wall: Wall, ports: Iterable[int]) -> list[tuple[str, str]]:
 
 def walls(seen: Any) -> list[Wall]:
     """Return the firewalls that are active, that a boot starts, or whose state is not known."""
-    found = []
+    result = []
     for name, record in sorted(json_values.mapping(seen).items()):
         if name not in (FIREWALLD, UFW) or not isinstance(record, Mapping):
             continue
@@ -169,8 +169,8 @@ def walls(seen: Any) -> list[Wall]:
         if name == UFW:
             wall = _switched(wall)
         if wall.active is not False or wall.comes:
-            found.append(wall)
-    return found
+            result.append(wall)
+    return result
 
 
 def _wall(name: str, record: Mapping[str, Any]) -> Wall:
