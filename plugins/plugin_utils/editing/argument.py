@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from ..parsers import pflag as flags
-from ..parsers import pod_manifest as manifest
-from . import yaml_layout as layout
+from ..parsers import pflag, pod_manifest
+from . import yaml_layout
 from .draft import Draft, Edit, EditRefused, Source, Splice, apply
 
 __all__ = ["Edit", "EditRefused", "Source", "Splice", "apply", "set_argument"]
@@ -30,11 +30,12 @@ def set_argument(
     *,
     boolean: bool | None = None,
 ) -> Edit:
-    """Set (value None: remove) --flag of the one container that runs component, or is named so.
+    """Set (value None: remove) --flag of the one container that runs a component.
 
-    Set: the use that is in effect, which is the last one, gets the value in the form and quotes
-    that it has; uses before it are left as they are (they have no effect). A flag that is not there
-    becomes the last argument, written like the argument before it. Remove: every use goes.
+    Without such a container, it is the one of the component's name. Set: the use that is in effect,
+    which is the last one, gets the value in the form and quotes that it has; uses before it are
+    left as they are (they have no effect). A flag that is not there becomes the last argument,
+    written like the argument before it. Remove: every use goes.
 
     boolean: pflag's boolean flags take no second item: `--flag` with `false` behind it is a stray
     argument, with which the component refuses to start, so setting the flag removes it. None: a
@@ -44,21 +45,20 @@ def set_argument(
     Raises EditRefused; then nothing is to be changed.
     """
     draft = Draft(source)
-    name = flags.normalise(flag.lstrip("-"))
+    name = pflag.normalise(flag.lstrip("-"))
     if not _FLAG.fullmatch(name):
         raise ValueError(f"{flag!r} is no flag")
-    layout.refuse_control(draft, value or "")
+    yaml_layout.refuse_control(draft, value or "")
     if boolean is None and value is not None:
-        boolean = len(value) > 1 and flags.parse_bool(value) is not None
+        boolean = len(value) > 1 and pflag.parse_bool(value) is not None
     target = _target(draft, component)
     uses = _uses(draft, target, name, boolean)
-    if uses and value is not None:
-        _refuse_shorthand(draft, target, name, uses[-1].index)
     if value is None:
         edit = _remove(draft, target, uses)
     elif not uses:
         edit = _add(draft, target, f"--{name}={value}")
     else:
+        _refuse_shorthand(draft, target, name, uses[-1].index)
         edit = _replace(draft, target, uses[-1], value, bool(boolean))
     if edit.changed and not _in_effect(draft, target, name, value, bool(boolean)):
         draft.refuse(None, f"--{name} would not be what was asked for after the change")
@@ -67,7 +67,7 @@ def set_argument(
 
 @dataclass(frozen=True)
 class _Target:
-    """The container that is edited. begin: the first argument behind the component's own name."""
+    """Container that is edited. begin: the first argument behind the component's own name."""
 
     position: int
     lists: tuple[tuple[ScalarNode, SequenceNode], ...]
@@ -76,56 +76,44 @@ class _Target:
     begin: int
 
     def node(self, index: int) -> ScalarNode:
+        """Return the node of an argument."""
         number, item = self.places[index]
         return self.lists[number][1].value[item]
 
 
 @dataclass(frozen=True)
 class _Use:
-    """A use of the flag. value: None when it is bare; following: the item that belongs to it."""
+    """Use of the flag. value: None when it is bare; following: the item that belongs to it."""
 
     index: int
     written: str
     value: str | None
     following: int | None = None
 
+    @property
+    def indexes(self) -> list[int]:
+        """Return the indexes of its items."""
+        if self.following is None:
+            return [self.index]
+        return [self.index, self.following]
+
 
 def _target(draft: Draft, component: str) -> _Target:
     try:
-        pod = manifest.read(draft.root)
-    except manifest.ManifestError as exc:
+        pod = pod_manifest.read(draft.root)
+    except pod_manifest.ManifestError as exc:
         draft.refuse(exc.line, f"the kubelet drops this file ({exc.problem})", "correct it by hand")
-    draft.entry(draft.root, "kind")
-    spec = draft.entry(draft.root, "spec")
-    containers = (
-        draft.entry(spec[1], "containers") if spec and isinstance(spec[1], MappingNode) else None
-    )
-    if containers is None or not isinstance(containers[1], SequenceNode):
-        draft.refuse(None, "spec.containers is no list", "correct it by hand")
-    nodes = containers[1].value
-    for node in nodes:
-        if isinstance(node, MappingNode):
-            draft.entry(node, "name")
-    found = [
-        index for index, container in enumerate(pod.containers) if container.component == component
-    ] or [index for index, container in enumerate(pod.containers) if container.name == component]
-    if not found:
-        draft.refuse(containers[0], f"no container runs {component}", "name the file that runs it")
-    if len(found) > 1:
-        draft.refuse(
-            nodes[found[1]],
-            f"a second container runs {component}",
-            "leave one of them and run again",
-        )
-    draft.refuse_marks(nodes[found[0]])
-    lists = _lists(draft, nodes[found[0]])
-    argv = tuple(pod.containers[found[0]].argv)
+    key, nodes = _containers(draft)
+    position = _position(draft, pod, component, key, nodes)
+    draft.refuse_marks(nodes[position])
+    lists = _lists(draft, nodes[position])
+    argv = tuple(pod.containers[position].argv)
     places = tuple(
         (number, index)
         for number, (_key, items) in enumerate(lists)
         for index in range(len(items.value))
     )
-    return _Target(found[0], lists, places, argv, _begin(argv, component))
+    return _Target(position, lists, places, argv, _begin(argv, component))
 
 
 def _lists(draft: Draft, container: MappingNode) -> tuple[tuple[ScalarNode, SequenceNode], ...]:
@@ -145,7 +133,7 @@ def _lists(draft: Draft, container: MappingNode) -> tuple[tuple[ScalarNode, Sequ
 
 
 def _begin(argv: Sequence[str], component: str) -> int:
-    """Behind the component's name.
+    """Return the index behind the component's name.
 
     What stands before it belongs to a wrapper such as go-runner or tini.
     """
@@ -156,6 +144,40 @@ def _begin(argv: Sequence[str], component: str) -> int:
         if base == "hyperkube":
             return min(index + 2, len(argv))
     return 0
+
+
+def _containers(draft: Draft) -> tuple[ScalarNode, list[Any]]:
+    """Return the key and the items of spec.containers."""
+    draft.entry(draft.root, "kind")
+    spec, containers = draft.entry(draft.root, "spec"), None
+    if spec and isinstance(spec[1], MappingNode):
+        containers = draft.entry(spec[1], "containers")
+    if containers is None or not isinstance(containers[1], SequenceNode):
+        draft.refuse(None, "spec.containers is no list", "correct it by hand")
+    nodes = containers[1].value
+    for node in nodes:
+        if isinstance(node, MappingNode):
+            draft.entry(node, "name")
+    return containers[0], nodes
+
+
+def _position(
+    draft: Draft, pod: pod_manifest.Manifest, component: str, key: Node, nodes: Sequence[Node]
+) -> int:
+    """Return the index of the one container that runs a component, or is named so."""
+    containers = list(enumerate(pod.containers))
+    positions = [index for index, container in containers if container.component == component]
+    if not positions:
+        positions = [index for index, container in containers if container.name == component]
+    if not positions:
+        draft.refuse(key, f"no container runs {component}", "name the file that runs it")
+    if len(positions) > 1:
+        draft.refuse(
+            nodes[positions[1]],
+            f"a second container runs {component}",
+            "leave one of them and run again",
+        )
+    return positions[0]
 
 
 def _uses(draft: Draft, target: _Target, name: str, boolean: bool | None) -> list[_Use]:
@@ -170,27 +192,21 @@ def _uses(draft: Draft, target: _Target, name: str, boolean: bool | None) -> lis
                 target.node(index), "an item `--` ends the flags", "remove it and run again"
             )
         written, equals, value = argv[index][2:].partition("=")
-        if not argv[index].startswith("--") or flags.normalise(written) != name:
+        if not argv[index].startswith("--") or pflag.normalise(written) != name:
             continue
         if equals:
             uses.append(_Use(index, written, value))
-            continue
-        if _takes(draft, target, index, boolean):
+        elif _takes(draft, target, index, boolean):
             taken = index + 1
-        uses.append(
-            _Use(
-                index,
-                written,
-                argv[taken] if taken > index else None,
-                taken if taken > index else None,
-            )
-        )
+            uses.append(_Use(index, written, argv[taken], taken))
+        else:
+            uses.append(_Use(index, written, None))
     return uses
 
 
 def _refuse_shell(draft: Draft, target: _Target, name: str) -> None:
     argv = target.argv
-    base = argv[0].rsplit("/", 1)[-1] if argv else ""
+    base = next(iter(argv), "").rpartition("/")[2]
     if base in _SHELLS and any(re.fullmatch(r"-[A-Za-z]*c", word) for word in argv[1:4]):
         draft.refuse(
             target.node(0),
@@ -198,10 +214,7 @@ def _refuse_shell(draft: Draft, target: _Target, name: str) -> None:
             "write command as a list of arguments, or change that line by hand",
         )
     for index, word in enumerate(argv):
-        if re.search(r"\s--\w", word) and any(
-            flags.normalise(part.split("=")[0]) == f"--{name}"
-            for part in flags.shell_words(word)[1:]
-        ):
+        if _is_inside(word, name):
             draft.refuse(
                 target.node(index),
                 f"--{name} stands inside an item with more arguments",
@@ -209,11 +222,28 @@ def _refuse_shell(draft: Draft, target: _Target, name: str) -> None:
             )
 
 
+def _is_inside(word: str, name: str) -> bool:
+    """Return whether an item has more arguments, with the flag among them."""
+    if not re.search(r"\s--\w", word):
+        return False
+    parts = pflag.shell_words(word)[1:]
+    return any(_is_use(part, name) for part in parts)
+
+
+def _is_use(word: str, name: str) -> bool:
+    return pflag.normalise(word.partition("=")[0]) == f"--{name}"
+
+
 def _refuse_shorthand(draft: Draft, target: _Target, name: str, last: int) -> None:
-    """Pflag's `-v 2`, `-v=2` and `-v2` are --v, and the last one counts, however it is written."""
-    short = re.compile(rf"-{re.escape(name)}(=.*|\d+)?") if len(name) == 1 else None
+    """Refuse a later shorthand.
+
+    pflag's `-v 2`, `-v=2` and `-v2` are --v, and the last one counts, however it is written.
+    """
+    if len(name) != 1:
+        return
+    short = re.compile(rf"-{re.escape(name)}(=.*|\d+)?")
     for index in range(last + 1, len(target.argv)):
-        if short and short.fullmatch(target.argv[index]):
+        if short.fullmatch(target.argv[index]):
             draft.refuse(
                 target.node(index),
                 f"-{name} stands behind --{name} and has the last word",
@@ -222,12 +252,12 @@ def _refuse_shorthand(draft: Draft, target: _Target, name: str, last: int) -> No
 
 
 def _takes(draft: Draft, target: _Target, index: int, boolean: bool | None) -> bool:
-    """Whether the item behind a bare --flag belongs to it."""
+    """Return whether the item behind a bare --flag belongs to it."""
     if index + 1 >= len(target.argv):
         return False
     following = target.argv[index + 1]
     if boolean:
-        return flags.parse_bool(following) is not None
+        return pflag.parse_bool(following) is not None
     if following.startswith("--") and boolean is False:
         draft.refuse(
             target.node(index),
@@ -238,21 +268,16 @@ def _takes(draft: Draft, target: _Target, index: int, boolean: bool | None) -> b
 
 
 def _replace(draft: Draft, target: _Target, use: _Use, value: str, boolean: bool) -> Edit:
-    for index in (use.index, use.index if use.following is None else use.following):
+    for index in use.indexes:
         draft.refuse_masked(target.node(index))
-    node = target.node(use.index)
-    if boolean and use.following is None:
-        current = True if use.value is None else flags.parse_bool(use.value)
-        if current is not None and current == flags.parse_bool(value):
-            return draft.unchanged(node)
-    if not boolean and use.value == value:
-        return draft.unchanged(node)
+    if _is_set(use, value, boolean):
+        return draft.unchanged(target.node(use.index))
     if use.following is not None and not boolean:
         number, item = target.places[use.following]
-        layout.replace_item(draft, target.lists[number][1], item, value)
+        yaml_layout.replace_item(draft, target.lists[number][1], item, value)
         return draft.finish()
     number, item = target.places[use.index]
-    layout.replace_item(draft, target.lists[number][1], item, f"--{use.written}={value}")
+    yaml_layout.replace_item(draft, target.lists[number][1], item, f"--{use.written}={value}")
     if use.following is not None:
         _drop(draft, target, {use.following})
     return draft.finish()
@@ -266,34 +291,45 @@ def _add(draft: Draft, target: _Target, text: str) -> Edit:
             "the container has neither command nor args",
             "write its command as a list and run again",
         )
-    layout.append_item(draft, filled[-1], text)
+    yaml_layout.append_item(draft, filled[-1], text)
     return draft.finish()
+
+
+def _is_set(use: _Use, value: str, boolean: bool) -> bool:
+    """Return whether a use of the flag already has this value."""
+    if not boolean:
+        return use.value == value
+    if use.following is not None:
+        return False
+    if use.value is None:
+        return pflag.parse_bool(value) is True
+    current = pflag.parse_bool(use.value)
+    return current is not None and current == pflag.parse_bool(value)
 
 
 def _remove(draft: Draft, target: _Target, uses: Sequence[_Use]) -> Edit:
-    if not uses:
-        return draft.unchanged(target.lists[0][0] if target.lists else draft.root)
-    _drop(
-        draft,
-        target,
-        {index for use in uses for index in (use.index, use.following) if index is not None},
-    )
-    return draft.finish()
+    if uses:
+        _drop(draft, target, {index for use in uses for index in use.indexes})
+        return draft.finish()
+    if target.lists:
+        return draft.unchanged(target.lists[0][0])
+    return draft.unchanged(draft.root)
 
 
 def _drop(draft: Draft, target: _Target, indexes: set[int]) -> None:
+    places = [target.places[index] for index in indexes]
     for number, (key, items) in enumerate(target.lists):
-        ours = {target.places[index][1] for index in indexes if target.places[index][0] == number}
-        if ours:
-            layout.remove_items(draft, key, items, ours)
+        dropped = {item for place, item in places if place == number}
+        if dropped:
+            yaml_layout.remove_items(draft, key, items, dropped)
 
 
 def _in_effect(draft: Draft, target: _Target, name: str, value: str | None, boolean: bool) -> bool:
-    """What the container would be started with, read by the same code that judges it."""
-    argv = manifest.read(draft.after).containers[target.position].argv[target.begin :]
+    """Return whether the container would be started so, read by the code that evaluates it."""
+    argv = pod_manifest.read(draft.after).containers[target.position].argv[target.begin :]
     if value is None:
-        return not any(flags.normalise(word.split("=")[0]) == f"--{name}" for word in argv)
+        return not any(_is_use(word, name) for word in argv)
     if boolean:
-        found = flags.bool_flag(argv, name)
-        return found is not None and not found.problem and found.value == flags.parse_bool(value)
-    return flags.string_flag(argv, name) == value
+        use = pflag.bool_flag(argv, name)
+        return use is not None and not use.problem and use.value == pflag.parse_bool(value)
+    return pflag.string_flag(argv, name) == value

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One YAML or JSON file while it is edited, and the proof that only that much changed."""
+"""One YAML or JSON file while it is edited, verified to change nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from ..parsers import pod_manifest as manifest
+from ..parsers import pod_manifest
+from ..safe_io import yaml_nodes
 
 BY_HAND = "make this change by hand"
 # What ends a line for YAML but not for an editor: line numbers and whole lines would mean different
@@ -27,11 +28,13 @@ _EXPLICIT_KEY = re.compile(r"(?:^|[\s\-,{\[])\?[ \t]*$")
 
 
 class EditRefused(ValueError):
-    """Nothing is changed. Its text is one sentence: the place, why, and the way out."""
+    """Refusal of an edit. Its text is one sentence: the place, the reason, the way out."""
 
     def __init__(self, path: str, line: int | None, why: str, way_out: str) -> None:
-        where = path if line is None else f"{path}, line {line}"
-        super().__init__(f"{where}: {why}; {way_out}")
+        place = path
+        if line is not None:
+            place = f"{path}, line {line}"
+        super().__init__(f"{place}: {why}; {way_out}")
         self.path = path
         self.line = line
         self.why = why
@@ -39,7 +42,7 @@ class EditRefused(ValueError):
 
 
 class Splice(NamedTuple):
-    """Bytes start..end of the true file, what must stand there, and what shall."""
+    """Bytes start..end of the true file, the former and the new ones."""
 
     start: int
     end: int
@@ -49,11 +52,10 @@ class Splice(NamedTuple):
 
 @dataclass(frozen=True)
 class Edit:
-    """What is to be written. No splices: the file says already what it should.
+    """Change of a file. Without splices the file is already as it should be.
 
     sha256: of the true former bytes. text: the file afterwards, masked where the evidence was.
-    line: 1-based, where the change is (or what is in effect stands); old_line, new_line: that line
-    before and after, None where it is not.
+    line: 1-based, the place of the change (or of what is in effect).
     """
 
     path: str
@@ -62,23 +64,20 @@ class Edit:
     text: str
     diff: str
     line: int
-    old_line: str | None
-    new_line: str | None
 
     @property
     def changed(self) -> bool:
+        """Return whether there is anything to write."""
         return bool(self.splices)
 
     def change(self) -> dict[str, Any]:
+        """Return the change as a node makes it."""
         return change_of(self.path, self.sha256, self.splices)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file as evidence holds it. masked.
-
-    Byte spans whose true bytes the evidence does not have.
-    """
+    """File as evidence has it. masked: byte spans whose true bytes the evidence does not have."""
 
     text: str
     path: str = "the file"
@@ -87,7 +86,7 @@ class Source:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Source:
-        """From a File record of the evidence.
+        """Return the file of a File record of the evidence.
 
         Raises EditRefused when it does not hold the whole text.
         """
@@ -100,9 +99,9 @@ class Source:
         text = record.get("text")
         if record.get("binary") or not isinstance(text, str):
             raise EditRefused(path, None, "it is not UTF-8 text", "replace it by a file that is")
-        size, held = record.get("size"), len(text.encode("utf-8", "replace"))
-        if isinstance(size, int) and size != held:
-            raise EditRefused(path, None, f"the evidence holds {held} of its {size} bytes", again)
+        size, length = record.get("size"), len(text.encode("utf-8", "replace"))
+        if isinstance(size, int) and size != length:
+            raise EditRefused(path, None, f"the evidence holds {length} of its {size} bytes", again)
         return cls(
             text,
             path,
@@ -111,9 +110,7 @@ class Source:
         )
 
     def hides(self, start: int, end: int) -> bool:
-        """Whether bytes that the evidence does not have stand there, or on both sides of what
-        would be put there.
-        """
+        """Return whether masked bytes stand there, or on both sides of an insertion."""
         return any(
             (start < last and first < end) or first < start == end < last
             for first, last in self.masked
@@ -130,21 +127,26 @@ def _spans(path: str, raw: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 class Draft:
-    """One file while it is edited.
+    """File while it is edited. root: the composed document.
 
-    root: the composed document. An edit records splices, and changes these nodes into what must be
-    read afterwards: finish() applies the splices, composes again, and compares both trees node by
-    node.
+    An edit records splices, and changes these nodes into what must be read afterwards: finish()
+    applies the splices, composes again, and compares both trees node by node.
     """
 
     def __init__(self, source: Source | str) -> None:
-        self.source = source if isinstance(source, Source) else Source(source)
-        self._mark = "\ufeff" if self.source.text.startswith("\ufeff") else ""
+        if isinstance(source, str):
+            source = Source(source)
+        self.source = source
+        self._mark = ""
+        if source.text.startswith("\ufeff"):
+            self._mark = "\ufeff"
         self._data = self._bytes()
         # Places count from behind the byte order mark; asterisks of masks are letters here, so that
         # it parses.
-        self.body = manifest.parseable(self.source.text, self.source.masked)[len(self._mark) :]
-        self.eol = "\r\n" if "\r\n" in self.body else "\n"
+        self.body = pod_manifest.parseable(source.text, source.masked)[len(self._mark) :]
+        self.eol = "\n"
+        if "\r\n" in self.body:
+            self.eol = "\r\n"
         self._changes: list[tuple[int, int, str]] = []
         root = self._compose()
         self.refuse_marks(root)
@@ -173,33 +175,35 @@ class Draft:
 
     def _compose(self) -> MappingNode:
         try:
-            root = manifest.compose(self.body)
-        except manifest.ManifestError as exc:
-            if found := _TEMPLATE.search(self.body):
-                self._refuse_template(found)
+            root = pod_manifest.compose(self.body)
+        except pod_manifest.ManifestError as exc:
+            self._refuse_template(_TEMPLATE.search(self.body))
             self.refuse(exc.line, f"it is no valid YAML ({exc.problem})", "correct it by hand")
+        if root is None:
+            self.refuse(None, "the file is empty", "correct it by hand")
         if not isinstance(root, MappingNode):
-            why = "the file is empty" if root is None else "its document is no mapping"
-            self.refuse(None, why, "correct it by hand")
-        if found := _TEMPLATE.search(self.body, 0, root.end_mark.index):
-            self._refuse_template(found)
+            self.refuse(None, "its document is no mapping", "correct it by hand")
+        self._refuse_template(_TEMPLATE.search(self.body, 0, root.end_mark.index))
         return root
 
-    def _refuse_template(self, found: re.Match[str]) -> NoReturn:
-        self.refuse(
-            self.body.count("\n", 0, found.start()) + 1,
-            f"{found.group()} makes it a template",
-            "change the template, or what it is rendered from",
-        )
+    def _refuse_template(self, match: re.Match[str] | None) -> None:
+        if match is not None:
+            self.refuse(
+                self.body.count("\n", 0, match.start()) + 1,
+                f"{match.group()} makes it a template",
+                "change the template, or what it is rendered from",
+            )
 
     def refuse(self, place: Node | int | None, why: str, way_out: str = BY_HAND) -> NoReturn:
-        line = place.start_mark.line + 1 if isinstance(place, Node) else place
-        raise EditRefused(self.source.path, line, why, way_out)
+        """Raise EditRefused for a place: a node, a line or the whole file."""
+        if isinstance(place, Node):
+            place = place.start_mark.line + 1
+        raise EditRefused(self.source.path, place, why, way_out)
 
     def refuse_marks(self, node: Node) -> None:
-        """No anchors, aliases, tags and block scalars where we edit.
+        """Refuse anchors, aliases, tags and block scalars at the place of an edit.
 
-        What else hangs on them is not ours to decide.
+        They may affect other places of the file.
         """
         # What an alias stands for is the anchored node itself, whose place is that of its anchor.
         first = self.body[node.start_mark.index : node.start_mark.index + 1]
@@ -221,13 +225,21 @@ class Draft:
             )
 
     def entry(self, mapping: MappingNode, name: str) -> tuple[ScalarNode, Node] | None:
-        """The key and value of name in a mapping on the way to the change.
+        """Return the key and value of name in a mapping on the way to the change.
 
         Refuses what makes it ambiguous.
         """
+        self._refuse_ambiguous(mapping)
+        for key, value in mapping.value:
+            if isinstance(key, ScalarNode) and key.value == name:
+                self._refuse_entry(key, value)
+                return key, value
+        return None
+
+    def _refuse_ambiguous(self, mapping: MappingNode) -> None:
         names: set[str] = set()
         for key, _value in mapping.value:
-            text = key.value if isinstance(key, ScalarNode) else ""
+            text = yaml_nodes.text_of(key)
             if text in names:
                 self.refuse(key, f"the key {text} occurs twice", "remove one of them and run again")
             if text == "<<":
@@ -237,38 +249,36 @@ class Draft:
                     "write it out and run again",
                 )
             names.add(text)
-        for key, value in mapping.value:
-            if isinstance(key, ScalarNode) and key.value == name:
-                self.refuse_marks(key)
-                if not isinstance(value, ScalarNode):
-                    self.refuse_marks(value)
-                if _EXPLICIT_KEY.search(
-                    self.body[self.line_start(key.start_mark.index) : key.start_mark.index]
-                ):
-                    self.refuse(
-                        key,
-                        f"the key {name} is written with `?`",
-                        f"write it as `{name}:` and run again",
-                    )
-                return key, value
-        return None
+
+    def _refuse_entry(self, key: ScalarNode, value: Node) -> None:
+        self.refuse_marks(key)
+        if not isinstance(value, ScalarNode):
+            self.refuse_marks(value)
+        start = key.start_mark.index
+        if _EXPLICIT_KEY.search(self.body[self.line_start(start) : start]):
+            self.refuse(
+                key,
+                f"the key {key.value} is written with `?`",
+                f"write it as `{key.value}:` and run again",
+            )
 
     def line_start(self, place: int) -> int:
+        """Return the place where the line of a place begins."""
         return self.body.rfind("\n", 0, place) + 1
 
     def change(self, start: int, end: int, new: str = "") -> None:
-        """Characters start..end of the body become new."""
+        """Replace characters start..end of the body."""
         self._changes.append((start, end, new))
 
     def unchanged(self, node: Node) -> Edit:
+        """Return an edit without splices: what is in effect stands at a node."""
         line = node.start_mark.line + 1
-        shown = _line(self._shown(), line)
-        return Edit(self.source.path, self._digest(), (), self.source.text, "", line, shown, shown)
+        return Edit(self.source.path, self._digest(), (), self.source.text, "", line)
 
     def finish(self) -> Edit:
-        """The edit, proven. Raises EditRefused."""
+        """Return the verified edit. Raises EditRefused."""
         changes = _merged(self._changes)
-        if any(one[1] > other[0] for one, other in itertools.pairwise(changes)):
+        if any(first[1] > second[0] for first, second in itertools.pairwise(changes)):
             self.refuse(None, "two parts of the change overlap")
         splices = [self._splice(*change) for change in changes]
         for splice in splices:
@@ -277,8 +287,8 @@ class Draft:
         for start, end, new in reversed(changes):
             body = body[:start] + new + body[end:]
         try:
-            self.after = manifest.compose(body)
-        except manifest.ManifestError as exc:
+            self.after = pod_manifest.compose(body)
+        except pod_manifest.ManifestError as exc:
             self.refuse(None, f"the change would not read back ({exc.problem})")
         if self.after is None or not _same(self.root, self.after):
             self.refuse(None, "the change would alter more of the file than it owns")
@@ -290,7 +300,7 @@ class Draft:
         return Splice(first, last, self._data[first:last], new.encode("utf-8"))
 
     def refuse_masked(self, node: Node) -> None:
-        """What the evidence hides can be neither compared nor replaced."""
+        """Refuse a secret, which can be neither compared nor replaced."""
         self._refuse_masked(self._splice(node.start_mark.index, node.end_mark.index, ""))
 
     def _refuse_masked(self, splice: Splice) -> None:
@@ -309,28 +319,20 @@ class Draft:
             len(splice.new) - len(splice.old) for splice in splices if splice.start < main.start
         )
         lead = len(main.new) - len(main.new.lstrip(b" ,\r\n"))
-        line = after.count(b"\n", 0, main.start + moved + lead) + 1
-        end = main.start + len(main.old)
-        whole = before[: main.start][-1:] in (b"", b"\n") and (
-            main.old.endswith(b"\n") or end == len(before)
-        )
-        gone = not main.new and whole
         return Edit(
             self.source.path,
             self._digest(),
             tuple(splices),
             text.decode("utf-8"),
             unified(self.source.path, before, after),
-            line,
-            None if b"\n" in main.new else _line(before, line),
-            None if gone else _line(after, line),
+            after.count(b"\n", 0, main.start + moved + lead) + 1,
         )
 
     def _digest(self) -> str:
         return self.source.sha256 or hashlib.sha256(self._data).hexdigest()
 
     def _shown(self) -> bytes:
-        """The bytes with every masked span masked, whatever the evidence shows there."""
+        """Return the bytes with every masked span masked, whatever the evidence shows there."""
         shown = bytearray(self._data)
         for start, end in self.source.masked:
             shown[start:end] = re.sub(rb"[^\r\n]", b"*", bytes(shown[start:end]))
@@ -340,78 +342,85 @@ class Draft:
 def change_of(
     path: str, sha256: str, splices: Iterable[Splice], kind: str = "splice"
 ) -> dict[str, Any]:
-    """Splices as a node is told to make them."""
+    """Return splices in the form in which a node makes them."""
     encoded = [
-        [
-            one.start,
-            one.end,
-            *(base64.b64encode(part).decode("ascii") for part in (one.old, one.new)),
-        ]
-        for one in splices
+        [splice.start, splice.end, _base64(splice.old), _base64(splice.new)] for splice in splices
     ]
     return {"kind": kind, "path": path, "sha256": sha256, "splices": encoded}
 
 
 def apply(data: bytes, splices: Sequence[Splice]) -> bytes:
-    """Data with the splices made; places are those before any of them."""
+    """Return data with the splices applied; places are those before any of them."""
     for splice in reversed(splices):
         data = data[: splice.start] + splice.new + data[splice.end :]
     return data
 
 
 def _merged(changes: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """In order; removals that overlap become one."""
+    """Return the changes in order; removals that overlap become one."""
     merged: list[tuple[int, int, str]] = []
-    for start, end, new in sorted(changes):
-        if merged and not new and not merged[-1][2] and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), "")
+    for change in sorted(changes):
+        if merged and _are_one_removal(merged[-1], change):
+            start, end, _new = merged[-1]
+            merged[-1] = (start, max(end, change[1]), "")
         else:
-            merged.append((start, end, new))
+            merged.append(change)
     return merged
+
+
+def _are_one_removal(former: tuple[int, int, str], change: tuple[int, int, str]) -> bool:
+    return not former[2] and not change[2] and change[0] <= former[1]
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
 
 
 def _children(node: Node) -> list[Node]:
     if isinstance(node, MappingNode):
         return [part for pair in node.value for part in pair]
-    return list(node.value) if isinstance(node, SequenceNode) else []
+    if isinstance(node, SequenceNode):
+        return list(node.value)
+    return []
 
 
-def _same(one: Node, other: Node) -> bool:
-    """The same values, tags and order.
+def _same(root: Node, other: Node) -> bool:
+    """Return whether two documents have the same values, tags and order.
 
     Aliases may make it a graph with cycles, so each pair is compared once.
     """
     seen: set[tuple[int, int]] = set()
-    stack = [(one, other)]
+    stack = [(root, other)]
     while stack:
-        left, right = stack.pop()
-        if (id(left), id(right)) in seen:
+        first, second = stack.pop()
+        if (id(first), id(second)) in seen:
             continue
-        seen.add((id(left), id(right)))
-        if type(left) is not type(right) or left.tag != right.tag:
+        seen.add((id(first), id(second)))
+        if not _is_alike(first, second):
             return False
-        if isinstance(left, ScalarNode):
-            if left.value != right.value:
-                return False
-            continue
-        ours, theirs = _children(left), _children(right)
-        if len(ours) != len(theirs):
-            return False
-        stack.extend(zip(ours, theirs))
+        stack.extend(zip(_children(first), _children(second), strict=True))
     return True
 
 
-def _line(data: bytes, number: int) -> str | None:
-    lines = data.decode("utf-8", "replace").split("\n")
-    return lines[number - 1].rstrip("\r") if number <= len(lines) else None
+def _is_alike(first: Node, second: Node) -> bool:
+    """Return whether two nodes are alike, their children left aside."""
+    if type(first) is not type(second) or first.tag != second.tag:
+        return False
+    if isinstance(first, ScalarNode):
+        return first.value == second.value
+    return len(_children(first)) == len(_children(second))
 
 
 def unified(path: str, before: bytes, after: bytes) -> str:
-    """A unified diff that patch(1) reads, the missing newline at the end of a file included."""
+    """Return a unified diff that patch(1) reads, also without a newline at the end of a file."""
     old, new = (
         re.findall(r"[^\n]*\n|[^\n]+", data.decode("utf-8", "replace")) for data in (before, after)
     )
     lines = difflib.unified_diff(old, new, f"{path} (before)", f"{path} (after)")
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )
+    return "".join(map(_ended, lines))
+
+
+def _ended(line: str) -> str:
+    if line.endswith("\n"):
+        return line
+    return f"{line}\n\\ No newline at end of file\n"

@@ -1,25 +1,22 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of one kubelet's configuration changed where they have the last word, comments and all
-else kept. Pure.
+"""Settings of one kubelet, changed in the file that decides; all else is kept. Pure.
 
 The file is this node's own. What kubeadm or an inventory would write over it at the next upgrade is
-said beside it.
+reported next to it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..models.kubelet import config as kubelet_config
+from ..models.kubelet import config
 from ..models.kubelet.config import KubeletConfig
-from ..parsers import pod_manifest as manifest
-from . import draft as edit_source
-from . import scalar as edit_scalar
+from ..parsers import pod_manifest
+from . import draft, scalar
 from .draft import EditRefused, Source
 
 # Setting of a KubeletConfiguration -> the flag that would overrule it.
@@ -30,9 +27,9 @@ DEFAULTS = {"cpuManagerPolicy": "none", "reservedSystemCPUs": ""}
 
 @dataclass(frozen=True)
 class Edited:
-    """changes: for the node, a file each; kubelet: the evidence as it would be then; diff and told.
+    """Edited configuration. changes: for the node, one per file; diff and told: for operators.
 
-    For people.
+    kubelet: the evidence as it would be then.
     """
 
     changes: tuple[dict[str, Any], ...]
@@ -42,33 +39,47 @@ class Edited:
 
 
 def edited(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> Edited:
-    """What makes the kubelet's next start read these settings. wanted: of FLAGS, to their values.
+    """Return the edit that makes the kubelet's next start read these settings.
 
-    An empty list as if none had been given.
-
-    EditRefused with the place and the way out.
+    wanted: of FLAGS, to their values. An empty list counts as not set. Raises EditRefused with the
+    place and the way out.
     """
-    config, by_path, told = kubelet_config.read(kubelet), {}, []
+    read = config.read(kubelet)
+    by_path: dict[str, dict[str, str]] = {}
+    summaries = []
     for key, value in wanted.items():
-        setting = config.setting(key, FLAGS[key])
-        if (setting.value if setting else DEFAULTS[key]) == value:
+        if _value(read, key) == value:
             continue
-        path = _place(kubelet, config, key)
-        told.append(f"{key}: {value or 'none'} (was {setting.value if setting else 'not set'})")
-        by_path.setdefault(path, {})[key] = value
+        summaries.append(_summary(read, key, value))
+        by_path.setdefault(_place(kubelet, read, key), {})[key] = value
     changes, diff, after = [], "", kubelet
     for path, values in by_path.items():
-        change, text, lines = _in_file(_record(kubelet, path), values)
+        change, text, difference = _in_file(_record(kubelet, path), values)
         changes.append(change)
-        diff += lines
+        diff += difference
         after = _with(after, path, text)
-    _prove(after, wanted)
-    return Edited(tuple(changes), after, diff, ", ".join(told))
+    _verify(after, wanted)
+    return Edited(tuple(changes), after, diff, ", ".join(summaries))
 
 
-def _place(kubelet: Mapping[str, Any], config: KubeletConfig, key: str) -> str:
-    """The file that has, or would get, the last word."""
-    setting = config.setting(key, FLAGS[key])
+def _value(read: KubeletConfig, key: str) -> str:
+    """Return the value of a setting, or its default."""
+    setting = read.setting(key, FLAGS[key])
+    if setting is None:
+        return DEFAULTS[key]
+    return setting.value
+
+
+def _summary(read: KubeletConfig, key: str, value: str) -> str:
+    setting, former = read.setting(key, FLAGS[key]), "not set"
+    if setting is not None:
+        former = setting.value
+    return f"{key}: {value or 'none'} (was {former})"
+
+
+def _place(kubelet: Mapping[str, Any], read: KubeletConfig, key: str) -> str:
+    """Return the file that decides, or would decide."""
+    setting = read.setting(key, FLAGS[key])
     if setting is not None and setting.path is None:
         raise EditRefused(
             "the kubelet's command line",
@@ -76,7 +87,9 @@ def _place(kubelet: Mapping[str, Any], config: KubeletConfig, key: str) -> str:
             f"it sets --{FLAGS[key]}, which overrules every file",
             "change it where the unit is made",
         )
-    path = setting.path if setting else (kubelet.get("config") or {}).get("path")
+    path = (kubelet.get("config") or {}).get("path")
+    if setting is not None:
+        path = setting.path
     if not path:
         raise EditRefused(
             "the kubelet's command line",
@@ -98,55 +111,64 @@ def _record(kubelet: Mapping[str, Any], path: str) -> Mapping[str, Any]:
 def _in_file(
     record: Mapping[str, Any], values: Mapping[str, str]
 ) -> tuple[dict[str, Any], str, str]:
-    """(the change for the node, the text afterwards, its difference).
+    """Return (the change for the node, the text afterwards, its difference).
 
-    All in one write, of what lies between the first and the last change.
-
-    The text has letters where the file is masked, because a masked scalar is no YAML; what is shown
-    has the mask.
+    All is in one write, of what lies between the first and the last change. The text has letters
+    where the file is masked, because a masked scalar is no YAML; the difference has the mask.
     """
     source = Source.of(record)
-    was = text = manifest.parseable(source.text, source.masked)
+    former = text = pod_manifest.parseable(source.text, source.masked)
     for key, value in values.items():
-        text = edit_scalar.set_scalar(Source(text, source.path), [key], value).text
-    old, new = was.encode("utf-8"), text.encode("utf-8")
-    begin = len(os.path.commonprefix([old, new]))
-    behind = len(os.path.commonprefix([old[begin:][::-1], new[begin:][::-1]]))
-    end = len(old) - behind
-    if source.hides(begin, end):
+        text = scalar.set_scalar(Source(text, source.path), [key], value).text
+    splice = _splice(former.encode("utf-8"), text.encode("utf-8"))
+    if source.hides(splice.start, splice.end):
         raise EditRefused(
-            source.path, None, "a secret stands at the place to change", edit_source.BY_HAND
+            source.path, None, "a secret stands at the place to change", draft.BY_HAND
         )
-    splice = edit_source.Splice(begin, end, old[begin:end], new[begin : len(new) - behind])
     shown = source.text.encode("utf-8")
-    change = edit_source.change_of(source.path, source.sha256, [splice])
-    return change, text, edit_source.unified(source.path, shown, edit_source.apply(shown, [splice]))
+    change = draft.change_of(source.path, source.sha256, [splice])
+    return change, text, draft.unified(source.path, shown, draft.apply(shown, [splice]))
+
+
+def _splice(old: bytes, new: bytes) -> draft.Splice:
+    """Return the one splice between the common beginning and the common end."""
+    begin = _common(old, new)
+    behind = _common(old[begin:][::-1], new[begin:][::-1])
+    end = len(old) - behind
+    return draft.Splice(begin, end, old[begin:end], new[begin : len(new) - behind])
+
+
+def _common(first_bytes: bytes, second_bytes: bytes) -> int:
+    """Return the length of the common beginning."""
+    pairs = zip(first_bytes, second_bytes, strict=False)
+    differences = (place for place, (first, second) in enumerate(pairs) if first != second)
+    return next(differences, min(len(first_bytes), len(second_bytes)))
 
 
 def _with(kubelet: Mapping[str, Any], path: str, text: str) -> dict[str, Any]:
-    def new(record: Any) -> Any:
-        return (
-            {**record, "text": text, "size": len(text.encode("utf-8")), "masked": []}
-            if record and record.get("path") == path
-            else record
-        )
+    """Return the evidence with another text in one file."""
+    update = {"text": text, "size": len(text.encode("utf-8")), "masked": []}
+
+    def updated(record: Any) -> Any:
+        if record and record.get("path") == path:
+            return {**record, **update}
+        return record
 
     return {
         **kubelet,
-        "config": new(kubelet.get("config")),
-        "config_dropins": [new(one) for one in kubelet.get("config_dropins") or ()],
+        "config": updated(kubelet.get("config")),
+        "config_dropins": [updated(record) for record in kubelet.get("config_dropins") or ()],
     }
 
 
-def _prove(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
-    """Read again: several edits of one file must not have come into each other's way."""
-    config = kubelet_config.read(kubelet)
+def _verify(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
+    """Read the settings again: several edits of one file must not interfere."""
+    read = config.read(kubelet)
     for key, value in wanted.items():
-        setting = config.setting(key, FLAGS[key])
-        if config.problem or (setting.value if setting else DEFAULTS[key]) != value:
+        if read.problem or _value(read, key) != value:
             raise EditRefused(
                 str((kubelet.get("config") or {}).get("path")),
                 None,
                 f"{key} would not be {value} afterwards",
-                edit_source.BY_HAND,
+                draft.BY_HAND,
             )

@@ -26,31 +26,34 @@ _COLON = re.compile(r"[ \t]*:")
 
 
 def plain(text: str, flow: bool) -> bool:
-    return (
-        _PLAIN.fullmatch(text) is not None
-        and text.lower() not in _RESERVED
-        and not (flow and (":" in text or "," in text))
-    )
+    """Return whether a string needs no quotes."""
+    if _PLAIN.fullmatch(text) is None or text.lower() in _RESERVED:
+        return False
+    return not flow or (":" not in text and "," not in text)
 
 
 def render(text: str, quote: str | None, flow: bool) -> str:
-    """A string as a scalar, quoted as asked where that is possible. quote.
+    """Return a string as a scalar, quoted as asked where that is possible.
 
-    ' or " or None for none.
+    quote: ' or ", or None for none.
     """
-    if quote == "'" or (quote != '"' and not plain(text, flow) and ('"' in text or "\\" in text)):
-        return "'" + text.replace("'", "''") + "'"
-    if quote == '"' or not plain(text, flow):
+    if quote is None and plain(text, flow):
+        return text
+    if quote == '"' or (quote is None and not ('"' in text or "\\" in text)):
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return text
+    return "'" + text.replace("'", "''") + "'"
 
 
 def quote_of(draft: Draft, node: Node) -> str | None:
+    """Return the quote of a scalar, or None."""
     first = draft.body[node.start_mark.index : node.start_mark.index + 1]
-    return first if first in ("'", '"') and first else None
+    if first and first in "'\"":
+        return first
+    return None
 
 
 def refuse_control(draft: Draft, *texts: str) -> None:
+    """Refuse control characters in a new value."""
     if any(_CONTROL.search(text) for text in texts):
         draft.refuse(
             None, "the new value holds a control character", "give a value of one line of text"
@@ -58,13 +61,14 @@ def refuse_control(draft: Draft, *texts: str) -> None:
 
 
 def string_node(text: str, like: Node | None = None) -> ScalarNode:
-    """The node that must be read afterwards; like: the one whose place it takes."""
-    return ScalarNode(
-        "tag:yaml.org,2002:str", text, like and like.start_mark, like and like.end_mark
-    )
+    """Return the node that must be read afterwards; like: the node whose place it takes."""
+    if like is None:
+        return ScalarNode("tag:yaml.org,2002:str", text)
+    return ScalarNode("tag:yaml.org,2002:str", text, like.start_mark, like.end_mark)
 
 
 def replace_item(draft: Draft, items: SequenceNode, index: int, text: str) -> None:
+    """Replace an item of a list."""
     node = items.value[index]
     written = render(text, quote_of(draft, node), bool(items.flow_style))
     draft.change(node.start_mark.index, node.end_mark.index, written)
@@ -72,7 +76,7 @@ def replace_item(draft: Draft, items: SequenceNode, index: int, text: str) -> No
 
 
 def append_item(draft: Draft, items: SequenceNode, text: str) -> None:
-    """After the last item, written like it."""
+    """Append an item after the last one, written like it."""
     last = items.value[-1]
     written = render(text, quote_of(draft, last), bool(items.flow_style))
     if items.flow_style:
@@ -83,7 +87,10 @@ def append_item(draft: Draft, items: SequenceNode, text: str) -> None:
 
 
 def append_block(draft: Draft, last: Node, end: int, lines: Sequence[str]) -> None:
-    """A new item of a block list, of one or more lines, behind the last one, which ends at end."""
+    """Append an item of one or more lines to a block list.
+
+    last: its last item, which ends at end.
+    """
     head = dash_of(draft, last)
     indent = head.group(1) + " " * len(head.group(2))
     append_lines(
@@ -92,19 +99,20 @@ def append_block(draft: Draft, last: Node, end: int, lines: Sequence[str]) -> No
 
 
 def dash_of(draft: Draft, item: Node) -> re.Match[str]:
+    """Return the blanks and the dash before an item."""
     start = item.start_mark.index
-    found = _DASH.fullmatch(draft.body[draft.line_start(start) : start])
-    if found is None:
+    match = _DASH.fullmatch(draft.body[draft.line_start(start) : start])
+    if match is None:
         draft.refuse(
             item,
             "this item does not begin on a line of its own, behind its dash",
             "write it as `- item` and run again",
         )
-    return found
+    return match
 
 
 def append_lines(draft: Draft, node: Node, end: int, lines: Sequence[str]) -> None:
-    """Lines behind the one on which node ends."""
+    """Append lines behind the one on which node ends."""
     tail = _TAIL.match(draft.body, end)
     if tail is None:
         draft.refuse(node, "more stands on the line of the last entry")
@@ -116,39 +124,24 @@ def append_lines(draft: Draft, node: Node, end: int, lines: Sequence[str]) -> No
 
 
 def append_flow(draft: Draft, node: Node, spans: Sequence[tuple[int, int]], text: str) -> None:
-    """A new entry of a flow list or mapping with entries at spans.
+    """Append an entry to a flow list or mapping with entries at spans.
 
-    On a line of its own where the last one is.
+    It gets a line of its own where the last one has one.
     """
-    body, close = draft.body, node.end_mark.index - 1
     if not spans:
         draft.change(node.start_mark.index + 1, node.start_mark.index + 1, text)
         return
     start, end = spans[-1]
-    comma = _comma(body, end, close)
-    prefix = body[draft.line_start(start) : start]
-    if not prefix.strip() and draft.line_start(start) > node.start_mark.index:
-        tail = _TAIL.match(body, end if comma is None else comma + 1)
-        if tail is not None and tail.group(1) and tail.end() <= close:
-            if comma is None:
-                draft.change(end, end, ",")
-            draft.change(
-                tail.end(),
-                tail.end(),
-                prefix + text + ("," if comma is not None else "") + tail.group(1),
-            )
-        else:
-            draft.change(end, end, f",{draft.eol}{prefix}{text}")
-        return
-    gap = " "
-    if len(spans) > 1:
-        before = _comma(body, spans[-2][1], start)
-        between = " " if before is None else body[before + 1 : start]
-        gap = between if not between.strip(" \t") else " "
-    draft.change(end, end, f",{gap}{text}")
+    begin = draft.line_start(start)
+    prefix = draft.body[begin:start]
+    if not prefix.strip() and begin > node.start_mark.index:
+        _append_flow_line(draft, node, end, prefix, text)
+    else:
+        draft.change(end, end, f",{_gap(draft, spans)}{text}")
 
 
 def remove_items(draft: Draft, key: Node, items: SequenceNode, indexes: set[int]) -> None:
+    """Remove the items with these indexes from a list."""
     if items.flow_style:
         _remove_flow(draft, items, indexes)
     else:
@@ -172,10 +165,40 @@ def _remove_block(draft: Draft, key: Node, items: SequenceNode, indexes: set[int
         draft.change(colon.end(), colon.end(), " []")
 
 
+def _append_flow_line(draft: Draft, node: Node, end: int, prefix: str, text: str) -> None:
+    """Append an entry on a line of its own behind the entry that ends at end."""
+    body, close = draft.body, node.end_mark.index - 1
+    comma = _comma(body, end, close)
+    behind, trailing = end, ""
+    if comma is not None:
+        behind, trailing = comma + 1, ","
+    tail = _TAIL.match(body, behind)
+    if tail is None or not tail.group(1) or tail.end() > close:
+        draft.change(end, end, f",{draft.eol}{prefix}{text}")
+        return
+    if comma is None:
+        draft.change(end, end, ",")
+    draft.change(tail.end(), tail.end(), prefix + text + trailing + tail.group(1))
+
+
+def _gap(draft: Draft, spans: Sequence[tuple[int, int]]) -> str:
+    """Return the blanks between the last two entries of a line; one by default."""
+    if len(spans) < 2:
+        return " "
+    start = spans[-1][0]
+    comma = _comma(draft.body, spans[-2][1], start)
+    if comma is None:
+        return " "
+    between = draft.body[comma + 1 : start]
+    if between.strip(" \t"):
+        return " "
+    return between
+
+
 def _remove_flow(draft: Draft, items: SequenceNode, indexes: set[int]) -> None:
     body, spans, close = draft.body, [_span(item) for item in items.value], items.end_mark.index - 1
     limits = [start for start, _end in spans[1:]] + [close]
-    commas = [_comma(body, end, limit) for (_start, end), limit in zip(spans, limits)]
+    commas = [_comma(body, end, limit) for (_start, end), limit in zip(spans, limits, strict=False)]
     kept = [index for index in range(len(spans)) if index not in indexes]
     for index in indexes:
         _cut(draft, items, spans[index], commas[index])
@@ -186,13 +209,15 @@ def _remove_flow(draft: Draft, items: SequenceNode, indexes: set[int]) -> None:
     comma, following = commas[kept[-1]], spans[kept[-1] + 1][0]
     if comma is None:
         raise AssertionError("items of a flow list are parted by commas")
-    blank = not body[comma + 1 : following].strip(" \t")
-    draft.change(comma, following if blank else comma + 1)
+    if body[comma + 1 : following].strip(" \t"):
+        following = comma + 1
+    draft.change(comma, following)
 
 
 def _cut(draft: Draft, items: SequenceNode, span: tuple[int, int], comma: int | None) -> None:
-    """An item with its comma: the whole line where it has one of its own, with the comment on
-    it.
+    """Cut an item with its comma.
+
+    It is the whole line where the item has one of its own, with the comment on it.
     """
     body, (start, end) = draft.body, span
     close = items.end_mark.index - 1
@@ -203,31 +228,36 @@ def _cut(draft: Draft, items: SequenceNode, span: tuple[int, int], comma: int | 
         end = comma + 1
     begin = draft.line_start(start)
     tail = _TAIL.match(body, end)
-    ends_line = tail is not None and bool(tail.group(1)) and tail.end() <= close
-    if (
-        tail is not None
-        and ends_line
-        and begin > items.start_mark.index
-        and not body[begin:start].strip()
-    ):
+    if tail is None or not tail.group(1) or tail.end() > close:
+        _cut_inside(draft, start, end, body[end:close], comma)
+    elif begin > items.start_mark.index and not body[begin:start].strip():
         draft.change(begin, tail.end())
-    elif ends_line:
-        draft.change(len(body[:start].rstrip(" \t")), end)
     else:
-        rest = body[end:close]
-        draft.change(start, end + (len(rest) - len(rest.lstrip(" \t")) if comma is not None else 0))
+        draft.change(len(body[:start].rstrip(" \t")), end)
+
+
+def _cut_inside(draft: Draft, start: int, end: int, rest: str, comma: int | None) -> None:
+    """Cut an item with other items behind it on its line, and the blanks behind its comma."""
+    if comma is not None:
+        end += len(rest) - len(rest.lstrip(" \t"))
+    draft.change(start, end)
 
 
 def _comma(body: str, start: int, end: int) -> int | None:
-    """The comma between two entries of a flow collection, where only blanks and comments stand
-    beside it.
+    """Return the place of the comma between two entries of a flow collection.
+
+    Only blanks and comments stand next to it.
     """
-    while start < end:
-        if body[start] == ",":
-            return start
-        start = body.find("\n", start, end) if body[start] == "#" else start + 1
-        if start < 0:
-            return None
+    place = start
+    while place < end:
+        if body[place] == ",":
+            return place
+        if body[place] == "#":
+            place = body.find("\n", place, end)
+            if place < 0:
+                return None
+        else:
+            place += 1
     return None
 
 
@@ -236,4 +266,5 @@ def _span(node: Node) -> tuple[int, int]:
 
 
 def entry_spans(mapping: MappingNode) -> list[tuple[int, int]]:
+    """Return (start, end) of each entry of a mapping."""
     return [(key.start_mark.index, value.end_mark.index) for key, value in mapping.value]

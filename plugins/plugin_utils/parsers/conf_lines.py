@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..evidence import memoize as remember
+from ..evidence import memoize
 
 # systemd's parse_boolean
 YES, NO = ("1", "yes", "y", "true", "t", "on"), ("0", "no", "n", "false", "f", "off")
@@ -21,7 +21,7 @@ MAX_LINES = 20_000
 MAX_PATH = 4096  # PATH_MAX
 
 
-@remember.last
+@memoize.last
 def usable(records: Any) -> list[Mapping[str, Any]]:
     """Return the records that name a file; the first record of a path counts."""
     if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):

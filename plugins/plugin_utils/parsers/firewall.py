@@ -161,7 +161,7 @@ def _unknown_rules(wall: Wall, ports: Iterable[int]) -> list[tuple[str, str]]:
 
 def walls(seen: Any) -> list[Wall]:
     """Return the firewalls that are active, that a boot starts, or whose state is not known."""
-    found = []
+    result = []
     for name, record in sorted(json_values.mapping(seen).items()):
         if name not in (FIREWALLD, UFW) or not isinstance(record, Mapping):
             continue
@@ -169,8 +169,8 @@ def walls(seen: Any) -> list[Wall]:
         if name == UFW:
             wall = _switched(wall)
         if wall.active is not False or wall.comes:
-            found.append(wall)
-    return found
+            result.append(wall)
+    return result
 
 
 def _wall(name: str, record: Mapping[str, Any]) -> Wall:
@@ -270,7 +270,7 @@ def _bound(wall: Wall) -> Iterator[str]:
 def _assigns(text: str | None) -> bool:
     if text is None:
         return True
-    return any(tag in ("interface", "source") for tag, dummy, dummy in _outside(_tags(text)))
+    return any(tag[0] in ("interface", "source") for tag in _outside(_tags(text)))
 
 
 def _tags(text: str) -> list[Tag]:
@@ -325,7 +325,7 @@ def _rich_rules(tags: Iterable[Tag]) -> list[list[Tag]]:
 
 
 def _accepts(rule: Iterable[Tag]) -> bool:
-    return any(name == "accept" for name, dummy, dummy in rule)
+    return any(tag[0] == "accept" for tag in rule)
 
 
 def _inward(tags: Sequence[Tag]) -> bool:

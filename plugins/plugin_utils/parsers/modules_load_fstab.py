@@ -68,14 +68,14 @@ def modules(records: Any) -> list[Named]:
 
     One file of a name counts, /etc before /usr; - and _ are alike.
     """
-    found = []
+    rows = []
     for record in _chosen(records):
         real = conf_lines.target(record)
         for number, text in conf_lines.lines(record):
             word = text.strip(" \t\r\n\v\f")
             if _NAME.match(word):
-                found.append(Named(word.replace("-", "_"), record["path"], number, real))
-    return found
+                rows.append(Named(word.replace("-", "_"), record["path"], number, real))
+    return rows
 
 
 def unread(records: Any) -> list[str]:

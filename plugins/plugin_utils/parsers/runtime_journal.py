@@ -105,7 +105,7 @@ def told(record: Mapping[str, Any]) -> Words:
 
 
 def _cause(line: str) -> tuple[str, str] | None:
-    return next(((what, cure) for text, what, cure in _TEXTS if text.search(line)), None)
+    return next(((summary, cure) for text, summary, cure in _TEXTS if text.search(line)), None)
 
 
 def damaged(metadata: Any) -> str:

@@ -29,15 +29,6 @@ TAGS = {
     "PARTUUID": "by-partuuid",
     "PARTLABEL": "by-partlabel",
 }
-_UNIT_KEYS = (
-    "What",
-    "LoadState",
-    "UnitFileState",
-    "ActiveState",
-    "FragmentPath",
-    "SourcePath",
-    "Following",
-)
 _ESCAPE = re.compile(r"\\(040|011|012|134|\\)")
 _WORD = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')
 _ZRAM = re.compile(r"zram[0-9]{1,9}\Z")
@@ -218,16 +209,16 @@ def _fstab_problem(record: Mapping[str, Any]) -> str | None:
     return "it is no regular file"
 
 
-def node(what: str) -> str:
+def node(spec: str) -> str:
     """Return the path of a device or file, also of UUID=… and LABEL=…, as udev spells it.
 
     It is empty for what is none.
     """
-    tag, equals, value = what.partition("=")
+    tag, equals, value = spec.partition("=")
     if equals and tag in TAGS:
         return _tagged(TAGS[tag], _without_quotes(value))
-    if what.startswith("/") and what.strip("/"):
-        return posixpath.normpath(what.replace("//", "/"))
+    if spec.startswith("/") and spec.strip("/"):
+        return posixpath.normpath(spec.replace("//", "/"))
     return ""
 
 
@@ -297,7 +288,17 @@ def _unit(block: Any) -> Unit | None:
     name = _value(block, "Id")
     if not name:
         return None
-    return Unit(name, *(_value(block, key) for key in _UNIT_KEYS), wanted=_wanted(block))
+    return Unit(
+        name,
+        _value(block, "What"),
+        _value(block, "LoadState"),
+        _value(block, "UnitFileState"),
+        _value(block, "ActiveState"),
+        _value(block, "FragmentPath"),
+        _value(block, "SourcePath"),
+        _value(block, "Following"),
+        _wanted(block),
+    )
 
 
 def _wanted(block: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -390,7 +391,7 @@ def _zram_place(path: str) -> tuple[int, str] | None:
     return None
 
 
-def _sections(record: Mapping[str, Any], found: dict[str, dict[str, Any]]) -> None:
+def _sections(record: Mapping[str, Any], sections: dict[str, dict[str, Any]]) -> None:
     """Add what a file says to the sections found so far.
 
     The place is that of the first file that names the device.
@@ -401,7 +402,7 @@ def _sections(record: Mapping[str, Any], found: dict[str, dict[str, Any]]) -> No
         if text.startswith("[") and text.endswith("]"):
             name, current = text[1:-1].strip(), None
             if _ZRAM.match(name):
-                current = found.setdefault(name, {"path": record["path"], "line": number})
+                current = sections.setdefault(name, {"path": record["path"], "line": number})
         elif current is not None and "=" in text and text[0] not in "#;":
             key, _equals, value = text.partition("=")
             if key.strip() not in ("path", "line"):

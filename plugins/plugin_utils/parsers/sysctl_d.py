@@ -21,7 +21,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ...module_utils.shared import sysctl
-from ..evidence import memoize as remember
+from ..evidence import memoize
 from . import conf_lines
 
 FOLDERS = sysctl.SYSCTL
@@ -154,12 +154,12 @@ def _proc_path(key: str) -> str:
     return "/".join(part for part in path.split("/") if part)
 
 
-@remember.last
+@memoize.last
 def _booted(records: Any) -> list[Mapping[str, Any]]:
     return _chosen(records, hidden=False)
 
 
-@remember.last
+@memoize.last
 def _by_hand(records: Any) -> list[Mapping[str, Any]]:
     return _chosen(records, hidden=True) + [
         record for record in conf_lines.usable(records) if record["path"] == CONF

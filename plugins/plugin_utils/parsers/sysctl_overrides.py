@@ -63,12 +63,12 @@ def unread(late: Any) -> list[str]:
     return paths + [f"the profile {str(name)[:80]} of tuned" for name in profiles]
 
 
-def _set(found: dict[str, Setting], setting: Setting) -> None:
+def _set(settings: dict[str, Setting], setting: Setting) -> None:
     """Set a value over the former one.
 
     A value that only raises or lowers leaves what is beyond it.
     """
-    former = found.get(setting.key) or found.get(SAME.get(setting.key, ""))
+    former = settings.get(setting.key) or settings.get(SAME.get(setting.key, ""))
     number = None
     if former:
         number = sysctl_d.number(former.value)
@@ -84,8 +84,8 @@ def _set(found: dict[str, Setting], setting: Setting) -> None:
     overrides: tuple[sysctl_d.Place, ...] = ()
     if former:
         overrides = ((former.path, former.line, former.value), *former.overrides)
-    found.pop(SAME.get(setting.key, ""), None)
-    found[setting.key] = replace(setting, value=value, overrides=overrides)
+    settings.pop(SAME.get(setting.key, ""), None)
+    settings[setting.key] = replace(setting, value=value, overrides=overrides)
 
 
 def _is_met(bound: str, number: int | None) -> bool:
@@ -132,9 +132,9 @@ def _reapplies(overrides: Mapping[str, Any]) -> bool:
 def _rows(rows: Any) -> list[Setting]:
     settings = []
     for row in json_values.mappings(rows):
-        texts = [row.get(name) for name in ("key", "value", "path")]
-        if all(map(_is_text, texts)) and isinstance(row.get("line"), int):
-            settings.append(Setting(texts[0], texts[1], texts[2], row["line"]))
+        is_complete = all(_is_text(row.get(name)) for name in ("key", "value", "path"))
+        if is_complete and isinstance(row.get("line"), int):
+            settings.append(Setting(row["key"], row["value"], row["path"], row["line"]))
     return settings
 
 

@@ -133,46 +133,46 @@ def starts(lines: Iterable[object]) -> list[Start]:
     its process: the pid assigns it. A child of a wrapper (microk8s) has another pid: only after
     systemd has reported a new start does a new pid begin one.
     """
-    found, fresh = [Start()], False
+    history, fresh = [Start()], False
     for raw in [line[:LONGEST] for line in lines if isinstance(line, str)][-MAX_LINES:]:
         entry = _ENTRY.fullmatch(raw)
         if entry is not None:
-            fresh = _take(found, fresh, entry)
+            fresh = _take(history, fresh, entry)
         elif _BOOT.fullmatch(raw):
-            found.append(Start())
-    return [start for start in found if start.lines or start.exit]
+            history.append(Start())
+    return [start for start in history if start.lines or start.exit]
 
 
-def _told(found: list[Start], fresh: bool, raw: str, text: str) -> bool:
+def _told(history: list[Start], fresh: bool, raw: str, text: str) -> bool:
     """Add systemd's own line to the starts; return whether a new start may begin after it."""
     ended, result = _EXIT.fullmatch(text), _RESULT.fullmatch(text)
     if ended:
-        if found[-1].exit is not None:
-            found.append(Start())
-        found[-1].exit, found[-1].exit_line = (ended.group(1), int(ended.group(2))), raw
+        if history[-1].exit is not None:
+            history.append(Start())
+        history[-1].exit, history[-1].exit_line = (ended.group(1), int(ended.group(2))), raw
         return False
     if result:
-        found[-1].result = result.group(1)
+        history[-1].result = result.group(1)
     return fresh or bool(_AGAIN.match(text))
 
 
-def _take(found: list[Start], fresh: bool, entry: re.Match[str]) -> bool:
+def _take(history: list[Start], fresh: bool, entry: re.Match[str]) -> bool:
     """Add an entry to its start; return whether a new start may begin after it."""
     name, number, text = entry.groups()
     pid = None
     if number:
         pid = int(number)
     if name == "systemd" and pid == 1:
-        return _told(found, fresh, entry.string, text)
-    said = Said(entry.string, pid, text)
-    home = next((start for start in found[-2:] if pid is not None and pid in start.pids), None)
+        return _told(history, fresh, entry.string, text)
+    entry_line = Said(entry.string, pid, text)
+    home = next((start for start in history[-2:] if pid is not None and pid in start.pids), None)
     if home is not None:
-        home.lines.append(said)
+        home.lines.append(entry_line)
         return fresh
-    if fresh and (found[-1].lines or found[-1].exit):
-        found.append(Start())
-    found[-1].pids.add(pid)
-    found[-1].lines.append(said)
+    if fresh and (history[-1].lines or history[-1].exit):
+        history.append(Start())
+    history[-1].pids.add(pid)
+    history[-1].lines.append(entry_line)
     return False
 
 
@@ -180,15 +180,15 @@ def last(start: Start) -> Last | None:
     """Return the last line of this start that its process does not survive, or None."""
     followed = 0
     for index in range(len(start.lines) - 1, -1, -1):
-        said = start.lines[index]
-        header = _HEADER.match(said.text)
+        line = start.lines[index]
+        header = _HEADER.match(line.text)
         form = _form(start.lines, index, header)
         if form is not None:
             text, quoted = masked(form[0])
-            own = header is None or said.pid == int(header.group(2))
+            own = header is None or line.pid == int(header.group(2))
             # a line of JSON names no pid: a probe may have printed the same line
             return Last(
-                text, quoted, said.raw, form[1], own and not said.text.startswith("{"), followed
+                text, quoted, line.raw, form[1], own and not line.text.startswith("{"), followed
             )
         followed += header is not None
     return None
@@ -199,16 +199,16 @@ def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
 
     The newest is first.
     """
-    found = []
-    for said in reversed(start.lines):
+    rows = []
+    for line in reversed(start.lines):
         header = None
-        if words in said.text:
-            header = _HEADER.match(said.text)
-        if header is not None and said.pid == int(header.group(2)):
-            found.append((klog.parse(said.text), said.raw))
-            if len(found) == MAX_ABOUT:
+        if words in line.text:
+            header = _HEADER.match(line.text)
+        if header is not None and line.pid == int(header.group(2)):
+            rows.append((klog.parse(line.text), line.raw))
+            if len(rows) == MAX_ABOUT:
                 break
-    return found
+    return rows
 
 
 def last_error(start: Start) -> str:
@@ -216,13 +216,13 @@ def last_error(start: Start) -> str:
 
     It need not be why the process ended: it is quoted where no cause is known.
     """
-    for said in reversed(start.lines):
-        header = _HEADER.match(said.text)
+    for line in reversed(start.lines):
+        header = _HEADER.match(line.text)
         if header is not None:
             if header.group(1) in "EF":
-                return said.raw
-        elif _LOGRUS.match(said.text) or _WORSE.search(said.text):
-            return said.raw
+                return line.raw
+        elif _LOGRUS.match(line.text) or _WORSE.search(line.text):
+            return line.raw
     return ""
 
 
@@ -294,9 +294,9 @@ def _structured(lines: Sequence[Said], index: int, begin: int = 0) -> tuple[str,
 
 def _continued(lines: Sequence[Said], index: int) -> str:
     """Return a value of several lines, as klog v2 writes it: `err=<`, lines after a tab, ` >`."""
-    found = []
-    for said in lines[index + 1 : index + 1 + CONTINUED]:
-        if not said.text.startswith("\t"):
+    parts = []
+    for line in lines[index + 1 : index + 1 + CONTINUED]:
+        if not line.text.startswith("\t"):
             break
-        found.append(said.text.strip())
-    return " ".join(found)
+        parts.append(line.text.strip())
+    return " ".join(parts)

@@ -20,7 +20,7 @@ from typing import Any
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from ....module_utils.shared import quantity
-from ...evidence import memoize as remember
+from ...evidence import memoize
 from ...parsers import pflag, pod_manifest
 from ...safe_io import yaml_nodes
 from .. import control_plane
@@ -106,7 +106,7 @@ class KubeletConfig:
         return [(path[1:], value) for path, value in self.values.items() if path[0] == key]
 
 
-@remember.last
+@memoize.last
 def read(kubelet: Mapping[str, Any]) -> KubeletConfig:
     """Return the configuration from the evidence of the collector kubelet. Never raises."""
     values: dict[tuple[str, ...], Setting] = {}

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...safe_io import yaml_nodes
-from .. import cpu_manager_options as cpu_options
+from .. import cpu_manager_options
 from ..cpu_manager import Node
 from .config import KubeletConfig, Setting
 
 Release = tuple[int, int]
-OLDEST, NEWEST = (1, 14), cpu_options.NEWEST
+OLDEST, NEWEST = (1, 14), cpu_manager_options.NEWEST
 # With one that is newer than what is known: what all of these refuse is always refused.
 ALL = tuple((1, minor) for minor in range(OLDEST[1], NEWEST[1] + 2))
 # Why a kubelet of this release refuses it, "" where it takes it, None where that is not known.
@@ -99,7 +99,7 @@ class ConfiguredKubelet:
 
 def is_true(text: str) -> bool:
     """Return whether a feature gate's value is true, in a flag or in YAML."""
-    return text in cpu_options.TRUTHS or yaml_nodes.boolean(text) is True
+    return text in cpu_manager_options.TRUTHS or yaml_nodes.boolean(text) is True
 
 
 def release_name(release: Release) -> str:

@@ -200,8 +200,8 @@ _TEXTS = tuple(
         # Only with the path that it is about, on a file system that is on a disk or in memory
         (
             DISK_FULL,
-            r"(?:mkdir|mkdirat|open|openat|write|rename|symlink|link|create|truncate|sync|fsync|close"
-            r"|copy) "
+            r"(?:mkdir|mkdirat|open|openat|write|rename|symlink|link|create|truncate|sync|fsync"
+            r"|close|copy) "
             r"(?P<w>/(?!sys/|proc/|dev/(?!shm))[^:]+): (?:no space left on device|disk quota"
             r" exceeded)",
             "{w}",
@@ -323,8 +323,8 @@ def said(lines: object) -> Death | None:
     final = unit_journal.last(starts[-1])
     if final is None:
         return None
-    cause, what = _cause(final)
-    return Death(cause, _clean(what), _clean(final.line, 400))
+    cause, subject = _cause(final)
+    return Death(cause, _clean(subject), _clean(final.line, 400))
 
 
 def _death(start: Start, unit: Unit) -> Death | None:
@@ -336,12 +336,12 @@ def _death(start: Start, unit: Unit) -> Death | None:
     final = unit_journal.last(start)
     if final is None:
         return _name(start) or _nameless(start, unit)
-    cause, what = _cause(final)
-    if cause == CLIENT_CERTIFICATE and not what:
-        what = _expired(start)
+    cause, subject = _cause(final)
+    if cause == CLIENT_CERTIFICATE and not subject:
+        subject = _expired(start)
     return Death(
         cause,
-        _clean(what),
+        _clean(subject),
         _clean(final.line, 400),
         cause != UNKNOWN and _agrees(start, final, unit),
     )
@@ -428,11 +428,11 @@ def _cause(final: Last) -> tuple[str, str]:
             return cause, ": ".join(filter(None, names))
         if cause == KERNEL_DEFAULTS:
             return cause, ", ".join(sorted({flag.group("w") for flag in pattern.finditer(text)}))
-        what = template.format(**_values(match, final.quoted))
+        subject = template.format(**_values(match, final.quoted))
         # the server's certificate is the kubelet's own: it makes another where the file is gone
-        if cause == CLIENT_CERTIFICATE and "kubelet-server" in what:
-            return STATE_FILE, what
-        return cause, what
+        if cause == CLIENT_CERTIFICATE and "kubelet-server" in subject:
+            return STATE_FILE, subject
+        return cause, subject
     return UNKNOWN, ""
 
 

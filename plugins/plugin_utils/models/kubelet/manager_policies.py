@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from .. import cpu_manager_options as cpu_options
+from .. import cpu_manager_options
 from .config import Setting
 from .configured_value import (
     NEWEST,
@@ -98,7 +98,7 @@ def _cpu(kubelet: ConfiguredKubelet) -> Iterator[Found]:
     topology = kubelet.scalar(TOPOLOGY, FLAGS[TOPOLOGY], "none")[0]
 
     def judge_options(release: Release) -> str | None:
-        reason = cpu_options.misfits(policy, options, kubelet.node.gates, release, topology)
+        reason = cpu_manager_options.misfits(policy, options, kubelet.node.gates, release, topology)
         if reason or release <= NEWEST:
             return reason
         if all(map(_is_stable, options)):
@@ -137,7 +137,7 @@ def _topology(kubelet: ConfiguredKubelet) -> Iterator[Found]:
 
 def _is_stable(option: str) -> bool:
     """Return whether an option is stable in the newest known release; another may become so."""
-    return option in cpu_options.STAGES and cpu_options.STAGES[option][2] <= NEWEST
+    return option in cpu_manager_options.STAGES and cpu_manager_options.STAGES[option][2] <= NEWEST
 
 
 def _gated(
@@ -216,7 +216,7 @@ def _option_value(option: str, value: str, shown: str) -> str:
         if _WHOLE.fullmatch(value) and int(value) >= NUMA_NODES:
             return ""
         return f"{shown}; accepted is a number from {NUMA_NODES} on"
-    if value in cpu_options.TRUTHS | cpu_options.LIES:
+    if value in cpu_manager_options.TRUTHS | cpu_manager_options.LIES:
         return ""
     return f"{shown}; accepted values are true and false"
 

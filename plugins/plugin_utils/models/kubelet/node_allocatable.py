@@ -89,7 +89,7 @@ def refused(kubelet: ConfiguredKubelet) -> Iterator[Found]:
 
 
 def _words(words: Sequence[str], release: Release) -> str | None:
-    accepted = _ACCEPTED
+    accepted: tuple[str, ...] = _ACCEPTED
     if release >= COMPRESSIBLE:
         accepted += _NEWER
     for word in words:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...evidence import memoize as remember
+from ...evidence import memoize
 from ...parsers import json_values, manager_error
 from .. import control_plane, cpu_manager
 from ..cpu_manager import Node
@@ -62,7 +62,7 @@ class Judged:
         return "; and ".join(refusal.why for refusal in self.refused[:SHOWN])
 
 
-@remember.last
+@memoize.last
 def judged(node: Node) -> Judged:
     """Evaluate one node's configuration; where it cannot be read, nothing is refused."""
     if node.config.problem:

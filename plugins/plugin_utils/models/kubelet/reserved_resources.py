@@ -205,7 +205,7 @@ def _memory(kubelet: ConfiguredKubelet, parts: list[Part]) -> Iterator[Found]:
         if any(map(has_manager, kubelet.since((1, 21)))):
             yield Unsure(MEMORY, f"{MEMORY}: {error}")
         return
-    settings = [part.setting for part in parts] or [setting]
+    settings: list[Setting | None] = [part.setting for part in parts] or [setting]
 
     def judge(release: Release) -> str | None:
         if not has_manager(release):

@@ -33,7 +33,9 @@ def stands(document: Mapping[str, Any], node: Node) -> bool:
 def _is_young(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> bool:
     clock = control_plane.data(document, "system").get("clock")
     started = (kubelet.get("process") or {}).get("started_at")
-    return bool(started and clock) and float(clock) - float(started) < kubelet_start.SETTLED_SECONDS
+    if not started or not clock:
+        return False
+    return float(clock) - float(started) < kubelet_start.SETTLED_SECONDS
 
 
 def comes_back(document: Mapping[str, Any], node: Node) -> bool:
@@ -133,8 +135,7 @@ def _arguments_of_none(node: Node) -> list[str]:
 
 def _static_arguments(node: Node, state: cpu_manager_state.CpuState) -> list[str]:
     known = state.default | state.assigned
-    fits = state.default and not any(other is None for dummy, other in state.overlaps)
-    if not fits or node.online is None or not known <= node.online:
+    if node.online is None or not known <= node.online or not _is_consistent(state):
         raise _NoStartError("its state does not fit the machine's CPUs, whatever the policy")
     added = node.online - known
     if added:
@@ -145,6 +146,11 @@ def _static_arguments(node: Node, state: cpu_manager_state.CpuState) -> list[str
     if node.strict or not reserved or not reserved <= state.default:
         arguments.append(f"--reserved-cpus={min(state.default)}")
     return arguments
+
+
+def _is_consistent(state: cpu_manager_state.CpuState) -> bool:
+    """Return whether there is a default set, which no container uses exclusively."""
+    return bool(state.default) and all(other is not None for dummy, other in state.overlaps)
 
 
 def _strict_arguments(node: Node, added: cpuset.CPUs) -> list[str]:

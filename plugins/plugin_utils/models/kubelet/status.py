@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any
 
 from ....module_utils.shared.start_refusal import Refusal
-from ...evidence import memoize as remember
+from ...evidence import memoize
 from ...parsers import json_values, systemd_unit, unit_journal
 from ...parsers.systemd_unit import State, Unit
 from .. import control_plane, unit_start
@@ -58,7 +58,7 @@ class Why:
         return self.state.kind in ENDED and not self.runs and not self.unit.masked
 
 
-@remember.last
+@memoize.last
 def read(document: Mapping[str, Any]) -> Why | None:
     """Return the state of a node's kubelet; None where the evidence names no unit."""
     kubelet = control_plane.data(document, "kubelet")

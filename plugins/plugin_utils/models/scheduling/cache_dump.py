@@ -188,12 +188,12 @@ class _Reader:
 
 def parse(lines: Iterable[Any]) -> Dump:
     """Return the last dump among the lines of one scheduler, in their order."""
-    reader, found = _Reader(), False
+    reader, has_dump = _Reader(), False
     for text in lines:
         if isinstance(text, str):
-            found = found or NODES in text
+            has_dump = has_dump or NODES in text
             reader.line(text)
-    if not found:
+    if not has_dump:
         return Dump(mismatch=tuple(reader.mismatch))
     return Dump(
         tuple(sorted(reader.nodes.values(), key=lambda node: node.name)),
@@ -215,7 +215,7 @@ def messages(lines: Iterable[str]) -> list[str]:
 
     Each message occurs once, the last ones last.
     """
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for line in lines:
         match = _SAID.search(line)
         if match is None:
@@ -224,9 +224,9 @@ def messages(lines: Iterable[str]) -> list[str]:
         if line[: match.start()].endswith('"'):  # a value, in quotes
             text = text.split('"', 1)[0].removesuffix("\\")
         text = text.removesuffix("; waiting")
-        found.pop(text, None)
-        found[text] = None
-    return list(found)
+        texts.pop(text, None)
+        texts[text] = None
+    return list(texts)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...evidence import memoize as remember
+from ...evidence import memoize
 from ...evidence.document import one_line
 from ...parsers import json_values
 from .. import taints
@@ -109,8 +109,8 @@ class Nodes:
     def _read(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
         message = scheduling_message.parse(entry.get("message"))
         reasons: list[Excluded] = []
-        for reason in message.reasons:
-            reasons += self._named(entry, reason)
+        for clause in message.reasons:
+            reasons += self._named(entry, clause)
         complete = message.nodes == len(self.views) and not message.missing and message.whole
         if complete:
             reasons = _rest(reasons, self.names)
@@ -277,12 +277,12 @@ class Nodes:
             return bool(wanted) and _knows_off(entry)
         if reason.kind == "taint":
             return _is_taint_meant(reason, intended)
-        if reason.kind in ("cordon", "unready") and reason.nodes:
+        if not reason.nodes:
+            return False
+        if reason.kind in ("cordon", "unready"):
             return not self._otherwise(entry, reason)
         # up to 1.22 a full node counts as such before selectors are checked
-        if reason.kind == "pods" and reason.nodes:
-            return set(reason.nodes).isdisjoint(view.name for view in wanted)
-        return False
+        return reason.kind == "pods" and set(reason.nodes).isdisjoint(view.name for view in wanted)
 
     def _otherwise(self, entry: Mapping[str, Any], reason: Excluded) -> bool:
         """Return whether the pod could be on a named node without this reason.
@@ -296,7 +296,7 @@ class Nodes:
         return any(view.name in names and takes[self.group[view.name]] for view in self.able(entry))
 
 
-@remember.last
+@memoize.last
 def nodes_of(cluster: Cluster) -> Nodes:
     """Return the Nodes of this cluster, the same for all faults."""
     return Nodes(cluster)
@@ -428,14 +428,14 @@ def spelled(names: Sequence[str] | None, count: int | None) -> str:
 
 
 def spared(
-    told: Collection[Excluded], mine: Collection[Excluded]
+    reasons: Collection[Excluded], pending: Collection[Excluded]
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield (why, names) of the nodes that are excluded on purpose, each once.
 
     The order is that of a scheduler, selectors after taints.
     """
-    named = {name for reason in mine for name in reason.nodes or ()}
-    meant = [reason for reason in told if reason.meant and reason.nodes]
+    named = {name for reason in pending for name in reason.nodes or ()}
+    meant = [reason for reason in reasons if reason.meant and reason.nodes]
     meant.sort(key=lambda reason: (reason.kind in CHOSEN, reason.kind == "resource"))
     for reason in meant:
         names = [name for name in reason.nodes or () if name not in named]
@@ -444,13 +444,13 @@ def spared(
             yield worded(reason), names
 
 
-def worded(one: Excluded) -> str:
+def worded(reason: Excluded) -> str:
     """Return a reason in the scheduler's words, with what newer ones omit."""
-    if one.kind == "unready":
+    if reason.kind == "unready":
         return "node(s) were not ready"
-    if one.name and one.name not in one.text:
-        return one_line(f"{one.text} {one.name}", 200)
-    return one_line(one.text, 200)
+    if reason.name and reason.name not in reason.text:
+        return one_line(f"{reason.text} {reason.name}", 200)
+    return one_line(reason.text, 200)
 
 
 def besides(others: Sequence[Excluded]) -> str:

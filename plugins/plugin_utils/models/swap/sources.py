@@ -215,13 +215,7 @@ def _own(seen: Seen, unit: Unit) -> tuple[bool | None, str]:
         return False, "it is gone with the next boot"
     if unit.wanted is not None:
         return _wanted_by([name for name in unit.wanted if not seen.masked(name)])
-    if unit.state == "disabled":
-        return False, "it is disabled"
-    if unit.state != "enabled":
-        return None, f"it is {unit.state or 'of unknown state'}, and what wants it is not known"
-    if seen.masked(TARGET):
-        return None, f"{TARGET} is masked, and what else wants it is not known"
-    return True, ""
+    return _by_state(seen, unit.state)
 
 
 def _wanted_by(units: list[str]) -> tuple[bool, str]:
@@ -246,6 +240,17 @@ def _unknown(seen: Seen) -> Iterator[str]:
         )
 
 
+def _by_state(seen: Seen, state: str) -> tuple[bool | None, str]:
+    """Return (on, why) of a unit file of which it is not known what wants it."""
+    if state == "disabled":
+        return False, "it is disabled"
+    if state != "enabled":
+        return None, f"it is {state or 'of unknown state'}, and what wants it is not known"
+    if seen.masked(TARGET):
+        return None, f"{TARGET} is masked, and what else wants it is not known"
+    return True, ""
+
+
 def _switched_on(seen: Seen, active: Active) -> Source:
     """Return the source of an active swap: systemd's unit, a service, or a line of fstab."""
     if seen.container:
@@ -253,10 +258,7 @@ def _switched_on(seen: Seen, active: Active) -> Source:
     if not active.path.startswith("/"):
         return _unknown_source(active, "it names no path")
     names = seen.names(active.path)
-    unit_names = {swap_files.unit_name(name) for name in names}
-    unit_names |= {
-        unit.following for unit in seen.swaps if unit.name in unit_names and unit.following
-    }
+    unit_names = _unit_names(seen, names)
     units = _units(seen, names, unit_names)
     line = _line_of(seen, names.union(*(seen.names(unit.what) for unit in units)), unit_names)
     if units and units[0].active in ("active", "activating", "deactivating"):
@@ -269,6 +271,13 @@ def _switched_on(seen: Seen, active: Active) -> Source:
     if units:
         return _source_of_unit(seen, units[0], None, active)
     return _by_hand(seen, active)
+
+
+def _unit_names(seen: Seen, names: set[str]) -> set[str]:
+    """Return the names that a unit of these paths may have."""
+    own = {swap_files.unit_name(name) for name in names}
+    followed = {unit.following for unit in seen.swaps if unit.name in own and unit.following}
+    return own | followed
 
 
 def _units(seen: Seen, names: set[str], unit_names: set[str]) -> list[Unit]:
@@ -315,7 +324,8 @@ def _source_of_unit(seen: Seen, unit: Unit, line: Line | None, active: Active) -
 def _source_of_fstab(seen: Seen, unit: Unit, line: Line | None, active: Active) -> Source:
     if line:
         return _from_line(seen, line)
-    on, why = False, "its line is no longer in fstab"
     if seen.fstab_problem:
-        on, why = None, f"{swap_files.FSTAB}: {seen.fstab_problem}"
-    return Source("fstab", swap_files.FSTAB, active.path, unit.name, on, why)
+        why = f"{swap_files.FSTAB}: {seen.fstab_problem}"
+        return Source("fstab", swap_files.FSTAB, active.path, unit.name, None, why)
+    why = "its line is no longer in fstab"
+    return Source("fstab", swap_files.FSTAB, active.path, unit.name, False, why)
