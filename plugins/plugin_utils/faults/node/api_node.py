@@ -1,10 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the API says of nodes that do not come back, KM511 to KM514.
-
-The literals, and who is gone.
-"""
+"""Check what the API reports about nodes that do not come back: KM511 and KM512."""
 
 from __future__ import annotations
 
@@ -16,9 +13,10 @@ from ...evidence.document import one_line
 from ...models import ages
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
+from ...models.control_plane import Process
 from ...models.result import Missing, Proof
 from ...models.taints import NO_EXECUTE, NO_SCHEDULE
-from ..base import Hit, Outcome, causes, cluster_check
+from ..base import Hit, Outcome, causes, cluster_check, present, unknown
 from ..control_plane import leader_lease as leading
 from . import taints as node_taints
 
@@ -43,39 +41,41 @@ LIFECYCLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     | causes("KM105", "KM107", "KM114", component="kube-controller-manager"),
 )
 def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
-    """KM511: nobody renews the controller managers' lock, or what their leader does to taints is
-    not done.
-    """
+    """KM511: report that no controller manager renews the lock, or that taints stay."""
     if cluster.key is None:
         yield Outcome(applies=False, component=MANAGER, note="no Kubernetes found on these hosts")
         return
-    running = [
-        (host, item)
-        for host in cluster.hosts
-        if host.control_plane
-        for item in host.control_plane.of(MANAGER)
-        if item.ours is not False
-    ]
+    running = [(host, process) for host in cluster.hosts for process in _managers(host)]
     lock, hits, missing = leading.judged(cluster, ROLE, running)
-    left = [(view, taint) for view in views(cluster) for taint in _left(cluster, view)]
-    if left and not hits:
-        hits.append(_undone(cluster, left, lock))
-    yield Outcome(tuple(hits), () if hits else tuple(missing), component=MANAGER)
+    leftover = [(view, taint) for view in views(cluster) for taint in _left(cluster, view)]
+    if leftover and not hits:
+        hits.append(_undone(cluster, leftover, lock))
+    if hits:
+        yield present(*hits, component=MANAGER)
+    else:
+        yield unknown(*missing, component=MANAGER)
+
+
+def _managers(host: Host) -> list[Process]:
+    if host.control_plane is None:
+        return []
+    return [process for process in host.control_plane.of(MANAGER) if process.ours is not False]
 
 
 def _left(cluster: Cluster, view: NodeView) -> Iterator[Mapping[str, Any]]:
-    """Taints of the node lifecycle controller that stay although the kubelet has been posting
-    Ready for more than a minute.
-    """
+    """Yield taints of the lifecycle controller that stay a minute after the kubelet is Ready."""
     since = timestamp((view.condition("Ready") or {}).get("since"))
     if view.ready != "True" or since is None:
         return
     for taint in view.taints:
         added = timestamp(taint.get("added"))
-        # Without a time it is somebody's own of a moment ago: the controller takes that away within
+        # A taint without a time was set by hand a moment ago: the controller removes that within
         # seconds.
-        theirs = taint.get("key") in LIFECYCLE and taint.get("effect") in (NO_SCHEDULE, NO_EXECUTE)
-        if theirs and added is not None and _old(cluster, view, max(since, added)):
+        of_controller = taint.get("key") in LIFECYCLE and taint.get("effect") in (
+            NO_SCHEDULE,
+            NO_EXECUTE,
+        )
+        if of_controller and added is not None and _old(cluster, view, max(since, added)):
             yield taint
 
 
@@ -87,9 +87,11 @@ def _old(cluster: Cluster, view: NodeView, since: datetime) -> bool:
 
 
 def _undone(
-    cluster: Cluster, left: list[tuple[NodeView, Mapping[str, Any]]], lock: Mapping[str, Any] | None
+    cluster: Cluster,
+    leftover: list[tuple[NodeView, Mapping[str, Any]]],
+    lock: Mapping[str, Any] | None,
 ) -> Hit:
-    names = list(dict.fromkeys(view.name for view, _taint in left))
+    names = list(dict.fromkeys(view.name for view, _taint in leftover))
     proofs = [
         Proof(
             "api",
@@ -100,7 +102,7 @@ def _undone(
                 f"{node_taints.spelled(taint)}, added {one_line(taint.get('added'), 40)}"
             ),
         )
-        for view, taint in left[:SHOWN]
+        for view, taint in leftover[:SHOWN]
     ]
     leader = one_line((lock or {}).get("holder") or "nobody that is known", 120)
     return Hit(
@@ -123,7 +125,7 @@ def _undone(
     explained_by=causes("KM115"),
 )
 def node_down(cluster: Cluster) -> Iterator[Outcome]:
-    """KM512: the kubelet of a node has fallen silent, and its host does not answer either."""
+    """KM512: report a node whose kubelet is silent, and whose host does not answer either."""
     if cluster.key is None:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
@@ -145,35 +147,22 @@ def node_down(cluster: Cluster) -> Iterator[Outcome]:
 
 def _down(cluster: Cluster, view: NodeView, host: Host) -> Hit:
     ready = view.condition("Ready") or {}
-    since = ready.get("since") or next(
-        (
-            taint.get("added")
-            for taint in view.taints
-            if taint.get("key") in LIFECYCLE and taint.get("added")
-        ),
-        None,
-    )
-    proofs = [
-        Proof(
-            "api",
-            cluster.api_host,
-            object=f"Node {view.name}",
-            text=f"Ready is {view.ready}"
-            + (f", {one_line(ready['reason'], 80)}" if ready.get("reason") else "")
-            + (f", since {one_line(since, 40)}" if since else ""),
-        ),
-        Proof("log", host.host, text=one_line(host.reason, 200) or host.status),
-    ]
-    says = (
-        "its kubelet posts nothing"
-        if view.ready == "Unknown"
-        else "its kubelet said that it is not ready"
-    )
+    time = ready.get("since") or next(_lifecycle_times(view), None)
+    text, since = f"Ready is {view.ready}", ""
+    if ready.get("reason"):
+        text += f", {one_line(ready['reason'], 80)}"
+    if time:
+        since = f" since {one_line(time, 40)}"
+        text += f",{since}"
+    state = "its kubelet said that it is not ready"
+    if view.ready == "Unknown":
+        state = "its kubelet posts nothing"
     return Hit(
-        f"{view.name} is down"
-        + (f" since {one_line(since, 40)}" if since else "")
-        + f": {says}, and its host does not answer",
-        tuple(proofs),
+        f"{view.name} is down{since}: {state}, and its host does not answer",
+        (
+            Proof("api", cluster.api_host, object=f"Node {view.name}", text=text),
+            Proof("log", host.host, text=one_line(host.reason, 200) or host.status),
+        ),
         "look at the machine itself (power, console, the hypervisor or cloud), then at the network"
         " between; its pods are evicted when their tolerations of node.kubernetes.io/unreachable"
         " end (5 min by default). Only where the machine is known to be off, the taint"
@@ -184,36 +173,36 @@ def _down(cluster: Cluster, view: NodeView, host: Host) -> Hit:
     )
 
 
+def _lifecycle_times(view: NodeView) -> Iterator[Any]:
+    for taint in view.taints:
+        if taint.get("key") in LIFECYCLE and taint.get("added"):
+            yield taint["added"]
+
+
 def whole(cluster: Cluster, gone: list[NodeView]) -> tuple[str, list[NodeView]] | None:
-    """(what it is, its nodes) of a whole group that the API does not hear although all its
-    kubelets run.
-    """
-    well = [
-        view
-        for view in gone
-        if view.host is not None
-        and view.host.status == "ok"
-        and view.host.kubelet_started is not None
-    ]
-    everybody = views(cluster)
-    groups = [("every worker", [view for view in everybody if not view.control_plane])]
+    """Return a whole group that the API does not hear although all its kubelets run, or None."""
+    running = [view for view in gone if _runs(view)]
+    nodes = views(cluster)
+    groups = [("every worker", [view for view in nodes if not view.control_plane])]
     groups += [
-        (f"every node of zone {zone}", [view for view in everybody if view.zone == zone])
-        for zone in sorted({view.zone for view in well if view.zone})
+        (f"every node of zone {zone}", [view for view in nodes if view.zone == zone])
+        for zone in sorted({view.zone for view in running if view.zone})
     ]
-    return next(
-        (
-            group
-            for group in groups
-            if len(group[1]) > 1
-            and all(any(view.name == one.name for one in well) for view in group[1])
-        ),
-        None,
-    )
+    names = {view.name for view in running}
+    for title, members in groups:
+        if len(members) > 1 and all(view.name in names for view in members):
+            return title, members
+    return None
+
+
+def _runs(view: NodeView) -> bool:
+    if view.host is None or view.host.status != "ok":
+        return False
+    return view.host.kubelet_started is not None
 
 
 def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Hit]:
-    """What lies between such a group and the API is the fault, once, and not so many nodes."""
+    """Report once the connection between such a group and the API, and not each of its nodes."""
     group = whole(cluster, gone)
     if group is None:
         return []

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults KM520 to KM522: what a reboot undid on a node, and what the next one will."""
+"""Check what a reboot changed on a node, and what the next one will change: KM520 to KM522."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...models import boot as node_boot
 from ...models.boot import Lost, NodeBoot, Problem
 from ...models.cluster import Host
 from ...models.result import Missing, Proof
-from ..base import Hit, Outcome, node_check
+from ..base import Hit, Outcome, node_check, not_applicable, present
 
 NO_KUBELET = "no kubelet"
 SWITCHED = {"1": "enforcing", "0": "permissive"}
@@ -28,62 +28,65 @@ SWITCHED = {"1": "enforcing", "0": "permissive"}
     needs=("system", "kubelet", "boot", "limits"),
 )
 def missing_setting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM520: a module or kernel setting that is not there, or that the next boot takes away."""
+    """KM520: report a module or kernel setting that is missing now or after the next boot."""
     if host.statuses.get("kubelet") == "absent":
-        yield Outcome((), host=host.host, applies=False, note=NO_KUBELET)
+        yield not_applicable(NO_KUBELET, host=host.host)
         return
     node = node_boot.read(document)
-    hits = tuple(_hit(host, one) for one in node_boot.problems(node))
-    missing, note = (
-        host.missing("kubelet")
-        + host.missing("boot", absent_is_answer=False)
-        + host.missing("limits"),
-        "",
-    )
-    if not missing and node.ipv4 is None:
-        missing = host.missing("system") or (Missing(host.host, "system", "error"),)
-    if not missing and node.unknown():
-        missing, note = (Missing(host.host, "boot", "error"),), node.unknown()
-    if not missing and node.unread():
-        missing, note = (
-            (Missing(host.host, "limits", "error"),),
-            one_line(f"{node.unread()[0]} could not be read", 300),
-        )
+    hits = tuple(_hit(host, problem) for problem in node_boot.problems(node))
+    missing, note = _unread(host, node)
     yield Outcome(hits, missing, host=host.host, note=note)
 
 
-def _hit(host: Host, one: Problem) -> Hit:
-    name = host.node or host.host
-    said = (
-        "is not as Kubernetes needs it"
-        if one.now and one.wanted is not None
-        else "is missing"
-        if one.now
-        else "will not outlive a reboot"
+def _unread(host: Host, node: NodeBoot) -> tuple[tuple[Missing, ...], str]:
+    """Return what is missing to know a node's modules and settings, with a note."""
+    missing = (
+        host.missing("kubelet")
+        + host.missing("boot", absent_is_answer=False)
+        + host.missing("limits")
     )
+    if missing:
+        return missing, ""
+    if node.ipv4 is None:
+        return host.missing("system") or (Missing(host.host, "system", "error"),), ""
+    if node.unknown():
+        return (Missing(host.host, "boot", "error"),), node.unknown()
+    if node.unread():
+        note = one_line(f"{node.unread()[0]} could not be read", 300)
+        return (Missing(host.host, "limits", "error"),), note
+    return (), ""
+
+
+def _hit(host: Host, problem: Problem) -> Hit:
+    state = "will not outlive a reboot"
+    if problem.now and problem.wanted is not None:
+        state = "is not as Kubernetes needs it"
+    elif problem.now:
+        state = "is missing"
     proofs = [
         Proof("file", host.host, path=path, line=line, text=one_line(text, 200))
-        for path, line, text in one.places
+        for path, line, text in problem.places
     ]
-    if one.wanted is not None:
-        proofs.append(
-            Proof(
-                "process",
-                host.host,
-                text=one_line(
-                    f"/proc/sys/{one.name.replace('.', '/')}: {one.why.partition(';')[0]}", 300
-                ),
-            )
-        )
+    if problem.wanted is not None:
+        value = problem.why.partition(";")[0]
+        text = f"/proc/sys/{problem.name.replace('.', '/')}: {value}"
+        proofs.append(Proof("process", host.host, text=one_line(text, 300)))
+    if not proofs:
+        proofs.append(Proof("file", host.host, path="/proc/modules", text=problem.why))
+    severity, risk = "warning", None
+    if problem.severe:
+        severity = "critical"
+    if not node_boot.mends(problem):
+        risk = 0
     return Hit(
-        f"{one.name} {said} on {name}: {one_line(one.why, 400)}",
-        tuple(proofs) or (Proof("file", host.host, path="/proc/modules", text=one.why),),
-        node_boot.cure(one),
+        f"{problem.name} {state} on {host.node or host.host}: {one_line(problem.why, 400)}",
+        tuple(proofs),
+        node_boot.cure(problem),
         host=host.host,
         node=host.node,
-        component=one.name,
-        severity="critical" if one.severe else "warning",
-        risk=None if node_boot.mends(one) else 0,
+        component=problem.name,
+        severity=severity,
+        risk=risk,
     )
 
 
@@ -95,9 +98,9 @@ def _hit(host: Host, one: Problem) -> Hit:
     needs=("system", "kubelet", "boot", "swap"),
 )
 def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM521: a file system of kubelet, runtime or etcd that is not mounted, or read-only."""
+    """KM521: report a file system of kubelet, runtime or etcd that is not mounted or read-only."""
     if host.statuses.get("kubelet") == "absent":
-        yield Outcome((), host=host.host, applies=False, note=NO_KUBELET)
+        yield not_applicable(NO_KUBELET, host=host.host)
         return
     node = node_boot.read(document)
     missing = host.missing("boot", absent_is_answer=False) + host.missing(
@@ -107,21 +110,18 @@ def lost_filesystem(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome
         missing = (Missing(host.host, "boot", "error"),)
     if not missing and not node.container and not node_boot.fstab_known(node):
         missing = (Missing(host.host, "swap", "error"),)
-    yield Outcome(
-        tuple(_lost(host, node, one) for one in node_boot.lost(node)), missing, host=host.host
-    )
+    hits = tuple(_lost(host, node, lost) for lost in node_boot.lost(node))
+    yield Outcome(hits, missing, host=host.host)
 
 
-def _lost(host: Host, node: NodeBoot, one: Lost) -> Hit:
-    name, of = (
-        host.node or host.host,
-        (f" ({one_line(', '.join(one.folders), 300)})" if one.folders else ""),
-    )
-    point = one_line(one.point, 120)
-    if one.line is None:
+def _lost(host: Host, node: NodeBoot, lost: Lost) -> Hit:
+    name, point, used_by = host.node or host.host, one_line(lost.point, 120), ""
+    if lost.folders:
+        used_by = f" ({one_line(', '.join(lost.folders), 300)})"
+    if lost.line is None:
         return Hit(
-            f"{point} of {name} is read-only{of}: nothing there can write",
-            (Proof("file", host.host, path="/proc/self/mounts", text=one.mounted),),
+            f"{point} of {name} is read-only{used_by}: nothing there can write",
+            (Proof("file", host.host, path="/proc/self/mounts", text=lost.mounted),),
             "find out why: the kernel makes a file system read-only when its disk fails"
             " (journalctl -k), or a boot could not check it (fsck); then mount -o remount,rw"
             f" {point}, and restart what lies there once it is whole",
@@ -129,29 +129,21 @@ def _lost(host: Host, node: NodeBoot, one: Lost) -> Hit:
             node=host.node,
             component=point,
         )
-    later = (
-        "; the kubelet answers nevertheless: the line may be newer than the boot"
-        if node.answers
-        else ""
-    )
+    later, severity = "", None
+    if node.answers:
+        later = "; the kubelet answers nevertheless: the line may be newer than the boot"
+        severity = "warning"
+    text = one_line(lost.line.text, 200)
     return Hit(
-        f"{point} of {name} is not mounted{of}, although fstab mounts it at boot{later}",
-        (
-            Proof(
-                "file",
-                host.host,
-                path=one.line.path,
-                line=one.line.line,
-                text=one_line(one.line.text, 200),
-            ),
-        ),
+        f"{point} of {name} is not mounted{used_by}, although fstab mounts it at boot{later}",
+        (Proof("file", host.host, path=lost.line.path, line=lost.line.line, text=text),),
         f"find out why (systemctl status the unit of {point}, findmnt --verify, whether"
-        f" {one_line(one.line.what, 120)} is there). What lies in the folder now is not what lay on"
-        " that file system: stop kubelet and runtime, move it away, mount it, start them",
+        f" {one_line(lost.line.what, 120)} is there). What lies in the folder now is not what lay"
+        " on that file system: stop kubelet and runtime, move it away, mount it, start them",
         host=host.host,
         node=host.node,
         component=point,
-        severity="warning" if node.answers else None,
+        severity=severity,
     )
 
 
@@ -163,51 +155,48 @@ def _lost(host: Host, node: NodeBoot, one: Lost) -> Hit:
     needs=("system", "boot"),
 )
 def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM522: SELinux runs in one mode, and a boot makes another."""
+    """KM522: report SELinux if it runs in one mode, and a boot makes another."""
     missing, node = host.missing("boot", absent_is_answer=False), node_boot.read(document)
-    told = node.seen.get("selinux")
-    runs, config = (
-        (SWITCHED.get(str(told.get("enforce"))), told.get("config"))
-        if isinstance(told, Mapping)
-        else (None, None)
-    )
-    words = [
+    modes = node.seen.get("selinux")
+    running, config = None, None
+    if isinstance(modes, Mapping):
+        running, config = SWITCHED.get(str(modes.get("enforce"))), modes.get("config")
+    decided = node.container or _selinux_words(node)
+    if missing or running is None or decided or not _differs(running, config):
+        yield Outcome((), missing, host=host.host, applies=bool(missing or running))
+        return
+    yield present(_selinux_hit(host, running, config), host=host.host)
+
+
+def _selinux_words(node: NodeBoot) -> list[Any]:
+    """Return the words of the kernel's command line that decide the mode."""
+    return [
         pair
         for pair in node.seen.get("cmdline") or ()
         if isinstance(pair, (list, tuple)) and pair and pair[0] in ("selinux", "enforcing")
     ]
-    if (
-        missing
-        or runs is None
-        or node.container
-        or words
-        or config not in ("enforcing", "permissive", "disabled")
-        or runs == config
-    ):
-        yield Outcome((), missing, host=host.host, applies=bool(missing or runs))
-        return
-    name = host.node or host.host
-    means = (
-        "it will deny what it only reports now"
-        if config == "enforcing"
-        else "somebody switched it on by hand"
-    )
-    if runs == "permissive" and config == "disabled":
-        means = "it will be gone, and with it the labels of files that are written then"
-    yield Outcome(
+
+
+def _differs(running: str, config: object) -> bool:
+    return config in ("enforcing", "permissive", "disabled") and running != config
+
+
+def _selinux_hit(host: Host, running: str, config: Any) -> Hit:
+    effect = "somebody switched it on by hand"
+    if config == "enforcing":
+        effect = "it will deny what it only reports now"
+    elif running == "permissive" and config == "disabled":
+        effect = "it will be gone, and with it the labels of files that are written then"
+    return Hit(
+        f"SELinux of {host.node or host.host} is {running}, and the next boot makes it {config}:"
+        f" {effect}",
         (
-            Hit(
-                f"SELinux of {name} is {runs}, and the next boot makes it {config}: {means}",
-                (
-                    Proof("file", host.host, path="/sys/fs/selinux/enforce", text=runs),
-                    Proof("file", host.host, path="/etc/selinux/config", text=f"SELINUX={config}"),
-                ),
-                "decide which of both it is to be: setenforce for now, /etc/selinux/config for the"
-                " next boot (ausearch -m avc tells what it denies)",
-                host=host.host,
-                node=host.node,
-                component="selinux",
-            ),
+            Proof("file", host.host, path="/sys/fs/selinux/enforce", text=running),
+            Proof("file", host.host, path="/etc/selinux/config", text=f"SELINUX={config}"),
         ),
+        "decide which of both it is to be: setenforce for now, /etc/selinux/config for the"
+        " next boot (ausearch -m avc tells what it denies)",
         host=host.host,
+        node=host.node,
+        component="selinux",
     )

@@ -1,11 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM526, a node whose clock is not that of the others.
+"""KM526: check that each node's clock agrees with the others.
 
-A node says what its clock shows, and the controller knows when it asked and when it had the answer:
-the difference lies between two bounds, which a slow connection draws apart. Who is right is decided
-by most of them, the controller among them; nobody's clock is believed alone.
+A node reports its clock, and the controller knows when it sent the request and received the answer:
+the difference lies between two bounds, which a slow connection draws apart. The majority of the
+clocks, the controller's among them, decides which is correct; no clock is trusted alone.
 """
 
 from __future__ import annotations
@@ -33,116 +33,115 @@ Bounds = tuple[float, float]
     needs=("system",),
 )
 def differing(cluster: Cluster) -> Iterator[Outcome]:
-    """KM526: a clock that is surely more than half a minute away from what most agree on."""
+    """KM526: report a clock that is surely more than half a minute away from the majority."""
     if cluster.key is None:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
-    missing = [one for host in cluster.hosts for one in _silent(host)]
+    missing = [lack for host in cluster.hosts for lack in _silent(host)]
     known = [(host, host.clock) for host in cluster.hosts if host.clock is not None]
-    older = [one for one in missing if one.status == "not_asked"]
-    # an older release collected it: whoever else was silent could have told nothing either
+    older = [lack for lack in missing if lack.status == "not_asked"]
+    # an older release collected it: other silent hosts could not have shown anything either
     if older and not known:
         yield Outcome(tuple(_of_servers(cluster)), tuple(older))
         return
-    right = agreed([*(bounds for _host, bounds in known), (0.0, 0.0)])
-    if right is None:
+    majority = agreed([*(bounds for _host, bounds in known), (0.0, 0.0)])
+    if majority is None:
         apart = [host for host, bounds in known if abs(away(bounds, (0.0, 0.0))) > OFF]
-        note = "clocks differ, and no majority of them agrees" if apart else ""
-        yield Outcome(
-            tuple(_of_servers(cluster)),
-            (*missing, *(Missing(host.host, "system", "error") for host in apart)),
-            note=note,
-        )
+        note = ""
+        if apart:
+            note = "clocks differ, and no majority of them agrees"
+        missing += [Missing(host.host, "system", "error") for host in apart]
+        yield Outcome(tuple(_of_servers(cluster)), tuple(missing), note=note)
         return
     hits = [
-        _hit(host, away(bounds, right), len(known))
+        _hit(host, away(bounds, majority), len(known))
         for host, bounds in known
-        if abs(away(bounds, right)) > OFF
+        if abs(away(bounds, majority)) > OFF
     ]
     yield Outcome(tuple(hits or _of_servers(cluster)), tuple(missing))
 
 
 def _of_servers(cluster: Cluster) -> Iterator[Hit]:
-    """The host that read the API and the API servers, where their clocks differ so that no age
-    is known. Which of them is right is not known here.
+    """Report that the clocks of the host that read the API and of API servers differ.
+
+    No age is known then, and neither is which of them is correct.
     """
-    known = ages.clocks(cluster)
-    if known.doubt:
-        ways = {name: "ahead of" if ahead > 0 else "behind" for name, ahead in known.apart.items()}
-        proofs = tuple(
-            Proof(
-                "http",
-                cluster.api_host,
-                object=name,
-                text=(
-                    f"its Date is {abs(known.apart[name]):.0f} s or more {ways[name]} the host that"
-                    " asked"
-                ),
-            )
-            for name in sorted(ways)
-        )
-        yield Hit(
-            f"the clock of {cluster.api_host}, which reads the API, and that of API servers differ:"
-            f" {and_others(sorted(ways))}; how old leases, locks and pods are is not known",
-            proofs,
-            "compare the clocks of the control-plane nodes (timedatectl, chronyc tracking), and let"
-            " them be set slowly",
-            host=cluster.api_host,
-            component="clock",
-        )
+    clocks = ages.clocks(cluster)
+    if not clocks.doubt:
+        return
+    names = sorted(clocks.apart)
+    yield Hit(
+        f"the clock of {cluster.api_host}, which reads the API, and that of API servers differ:"
+        f" {and_others(names)}; how old leases, locks and pods are is not known",
+        tuple(_server_clock(cluster, name, clocks.apart[name]) for name in names),
+        "compare the clocks of the control-plane nodes (timedatectl, chronyc tracking), and let"
+        " them be set slowly",
+        host=cluster.api_host,
+        component="clock",
+    )
+
+
+def _server_clock(cluster: Cluster, name: str, seconds: float) -> Proof:
+    text = f"its Date is {abs(seconds):.0f} s or more {_direction(seconds)} the host that asked"
+    return Proof("http", cluster.api_host, object=name, text=text)
+
+
+def _direction(seconds: float) -> str:
+    if seconds > 0:
+        return "ahead of"
+    return "behind"
 
 
 def _silent(host: Host) -> tuple[Missing, ...]:
-    """What is missing of a host; evidence of an older release lacks the times of the controller."""
-    return host.missing("system") or (
-        () if host.clock is not None else (Missing(host.host, "system", "not_asked"),)
-    )
+    """Return what is missing of a host: an older release did not record the controller's times."""
+    missing = host.missing("system")
+    if missing or host.clock is not None:
+        return missing
+    return (Missing(host.host, "system", "not_asked"),)
 
 
 def agreed(all_bounds: Sequence[Bounds]) -> Bounds | None:
-    """Where most of these can be at once.
+    """Return where most of these clocks can be at once.
 
-    None where no majority can, or several that contradict each other.
-
-    One that is known only within more than what counts as a difference may agree with anybody, and
-    has no say: it is none of the majority.
+    It is None if no majority can, or if several contradict each other. A clock that is known less
+    exactly than what counts as a difference is not counted for a majority: it may agree with all.
     """
     wider = [(low - SLACK, high + SLACK) for low, high in all_bounds if high - low <= OFF]
-    groups = [[one for one in wider if one[0] <= point <= one[1]] for point, _high in wider]
+    groups = [
+        [bounds for bounds in wider if bounds[0] <= point <= bounds[1]] for point, _high in wider
+    ]
     count = max(map(len, groups), default=0)
     if 2 * count <= len(all_bounds):
         return None
-    spans = [
-        (max(low for low, _high in group), min(high for _low, high in group))
-        for group in groups
-        if len(group) == count
-    ]
-    return (
-        spans[0] if max(low for low, _high in spans) <= min(high for _low, high in spans) else None
-    )
+    spans = [_common(group) for group in groups if len(group) == count]
+    if max(low for low, _high in spans) <= min(high for _low, high in spans):
+        return spans[0]
+    return None
 
 
-def away(bounds: Bounds, right: Bounds) -> float:
-    """How far it is away at least; 0 where both may be the same."""
-    if bounds[0] > right[1]:
-        return bounds[0] - right[1]
-    return bounds[1] - right[0] if bounds[1] < right[0] else 0.0
+def _common(group: Sequence[Bounds]) -> Bounds:
+    return max(low for low, _high in group), min(high for _low, high in group)
+
+
+def away(bounds: Bounds, majority: Bounds) -> float:
+    """Return how far a clock is away at least, or 0 if both may be the same."""
+    if bounds[0] > majority[1]:
+        return bounds[0] - majority[1]
+    if bounds[1] < majority[0]:
+        return bounds[1] - majority[0]
+    return 0.0
 
 
 def _hit(host: Host, seconds: float, count: int) -> Hit:
-    name, way = host.node or host.host, "ahead of" if seconds > 0 else "behind"
+    direction = _direction(seconds)
+    text = (
+        f"its clock is {abs(seconds):.0f} s or more {direction} what most of {count} hosts"
+        " and the controller agree on"
+    )
     return Hit(
-        f"the clock of {name} is at least {abs(seconds):.0f} s {way} that of the others",
-        (
-            Proof(
-                "process",
-                host.host,
-                text=(
-                    f"its clock is {abs(seconds):.0f} s or more {way} what most of {count} hosts"
-                    " and the controller agree on"
-                ),
-            ),
-        ),
+        f"the clock of {host.node or host.host} is at least {abs(seconds):.0f} s {direction} that"
+        " of the others",
+        (Proof("process", host.host, text=text),),
         "see why it is not set (timedatectl, chronyc tracking, systemctl status chronyd"
         " systemd-timesyncd), and let it be set slowly: certificates and tokens that were made"
         " meanwhile may be of the future, or have ended",

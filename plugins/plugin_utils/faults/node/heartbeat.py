@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM525, a kubelet that runs while its Node is not ready.
+"""KM525: check a kubelet that runs while its Node is not ready.
 
-Unheard by the API, or unwell by its own word.
+The API does not hear it, or the kubelet itself reports that it is not ready.
 """
 
 from __future__ import annotations
@@ -74,48 +74,59 @@ REACHED = (
     explained_by=causes("KM115", "KM507", "KM518", "KM526"),
 )
 def unheard(cluster: Cluster) -> Iterator[Outcome]:
-    """KM525: a Node that is not ready although its host answers and its kubelet runs."""
+    """KM525: report a Node that is not ready although its host answers and its kubelet runs."""
     if cluster.key is None:
         yield Outcome(applies=False, component="kubelet", note="no Kubernetes found on these hosts")
         return
-    missing, hits, everybody = list(cluster.missing("nodes")), [], views(cluster)
-    group = node_api.whole(cluster, [view for view in everybody if view.ready == "Unknown"])
-    told = {view.name for view in group[1]} if group else set()  # once, by KM512
-    away = [
-        view for view in everybody if view.ready in ("False", "Unknown") and view.name not in told
-    ]
-    # KM509 is why
-    renamed = (
-        {hit.host for outcome in node_identity.renamed(cluster) for hit in outcome.hits}
-        if away
-        else set()
-    )
+    missing, hits = list(cluster.missing("nodes")), []
+    away = _away(cluster)
+    renamed: set[str | None] = set()
+    if away:  # KM509 is the reason for these
+        outcomes = node_identity.renamed(cluster)
+        renamed = {hit.host for outcome in outcomes for hit in outcome.hits}
     for view in away:
         host = view.host
         if host is None or host.status != "ok" or host.host in renamed:
             continue
         missing += host.missing("kubelet")
         if host.kubelet_started is None:
-            continue  # it does not run: why is a fault of its own
-        if view.ready == "False" and not isinstance(
-            (view.condition("Ready") or {}).get("message"), str
-        ):
-            # an older release collected it
-            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
-            continue
-        if view.ready == "False" and any(word in _words(view).lower() for word in ELSEWHERE):
-            continue
-        if _young(cluster, host) or ages.clocks(cluster).doubt:
-            missing.append(Missing(host.host, "kubelet", "error"))
-        else:
-            hits.append((_silent if view.ready == "Unknown" else _unwell)(cluster, view, host))
+            continue  # it does not run: the reason is a fault of its own
+        hit, lack = _evaluated(cluster, view, host)
+        if hit is not None:
+            hits.append(hit)
+        if lack is not None:
+            missing.append(lack)
     yield Outcome(tuple(hits), tuple(missing), component="kubelet")
 
 
+def _away(cluster: Cluster) -> list[NodeView]:
+    """Return the nodes that are not ready, without a group that KM512 reports once."""
+    nodes = views(cluster)
+    group = node_api.whole(cluster, [view for view in nodes if view.ready == "Unknown"])
+    reported: set[str] = set()
+    if group:
+        reported = {view.name for view in group[1]}
+    not_ready = [view for view in nodes if view.ready in ("False", "Unknown")]
+    return [view for view in not_ready if view.name not in reported]
+
+
+def _evaluated(cluster: Cluster, view: NodeView, host: Host) -> tuple[Hit | None, Missing | None]:
+    """Return the hit of a node with a kubelet that runs, or what is missing to decide it."""
+    if view.ready == "False":
+        message = (view.condition("Ready") or {}).get("message")
+        if not isinstance(message, str):  # an older release collected it
+            return None, Missing(cluster.api_host or "cluster API", "nodes", "not_asked")
+        if any(word in _words(view).lower() for word in ELSEWHERE):
+            return None, None
+    if _young(cluster, host) or ages.clocks(cluster).doubt:
+        return None, Missing(host.host, "kubelet", "error")
+    if view.ready == "Unknown":
+        return _silent(cluster, view, host), None
+    return _unwell(cluster, view, host), None
+
+
 def _young(cluster: Cluster, host: Host) -> bool:
-    """Whether its kubelet started within the last minute, by the clocks of both hosts as far as
-    their difference is known.
-    """
+    """Tell whether the kubelet started within the last minute, by the clocks of both hosts."""
     age = ages.age_of(cluster, host.kubelet_started, host, "nodes")
     return age is not None and age[0] < YOUNG and age[1] > -YOUNG
 
@@ -129,57 +140,47 @@ def _words(view: NodeView) -> str:
 
 def _silent(cluster: Cluster, view: NodeView, host: Host) -> Hit:
     way = host.api_way
-    if writes.refused(cluster):
-        words, cure = FROZEN
-    elif way:
-        words, cure = LOST.get(str(way.get("failed")), REACHED)
-    else:
-        words, cure = (
-            SLOW
-            if host.statuses.get("api_way") == "timeout"
-            else ("whether it reaches the API was not looked at", REACHED[1])
-        )
+    reason, advice = _reason(cluster, host)
     since = one_line((view.condition("Ready") or {}).get("since") or "", 40)
+    text, ago = "Ready is Unknown", ""
+    if since:
+        text, ago = f"Ready is Unknown, since {since}", f" since {since}"
+    started = f"the kubelet has been running since {host.kubelet_started}"
     proofs = [
-        Proof(
-            "api",
-            cluster.api_host,
-            object=f"Node {view.name}",
-            text=f"Ready is Unknown{f', since {since}' if since else ''}",
-        ),
-        Proof(
-            "process", host.host, text=f"the kubelet has been running since {host.kubelet_started}"
-        ),
+        Proof("api", cluster.api_host, object=f"Node {view.name}", text=text),
+        Proof("process", host.host, text=started),
     ]
     if way:
-        proofs.append(
-            Proof(
-                "http",
-                host.host,
-                object=one_line(way.get("server"), 200),
-                text=one_line(way.get("error") or "name, connection and certificate are well", 300),
-            )
-        )
+        result = one_line(way.get("error") or "name, connection and certificate are well", 300)
+        server = one_line(way.get("server"), 200)
+        proofs.append(Proof("http", host.host, object=server, text=result))
     return Hit(
-        f"the kubelet of {view.name} runs, and the API has heard nothing of"
-        f" it{f' since {since}' if since else ''}: {words}",
+        f"the kubelet of {view.name} runs, and the API has heard nothing of it{ago}: {reason}",
         tuple(proofs),
-        cure,
+        advice,
         host=host.host,
         node=view.name,
         component="kubelet",
     )
 
 
+def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
+    """Return why the API does not hear a kubelet, and the advice for it."""
+    if writes.refused(cluster):
+        return FROZEN
+    if host.api_way:
+        return LOST.get(str(host.api_way.get("failed")), REACHED)
+    if host.statuses.get("api_way") == "timeout":
+        return SLOW
+    return "whether it reaches the API was not looked at", REACHED[1]
+
+
 def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Hit:
-    said = _words(view) or "it does not say why"
+    message = _words(view) or "it does not say why"
+    text = f"Ready is False: {message}"
     return Hit(
-        f"the kubelet of {view.name} runs, and says itself that the node is not ready: {said}",
-        (
-            Proof(
-                "api", cluster.api_host, object=f"Node {view.name}", text=f"Ready is False: {said}"
-            ),
-        ),
+        f"the kubelet of {view.name} runs, and says itself that the node is not ready: {message}",
+        (Proof("api", cluster.api_host, object=f"Node {view.name}", text=text),),
         "mend what it names; journalctl -u kubelet tells more",
         host=host.host,
         node=view.name,

@@ -1,14 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about a kubelet that does not run.
-
-KM502, and the causes that its last words name (KM505 to KM517).
-"""
+"""Check a kubelet that does not run: KM502, and the causes that it logs (KM505 to KM517)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...evidence.document import one_line, shell_name
@@ -28,7 +25,7 @@ from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import Why
 from ...models.result import Missing, Proof
 from ...parsers import systemd_unit as kubelet_unit
-from ..base import Hit, Outcome, node_check
+from ..base import Hit, Outcome, node_check, not_applicable, present, unknown
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
 from . import (
@@ -50,10 +47,10 @@ from . import (
     swap as node_swap,
 )
 
-# of one that was stopped, or not started since the boot: it need not say anything of that
+# of a kubelet that was stopped, or not started since the boot: the line need not be its reason
 LAST = "the last line of its journal: "
-# The causes that are faults of their own; the others are told by KM502, which names the fault that
-# owns them where there is one.
+# The causes that are faults of their own; the others are reported by KM502, which names the fault
+# that owns them if there is one.
 CODES = {
     kubelet_death.UNKNOWN_FLAG: "KM505",
     kubelet_death.REMOVED_GATE: "KM505",
@@ -64,6 +61,7 @@ CODES = {
     kubelet_death.CGROUP_DRIVER: "KM516",
     kubelet_death.KERNEL_DEFAULTS: "KM517",
 }
+KUBELET = "kubelet"
 EMPTY = "it is empty"  # files.EMPTY of the collector
 SHOWN = 5
 
@@ -77,69 +75,66 @@ SHOWN = 5
     needs=("system", "kubelet", "kubelet_end", "unit_start"),
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM502: the kubelet does not run, and none of the faults of their own is why."""
+    """KM502: report a kubelet that does not run, unless a fault of its own is the reason."""
     why = kubelet_why.read(document)
     if why is None:
         yield nodes.without(host)
         return
     owner = _owner(why, document) or _runtime(host, why, document)
-    if why.unit.masked or (why.ended and owner):
-        yield Outcome(
-            (),
-            host=host.host,
-            component="kubelet",
-            applies=False,
-            note="it is masked (KM503)" if why.unit.masked else f"{owner} is why",
-        )
-        return
-    hits = [_down(host, why, document)] if why.ended else []
-    lacking = (
-        (Missing(host.host, "kubelet", "error"),)
-        if not hits
-        and why.state.kind not in (kubelet_unit.RUNNING, kubelet_unit.ABSENT, *kubelet_why.ENDED)
-        else ()
-    )
-    yield Outcome(
-        tuple(hits),
-        lacking,
-        host=host.host,
-        component="kubelet",
-        note=why.state.why if lacking else "it runs, but not its unit" if why.runs else "",
-    )
+    if why.unit.masked:
+        yield _excluded(host, "it is masked (KM503)")
+    elif why.ended and owner:
+        yield _excluded(host, f"{owner} is why")
+    elif why.ended:
+        yield present(_down(host, why, document), host=host.host, component=KUBELET)
+    elif why.state.kind not in (kubelet_unit.RUNNING, kubelet_unit.ABSENT, *kubelet_why.ENDED):
+        missing = Missing(host.host, "kubelet", "error")
+        yield unknown(missing, host=host.host, component=KUBELET, note=why.state.why)
+    else:
+        note = ""
+        if why.runs:
+            note = "it runs, but not its unit"
+        yield Outcome(host=host.host, component=KUBELET, note=note)
+
+
+def _excluded(host: Host, reason: str) -> Outcome:
+    return not_applicable(reason, host=host.host, component=KUBELET)
 
 
 def _down(host: Host, why: Why, document: Mapping[str, Any]) -> Hit:
-    death, unit = why.death, why.unit
-    restarts = (
-        f"; {unit.restarts} restarts so far"
-        if why.state.kind == kubelet_unit.LOOPING and unit.restarts
-        else ""
-    )
-    since = f", since {why.since}" if why.since and why.state.kind != kubelet_unit.LOOPING else ""
+    history, risk = "", None
+    if why.state.kind == kubelet_unit.LOOPING:
+        risk = 0  # systemd starts it again by itself, the plan does not
+        if why.unit.restarts:
+            history = f"; {why.unit.restarts} restarts so far"
+    elif why.since:
+        history = f", since {why.since}"
+    because: tuple[str, ...] = ()
+    if why.death is not None:
+        because = _because(host, why.death, document)
     summary = (
         f"the kubelet of {host.node or host.host} does not run:"
-        f" {why.state.why}{since}{restarts}{kubelet_cures.causes(why)}"
+        f" {why.state.why}{history}{kubelet_cures.causes(why)}"
     )
     return Hit(
         one_line(summary, 800),
         _proofs(host, why),
-        kubelet_cures.remedy(why, shell_name(unit.name, "UNIT")),
+        kubelet_cures.remedy(why, shell_name(why.unit.name, "UNIT")),
         host=host.host,
         node=host.node,
-        component="kubelet",
-        because=_because(host, death, document) if death is not None else (),
-        # one that systemd starts anyway is not started
-        risk=0 if why.state.kind == kubelet_unit.LOOPING else None,
+        component=KUBELET,
+        because=because,
+        risk=risk,
     )
 
 
 def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The faults of their own that explain this death and are found here too."""
+    """Return the faults that explain this exit and are present on this host too."""
     if death.cause == kubelet_death.RUNTIME and node_runtime.broken(host, document):
         return ("KM508",)
     if not death.certain:
         return ()
-    predicate = {
+    checks = {
         kubelet_death.SWAP: (("KM504", node_swap.swap_on),),
         kubelet_death.LIMITS: (("KM409", limits_process.refused),),
         kubelet_death.INOTIFY: (
@@ -150,8 +145,8 @@ def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str
     }
     return tuple(
         code
-        for code, judged in predicate.get(death.cause, ())
-        if any(outcome.hits for outcome in judged(host, document))
+        for code, check in checks.get(death.cause, ())
+        if any(outcome.hits for outcome in check(host, document))
     )
 
 
@@ -163,7 +158,7 @@ def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str
     needs=("system", "kubelet", "kubelet_end"),
 )
 def flag(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM505: it does not know a flag or a feature gate that it was given."""
+    """KM505: report a kubelet that does not know a flag or a feature gate."""
     yield from _caused(host, document, "KM505")
 
 
@@ -175,9 +170,11 @@ def flag(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     needs=("system", "kubelet", "kubelet_end", "pinning"),
 )
 def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM506: it refuses its configuration, or would at its next start."""
+    """KM506: report a kubelet that refuses its configuration, or would at its next start."""
     (outcome,) = _caused(host, document, "KM506")
-    yield node_configuration.told(host, document, outcome) if outcome.applies else outcome
+    if outcome.applies:
+        outcome = node_configuration.told(host, document, outcome)
+    yield outcome
 
 
 @node_check(
@@ -188,16 +185,11 @@ def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     needs=("system", "kubelet", "kubelet_end"),
 )
 def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM507: it has no client certificate that is good, and no way to another.
-
-    Or soon it has none.
-    """
+    """KM507: report a kubelet whose client certificate is missing, invalid or about to expire."""
     (outcome,) = _caused(host, document, "KM507")
-    yield (
-        outcome
-        if outcome.hits or not outcome.applies
-        else node_certificate.dated(host, document, outcome)
-    )
+    if outcome.applies and not outcome.hits:
+        outcome = node_certificate.dated(host, document, outcome)
+    yield outcome
 
 
 @node_check(
@@ -208,7 +200,7 @@ def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     needs=("system", "kubelet", "kubelet_end"),
 )
 def emptied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM510: a file of its own is empty or damaged."""
+    """KM510: report a kubelet of which a file is empty or damaged."""
     yield from _caused(host, document, "KM510")
 
 
@@ -220,7 +212,7 @@ def emptied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     needs=("system", "kubelet", "kubelet_end"),
 )
 def cgroup_v1(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM515: it refuses a machine with cgroup v1."""
+    """KM515: report a kubelet that refuses a machine with cgroup v1."""
     yield from _caused(host, document, "KM515")
 
 
@@ -232,7 +224,7 @@ def cgroup_v1(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     needs=("system", "kubelet", "kubelet_end"),
 )
 def cgroup_driver(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM516: its cgroup driver is another than the runtime's."""
+    """KM516: report a kubelet whose cgroup driver is not the runtime's."""
     yield from _caused(host, document, "KM516")
 
 
@@ -244,205 +236,211 @@ def cgroup_driver(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     needs=("system", "kubelet", "kubelet_end"),
 )
 def kernel_defaults(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM517: it refuses the kernel's settings, and was told not to change them."""
+    """KM517: report a kubelet that refuses the kernel's settings, and must not change them."""
     yield from _caused(host, document, "KM517")
 
 
 def _caused(host: Host, document: Mapping[str, Any], code: str) -> Iterator[Outcome]:
-    """The fault of this code, where the kubelet's death proves it.
+    """Yield the result of the fault with this code: present if the kubelet's exit shows it.
 
-    Unknown where it died and does not say clearly of what.
+    It is unknown if the kubelet exited and its log has no certain reason.
     """
     why = kubelet_why.read(document)
     if why is None:
         yield nodes.without(host)
         return
     if why.unit.masked:
-        yield Outcome(
-            (), host=host.host, component="kubelet", applies=False, note="it is masked (KM503)"
-        )
+        yield _excluded(host, "it is masked (KM503)")
         return
-    mine = why.ended and _owner(why, document) == code
-    hits = [_death(host, document, why, why.death, code)] if mine and why.death is not None else []
-    lacking, note = ((), "") if hits or _owner(why, document) else _lacking(host, why)
-    yield Outcome(tuple(hits), lacking, host=host.host, component="kubelet", note=note)
+    owner = _owner(why, document)
+    if why.ended and owner == code and why.death is not None:
+        hit = _death(host, document, why, why.death, code)
+        yield present(hit, host=host.host, component=KUBELET)
+        return
+    missing: tuple[Missing, ...] = ()
+    note = ""
+    if not owner:
+        missing, note = _lacking(host, why)
+    yield Outcome((), missing, host=host.host, component=KUBELET, note=note)
 
 
 def _lacking(host: Host, why: Why) -> tuple[tuple[Missing, ...], str]:
-    """What keeps a cause from being clear: of a kubelet that ended by itself one must be proven."""
+    """Return what keeps a cause from being clear, with a note.
+
+    A kubelet that exited by itself has a cause, and one must be certain.
+    """
     kinds = (kubelet_unit.STARTING, kubelet_unit.STOPPING, kubelet_unit.UNKNOWN)
     if why.state.kind in kinds:
         return (Missing(host.host, "kubelet", "error"),), why.state.why
     if not why.ended or (why.death is not None and why.death.certain) or _stopped(why):
         return (), ""
     missing = host.missing("kubelet_end", absent_is_answer=False)
-    return missing or (Missing(host.host, "kubelet_end", "error"),), (
-        "" if missing else "its last words do not say for certain why it ended"
-    )
+    if missing:
+        return missing, ""
+    missing = (Missing(host.host, "kubelet_end", "error"),)
+    return missing, "its last words do not say for certain why it ended"
 
 
 def _stopped(why: Why) -> bool:
-    """Whether it was stopped in order, or never started: it died of nothing."""
+    """Tell whether a kubelet was stopped in order, or never started: its exit has no cause."""
     return why.state.kind == kubelet_unit.STOPPED and why.unit.result == "success"
 
 
 def _owner(why: Why, document: Mapping[str, Any]) -> str:
-    """The fault of its own that its death is.
-
-    "" where there is none, or where it is not certain.
-    """
+    """Return the fault that a kubelet's exit is itself, or "" if none or not certain."""
     if why.death is None:
         return ""
     if not why.death.certain:
-        unnamed = why.death.cause in (kubelet_death.UNKNOWN, kubelet_death.BAD_CONFIGURATION)
-        return "KM506" if unnamed and why.ended and kubelet_refused.read(document).refused else ""
+        return _uncertain_owner(why, why.death, document)
     code = CODES.get(why.death.cause, "")
-    return (
-        "KM510"
-        if code in ("KM506", "KM507") and _emptied(document, why.death.cause, why.death.what)
-        else code
-    )
+    if code in ("KM506", "KM507") and _emptied(document, why.death.cause, why.death.what):
+        return "KM510"
+    return code
+
+
+def _uncertain_owner(why: Why, death: Death, document: Mapping[str, Any]) -> str:
+    """Return KM506 if the configuration itself has a value that the kubelet refuses, or ""."""
+    if death.cause not in (kubelet_death.UNKNOWN, kubelet_death.BAD_CONFIGURATION):
+        return ""
+    if why.ended and kubelet_refused.read(document).refused:
+        return "KM506"
+    return ""
 
 
 def _runtime(host: Host, why: Why, document: Mapping[str, Any]) -> str:
-    """KM508 where its runtime is why, and it is started again by itself once that is back.
-
-    "" else.
-    """
-    dies = why.death is not None and why.death.certain and why.death.cause == kubelet_death.RUNTIME
-    return (
-        "KM508"
-        if dies and why.state.kind == kubelet_unit.LOOPING and node_runtime.broken(host, document)
-        else ""
-    )
+    """Return KM508 if the runtime is the reason, and its return restarts the kubelet, or ""."""
+    if why.death is None or not why.death.certain or why.death.cause != kubelet_death.RUNTIME:
+        return ""
+    if why.state.kind == kubelet_unit.LOOPING and node_runtime.broken(host, document):
+        return "KM508"
+    return ""
 
 
 def _death(host: Host, document: Mapping[str, Any], why: Why, death: Death, code: str) -> Hit:
-    cause, what, unit = death.cause, death.what, shell_name(why.unit.name, "UNIT")
+    cause, subject, unit = death.cause, death.what, shell_name(why.unit.name, "UNIT")
     node = host.node or host.host
+    places: Sequence[Proof]
     if code == "KM510":
-        paths = _emptied(document, cause, what) or [what.partition(": ")[0]]
+        empty = _emptied(document, cause, subject)
+        paths = empty or [subject.partition(": ")[0]]
         summary = f"the kubelet of {node} does not start: {' and '.join(paths)} is empty or damaged"
-        cure = "; ".join(kubelet_cures.emptied(path, node) for path in paths)
-        places: Iterable[Proof] = tuple(
-            Proof("file", host.host, path=path, text="0 bytes")
-            for path in paths
-            if _emptied(document, cause, what)
-        )
+        advice = "; ".join(kubelet_cures.emptied(path, node) for path in paths)
+        places = [Proof("file", host.host, path=path, text="0 bytes") for path in empty]
     else:
-        summary = f"the kubelet of {node} does not start: {kubelet_cures.words(cause, what)}"
-        found = _places(host, document, cause, what)
-        cure, places = (
-            kubelet_cures.cure(cause, what, node, found[0].path or "" if found else ""),
-            found,
-        )
+        summary = f"the kubelet of {node} does not start: {kubelet_cures.words(cause, subject)}"
+        places = _places(host, document, cause, subject)
+        path = ""
+        if places:
+            path = places[0].path or ""
+        advice = kubelet_cures.cure(cause, subject, node, path)
     return Hit(
         one_line(summary, 400),
         (*places, *_proofs(host, why)),
-        f"{cure}; then {kubelet_cures.started(why.state.kind, unit)}",
+        f"{advice}; then {kubelet_cures.started(why.state.kind, unit)}",
         host=host.host,
         node=host.node,
-        component="kubelet",
+        component=KUBELET,
     )
 
 
-def _emptied(document: Mapping[str, Any], cause: str, what: str) -> list[str]:
-    """The files of 0 bytes that this death is of."""
+def _emptied(document: Mapping[str, Any], cause: str, subject: str) -> list[str]:
+    """Return the files of 0 bytes that this exit is because of."""
     kubelet = control_plane.data(document, "kubelet")
     files = [
-        one
-        for one in (
-            kubelet.get("config"),
-            kubelet.get("kubeconfig"),
-            *_items(kubelet.get("config_dropins")),
-        )
-        if isinstance(one, Mapping)
+        kubelet.get("config"),
+        kubelet.get("kubeconfig"),
+        *_items(kubelet.get("config_dropins")),
     ]
-    found = [
-        one["path"]
-        for one in files
-        if one.get("size") == 0
-        and one.get("kind") in ("file", "symlink")
-        and isinstance(one.get("path"), str)
-    ]
-    secrets = [kubelet.get(name) for name in ("client_certificate", "ca")]
-    found += [
-        one["path"]
-        for one in secrets
-        if isinstance(one, Mapping)
-        and one.get("error") == EMPTY
-        and isinstance(one.get("path"), str)
-    ]
-    mine = {
-        path
-        for one in (kubelet.get("kubeconfig"), kubelet.get("client_certificate"))
-        if isinstance(one, Mapping)
-        for path in [one.get("path")]
+    paths = [record["path"] for record in _located(files) if _is_empty_file(record)]
+    secrets = [kubelet.get("client_certificate"), kubelet.get("ca")]
+    paths += [record["path"] for record in _located(secrets) if record.get("error") == EMPTY]
+    credentials = {
+        record["path"]
+        for record in _located([kubelet.get("kubeconfig"), kubelet.get("client_certificate")])
     }
-    named = what.partition(": ")[0]
+    named = subject.partition(": ")[0]
+    of_certificate = cause == kubelet_death.CLIENT_CERTIFICATE
     return [
         one_line(path, 200)
-        for path in found
-        if path == named or (cause == kubelet_death.CLIENT_CERTIFICATE and path in mine)
+        for path in paths
+        if path == named or (of_certificate and path in credentials)
     ]
 
 
-def _places(host: Host, document: Mapping[str, Any], cause: str, what: str) -> list[Proof]:
-    """The lines that give it the flag or the gate, or where its configuration is wrong."""
-    kubelet = control_plane.data(document, "kubelet")
-    unit = kubelet.get("unit")
-    files = _items(unit.get("environment_files")) if isinstance(unit, Mapping) else []
-    word = what.partition("=")[0]
-    if cause not in (kubelet_death.UNKNOWN_FLAG, kubelet_death.REMOVED_GATE) or len(word) < 3:
-        named = (
-            kubelet_refused.named(document, what)
-            if cause == kubelet_death.BAD_CONFIGURATION
-            else ()
-        )
+def _located(records: Iterable[Any]) -> list[Mapping[str, Any]]:
+    """Return the records that have a path."""
+    return [
+        record
+        for record in records
+        if isinstance(record, Mapping) and isinstance(record.get("path"), str)
+    ]
+
+
+def _is_empty_file(record: Mapping[str, Any]) -> bool:
+    return record.get("size") == 0 and record.get("kind") in ("file", "symlink")
+
+
+def _places(host: Host, document: Mapping[str, Any], cause: str, subject: str) -> list[Proof]:
+    """Return the lines with the flag or the gate, or where the configuration is wrong."""
+    if cause == kubelet_death.BAD_CONFIGURATION:
+        named = kubelet_refused.named(document, subject)
         if named:
             return kubelet_refused.places(document, named, host.host)
-        path, _dummy, rest = what.partition(": ")
-        number = (
-            int(rest[5:])
-            if rest.startswith("line ") and rest[5:].isdecimal() and len(rest) < 12
-            else None
-        )
-        return (
-            [Proof("file", host.host, path=path, line=number, text=rest or None)]
-            if cause == kubelet_death.BAD_CONFIGURATION and path[:1] == "/"
-            else []
-        )
+        return _configuration_place(host, subject)
+    word = subject.partition("=")[0]
+    if cause not in (kubelet_death.UNKNOWN_FLAG, kubelet_death.REMOVED_GATE) or len(word) < 3:
+        return []
+    kubelet = control_plane.data(document, "kubelet")
+    unit = kubelet.get("unit")
+    files: list[Any] = []
+    if isinstance(unit, Mapping):
+        files += _items(unit.get("environment_files"))
     if cause == kubelet_death.REMOVED_GATE:
-        files = [*files, kubelet.get("config"), *_items(kubelet.get("config_dropins"))]
-    found = []
-    for one in files:
-        if (
-            isinstance(one, Mapping)
-            and isinstance(one.get("text"), str)
-            and isinstance(one.get("path"), str)
-        ):
-            found += [
-                Proof("file", host.host, path=one["path"], line=number, text=one_line(line, 300))
-                for number, line in enumerate(one["text"].splitlines(), 1)
-                if word in line and not line.lstrip().startswith("#")
-            ]
-    return found[:SHOWN]
+        files += [kubelet.get("config"), *_items(kubelet.get("config_dropins"))]
+    proofs: list[Proof] = []
+    for record in _located(files):
+        proofs += _lines_with(host, record, word)
+    return proofs[:SHOWN]
+
+
+def _configuration_place(host: Host, subject: str) -> list[Proof]:
+    path, _separator, rest = subject.partition(": ")
+    if path[:1] != "/":
+        return []
+    line = None
+    if rest.startswith("line ") and rest[5:].isdecimal() and len(rest) < 12:
+        line = int(rest[5:])
+    return [Proof("file", host.host, path=path, line=line, text=rest or None)]
+
+
+def _lines_with(host: Host, record: Mapping[str, Any], word: str) -> list[Proof]:
+    """Return the lines of a file that contain a word, without comments."""
+    text = record.get("text")
+    if not isinstance(text, str):
+        return []
+    path = record["path"]
+    return [
+        Proof("file", host.host, path=path, line=number, text=one_line(line, 300))
+        for number, line in enumerate(text.splitlines(), 1)
+        if word in line and not line.lstrip().startswith("#")
+    ]
 
 
 def _proofs(host: Host, why: Why) -> tuple[Proof, ...]:
-    told = start_refused.proofs(host.host, why.unit.name, why.refused)
-    line = f"{LAST}{why.last}" if why.last else ""
+    refusals = start_refused.proofs(host.host, why.unit.name, why.refused)
+    line = ""
     if why.death is not None and why.death.line:
         line = why.death.line
-    elif any(one.kind == "log" for one in told):
-        line = ""
-    said = (
-        [Proof("log", host.host, object=one_line(why.unit.name, 80), text=one_line(line, 400))]
-        if line
-        else []
-    )
-    return tuple(dict.fromkeys((nodes.proof(host, why.unit), *told, *said)))
+    elif why.last and not any(proof.kind == "log" for proof in refusals):
+        line = f"{LAST}{why.last}"
+    log = []
+    if line:
+        unit = one_line(why.unit.name, 80)
+        log.append(Proof("log", host.host, object=unit, text=one_line(line, 400)))
+    return tuple(dict.fromkeys((nodes.proof(host, why.unit), *refusals, *log)))
 
 
 def _items(value: object) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else []
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    return []

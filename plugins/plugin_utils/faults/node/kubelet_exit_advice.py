@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each cause of a kubelet's death is called, and what an operator does about it."""
+"""Describe each cause of a kubelet's exit, and advise what an operator does about it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...parsers import unit_journal as kubelet_starts
 
 WATCHES = "max_user_watches"
 SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
-# What a kubelet with protectKernelDefaults wants: setupKernelTunables of
+# The values that a kubelet with protectKernelDefaults requires: setupKernelTunables of
 # pkg/kubelet/cm/container_manager_linux.go
 WANTED = {
     "vm/overcommit_memory": "1",
@@ -23,7 +23,7 @@ WANTED = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-# cause: (what it is, what is done about it where KM502 tells it); {what} is what the death names
+# cause: (its clause, the advice if KM502 reports it); {what} is what the log line names
 _KNOWN = {
     death.SWAP: (
         "swap is on (KM504)",
@@ -122,87 +122,101 @@ _KNOWN = {
 }
 
 
-def words(cause: str, what: str) -> str:
-    """The cause as a clause."""
-    if cause == death.INOTIFY and what == WATCHES:
-        return f"inotify is used up, {what} (KM403)"
-    told = _KNOWN.get(cause, (cause, ""))[0]
-    return (
-        told.replace("{what}", what)
-        if what
-        else told.replace(" ({what})", "").replace(", {what}", "").replace("{what}", "?")
-    )
+# the advice for causes that are faults of their own
+_ADVICE = {
+    death.CGROUP_V1: (
+        "boot the node with cgroup v2 (systemd.unified_cgroup_hierarchy=1 on the kernel's"
+        " command line, or a newer distribution); until then failCgroupV1: false in its"
+        " configuration"
+    ),
+    death.CGROUP_DRIVER: (
+        "make both the same, systemd where systemd is: cgroupDriver in the kubelet's"
+        " configuration, native.cgroupdriver of exec-opts in /etc/docker/daemon.json; drain the"
+        " node first"
+    ),
+}
+
+
+def words(cause: str, subject: str) -> str:
+    """Return a cause as a clause; subject: what the log line names, or ""."""
+    if cause == death.INOTIFY and subject == WATCHES:
+        return f"inotify is used up, {subject} (KM403)"
+    clause = _KNOWN.get(cause, (cause, ""))[0]
+    if subject:
+        return clause.replace("{what}", subject)
+    for part in (" ({what})", ", {what}"):
+        clause = clause.replace(part, "")
+    return clause.replace("{what}", "?")
 
 
 def remedy(why: Why, unit: str) -> str:
-    """What is done about a kubelet that does not run."""
-    refused = next((one for one in why.refused if one.now), None)
+    """Return what to do about a kubelet that does not run."""
+    start = started(why.state.kind, unit)
+    refused = next((refusal for refusal in why.refused if refusal.now), None)
     if refused is not None and not _own(why):
-        return f"{refused.cure}; then {started(why.state.kind, unit)}"
-    known = (
-        _KNOWN.get(why.death.cause, ("", ""))[1]
-        if why.death is not None and why.death.certain
-        else ""
-    )
-    if known:
-        return f"{known}; then {started(why.state.kind, unit)}"
+        return f"{refused.cure}; then {start}"
+    advice = ""
+    if why.death is not None and why.death.certain:
+        advice = _KNOWN.get(why.death.cause, ("", ""))[1]
+    if advice:
+        return f"{advice}; then {start}"
     if why.state.kind == kubelet_unit.STOPPED:
         return (
             f"find out who stopped it, and why (journalctl -u {unit}); systemctl start {unit}"
             " brings it back"
         )
     return (
-        f"read its last words (journalctl -u {unit} -n 200), and mend what they name; then"
-        f" {started(why.state.kind, unit)}"
+        f"read its last words (journalctl -u {unit} -n 200), and mend what they name; then {start}"
     )
 
 
 def _own(why: Why) -> bool:
-    """Whether a cause of its own says more than systemd's step: its limits, or memory."""
-    return (
-        why.death is not None
-        and why.death.certain
-        and why.death.cause in (death.LIMITS, death.OOM_KILL)
-    )
+    """Tell whether the cause explains more than systemd's step: its limits, or memory."""
+    if why.death is None or not why.death.certain:
+        return False
+    return why.death.cause in (death.LIMITS, death.OOM_KILL)
 
 
 def quoted(why: Why) -> str:
-    """The last line of one whose cause is not known, and the log that it is of."""
+    """Return the last log line of a kubelet whose cause is not known, with the log's name."""
     if why.death is None or why.death.cause != death.UNKNOWN or not why.death.line:
         return ""
     return f"; {kubelet_starts.quoted(why.death.line, why.unit.name)}"
 
 
 def causes(why: Why) -> str:
-    """Why it does not run, as clauses behind its state.
+    """Return why a kubelet does not run, as clauses that follow its state.
 
-    What systemd refused, else its last words.
+    What systemd refused comes first, else the kubelet's last log lines.
     """
     refused, coming = start_refused.past(why.refused), start_refused.future(why.refused)
-    told = ""
+    clauses = _died(why, refused is not None)
     if refused is not None and refused.what != why.state.why and not _own(why):
-        told = f"; {refused.what}"
-    return (
-        told
-        + _died(why, refused is not None)
-        + (f"; {start_refused.WOULD_NOT}{coming.what}" if coming is not None else "")
-    )
+        clauses = f"; {refused.what}{clauses}"
+    if coming is not None:
+        clauses += f"; {start_refused.WOULD_NOT}{coming.what}"
+    return clauses
 
 
 def _died(why: Why, refused: bool) -> str:
-    """Its last words as clauses. refused: whether what systemd refused is told before them."""
-    if why.death is None or (
-        refused and why.death.cause in (death.STEP, death.EXECUTABLE, death.RESOURCES)
-    ):
+    """Return the last log lines as clauses; refused: whether systemd's refusal precedes them."""
+    if why.death is None:
         return ""
-    clause = words(why.death.cause, why.death.what)
-    if why.death.cause == death.UNKNOWN:
-        return quoted(why) if refused else f"; {clause}{quoted(why)}"
-    return f"; {clause}" if why.death.certain else f"; its last words may mean: {clause}"
+    cause = why.death.cause
+    if refused and cause in (death.STEP, death.EXECUTABLE, death.RESOURCES):
+        return ""
+    clause = words(cause, why.death.what)
+    if cause == death.UNKNOWN:
+        if refused:
+            return quoted(why)
+        return f"; {clause}{quoted(why)}"
+    if why.death.certain:
+        return f"; {clause}"
+    return f"; its last words may mean: {clause}"
 
 
 def started(kind: str, unit: str) -> str:
-    """How it is started once the cause is gone."""
+    """Return how a kubelet is started once the cause is gone."""
     if kind == kubelet_unit.LOOPING:
         return (
             f"systemd starts it again by itself within seconds, or systemctl restart {unit} at once"
@@ -212,57 +226,50 @@ def started(kind: str, unit: str) -> str:
     return f"systemctl reset-failed {unit} and systemctl start {unit}"
 
 
-def cure(cause: str, what: str, node: str, place: str) -> str:
-    """What is done about a cause that is a fault of its own. place.
+def cure(cause: str, subject: str, node: str, place: str) -> str:
+    """Return what to do about a cause that is a fault of its own.
 
-    The file in which it was found.
+    subject: what the log line names, or ""; place: the file in which it is configured, or "".
     """
-    where = place or (
-        "the file where systemctl cat kubelet and its EnvironmentFile= show it"
-        " (/var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet, with kubespray"
-        f" {SPRAYED}kubelet.env)"
-    )
     if cause == death.UNKNOWN_FLAG:
+        path = place or (
+            "the file where systemctl cat kubelet and its EnvironmentFile= show it"
+            " (/var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet, with kubespray"
+            f" {SPRAYED}kubelet.env)"
+        )
         return (
-            f"take {what or 'the flag'} out of {where}; what it set has often become a field of the"
-            " kubelet's configuration file"
+            f"take {subject or 'the flag'} out of {path}; what it set has often become a field of"
+            " the kubelet's configuration file"
         )
     if cause == death.REMOVED_GATE:
         return (
-            f"take {what or 'the gate'} out of featureGates or --feature-gates in"
+            f"take {subject or 'the gate'} out of featureGates or --feature-gates in"
             f" {place or 'its configuration file or its command line'}"
         )
     if cause == death.BAD_CONFIGURATION:
-        path = (
-            what.partition(": ")[0]
-            if what.startswith("/")
-            else "its configuration file, or the flag that is named"
-        )
-        return f"mend {path}; {_anew(path)}, and takes back what was set on this node alone"
+        path = "its configuration file, or the flag that is named"
+        if subject.startswith("/"):
+            path = subject.partition(": ")[0]
+        return f"mend {path}; {_writer(path)}, and takes back what was set on this node alone"
     if cause == death.CLIENT_CERTIFICATE:
         return credentials(node)
-    if cause == death.CGROUP_V1:
-        return (
-            "boot the node with cgroup v2 (systemd.unified_cgroup_hierarchy=1 on the kernel's"
-            " command line, or a newer distribution); until then failCgroupV1: false in its"
-            " configuration"
-        )
-    if cause == death.CGROUP_DRIVER:
-        return (
-            "make both the same, systemd where systemd is: cgroupDriver in the kubelet's"
-            " configuration, native.cgroupdriver of exec-opts in /etc/docker/daemon.json; drain the"
-            " node first"
-        )
-    names = [one for one in what.split(", ") if one in WANTED]
+    if cause in _ADVICE:
+        return _ADVICE[cause]
+    return _kernel_defaults(subject)
+
+
+def _kernel_defaults(subject: str) -> str:
+    names = [name for name in subject.split(", ") if name in WANTED]
+    values = " ".join(f"{name.replace('/', '.')}={WANTED[name]}" for name in names)
     return (
-        f"set {' '.join(one.replace('/', '.') + '=' + WANTED[one] for one in names) or 'the values that its last words expect'}"
+        f"set {values or 'the values that its last words expect'}"
         " in a file of /etc/sysctl.d, and sysctl --system; or protectKernelDefaults: false in its"
         " configuration"
     )
 
 
 def credentials(node: str) -> str:
-    """How a kubelet gets a client certificate again."""
+    """Return how a kubelet gets a client certificate again."""
     return (
         "on a control-plane node: kubeadm kubeconfig user --org system:nodes --client-name"
         f" system:node:{node} > kubelet.conf; put that in the place of the node's kubelet.conf"
@@ -272,7 +279,7 @@ def credentials(node: str) -> str:
 
 
 def emptied(path: str, node: str) -> str:
-    """How a file that was lost comes back, by what it holds."""
+    """Return how a file that was lost is restored, by its contents."""
     name = path.rpartition("/")[2]
     if name in ("kubelet.conf", "kubelet-client-current.pem") or name.startswith("kubelet-client"):
         return credentials(node)
@@ -286,15 +293,15 @@ def emptied(path: str, node: str) -> str:
     if name.endswith((".crt", ".pem")):
         return f"copy {path} from a node of the same cluster"
     return (
-        f"write {path} anew: {_anew(path)}; else copy that of a like node, and compare what is set"
-        " for each node alone"
+        f"write {path} anew: {_writer(path)}; else copy that of a like node, and compare what is"
+        " set for each node alone"
     )
 
 
-def _anew(path: str) -> str:
-    """Who writes this configuration.
+def _writer(path: str) -> str:
+    """Return which tool writes this configuration.
 
-    Kubespray's lies elsewhere, and what kubeadm would write nobody reads there.
+    Kubespray's is elsewhere, and the file that kubeadm would write is not read there.
     """
     if path.startswith(SPRAYED):
         return (

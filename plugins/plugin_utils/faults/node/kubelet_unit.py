@@ -14,7 +14,7 @@ from ...models import unit_start as start_refused
 from ...models.cluster import Host
 from ...models.result import Missing, Proof
 from ...parsers import systemd_unit as kubelet_unit
-from ..base import Hit, Outcome, node_check
+from ..base import Hit, Outcome, node_check, not_applicable, present, unknown
 
 NO_UNIT = "its kubelet has no unit of systemd"
 
@@ -28,51 +28,51 @@ NO_UNIT = "its kubelet has no unit of systemd"
     needs=("kubelet", "unit_start"),
 )
 def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM501: the kubelet's unit will not start at the next boot, and nobody masked it."""
+    """KM501: report a kubelet whose unit does not start at boot although it is not masked."""
     unit = unit_of(document)
     if unit is None:
         yield without(host)
         return
-    boot, hits = kubelet_unit.at_boot(unit), []
-    if boot.answer == kubelet_unit.NO and not unit.masked:
-        name, node = shell_name(unit.name, "UNIT"), host.node or host.host
-        doing = (
-            "runs, and will not after the next boot"
-            if unit.runs
-            else "is not running, and will not be after the next boot"
+    boot = kubelet_unit.at_boot(unit)
+    if unit.masked:
+        yield Outcome(host=host.host, component="kubelet", applies=False)
+    elif boot.answer == kubelet_unit.NO:
+        hit = _not_enabled(host, document, unit, boot.why)
+        yield present(hit, host=host.host, component="kubelet")
+    elif boot.answer == kubelet_unit.UNKNOWN:
+        missing = Missing(host.host, "kubelet", "error")
+        yield unknown(missing, host=host.host, component="kubelet", note=boot.why)
+    else:
+        yield Outcome(host=host.host, component="kubelet")
+
+
+def _not_enabled(
+    host: Host, document: Mapping[str, Any], unit: kubelet_unit.Unit, reason: str
+) -> Hit:
+    name, node = shell_name(unit.name, "UNIT"), host.node or host.host
+    enable = f"systemctl enable --no-reload {name}"
+    if unit.runs:
+        return Hit(
+            f"the kubelet of {node} runs, and will not after the next boot: {reason}",
+            (proof(host, unit),),
+            enable,
+            host=host.host,
+            node=host.node,
+            component="kubelet",
+            severity="warning",
+            risk=1,
         )
-        refused = (
-            None
-            if unit.runs
-            else start_refused.now(document, control_plane.data(document, "kubelet").get("unit"))
-        )
-        start = f", and systemctl start {name}"
-        if refused:
-            start = f"; that alone does not start it: {refused}"
-        hits = [
-            Hit(
-                f"the kubelet of {node} {doing}: {boot.why}",
-                (proof(host, unit),),
-                f"systemctl enable --no-reload {name}" + ("" if unit.runs else start),
-                host=host.host,
-                node=host.node,
-                component="kubelet",
-                severity="warning" if unit.runs else None,
-                risk=1 if unit.runs else None,
-            )
-        ]
-    lacking = (
-        (Missing(host.host, "kubelet", "error"),)
-        if boot.answer == kubelet_unit.UNKNOWN and not unit.masked
-        else ()
-    )
-    yield Outcome(
-        tuple(hits),
-        lacking,
+    refused = start_refused.now(document, control_plane.data(document, "kubelet").get("unit"))
+    start = f", and systemctl start {name}"
+    if refused:
+        start = f"; that alone does not start it: {refused}"
+    return Hit(
+        f"the kubelet of {node} is not running, and will not be after the next boot: {reason}",
+        (proof(host, unit),),
+        f"{enable}{start}",
         host=host.host,
+        node=host.node,
         component="kubelet",
-        applies=not unit.masked,
-        note=boot.why if lacking else "",
     )
 
 
@@ -85,52 +85,56 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     needs=("kubelet", "unit_start"),
 )
 def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM503: somebody put the kubelet's unit out of use."""
+    """KM503: report a kubelet whose unit is masked."""
     unit = unit_of(document)
     if unit is None:
         yield without(host)
-        return
-    until = " until the next boot" if unit.file_state == "masked-runtime" else ""
-    runs = "; its process runs on until it ends" if unit.runs else ""
-    remedy = (
+    elif unit.masked:
+        yield present(_masked(host, unit), host=host.host, component="kubelet")
+    else:
+        yield Outcome(host=host.host, component="kubelet")
+
+
+def _masked(host: Host, unit: kubelet_unit.Unit) -> Hit:
+    until, running = "", ""
+    if unit.file_state == "masked-runtime":
+        until = " until the next boot"
+    if unit.runs:
+        running = "; its process runs on until it ends"
+    return Hit(
+        f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node"
+        f" out on purpose{running}",
+        (proof(host, unit),),
         "see whether its file is a link to /dev/null or was emptied (ls -l, systemctl cat); ask"
         " who masked it, and why; nothing here repairs this node unless kubemend_allow has fenced;"
         " with kubemend_max_risk=3 too the plan unmasks it, as systemctl unmask"
-        f" {shell_name(unit.name, 'UNIT')} does"
+        f" {shell_name(unit.name, 'UNIT')} does",
+        host=host.host,
+        node=host.node,
+        component="kubelet",
     )
-    hits = (
-        [
-            Hit(
-                f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node"
-                f" out on purpose{runs}",
-                (proof(host, unit),),
-                remedy,
-                host=host.host,
-                node=host.node,
-                component="kubelet",
-            )
-        ]
-        if unit.masked
-        else []
-    )
-    yield Outcome(tuple(hits), host=host.host, component="kubelet")
 
 
 def unit_of(document: Mapping[str, Any]) -> kubelet_unit.Unit | None:
-    """The unit of this host's kubelet; None where its evidence names none."""
-    found = control_plane.data(document, "kubelet").get("unit")
-    return kubelet_unit.unit(found) if isinstance(found, Mapping) else None
+    """Return the unit of this host's kubelet, or None if its evidence names none."""
+    facts = control_plane.data(document, "kubelet").get("unit")
+    if not isinstance(facts, Mapping):
+        return None
+    return kubelet_unit.unit(facts)
 
 
 def without(host: Host) -> Outcome:
-    """Of a host whose evidence names no unit: nobody asked, there is no kubelet, or it has none."""
+    """Return the result for a host whose evidence names no unit of a kubelet."""
     missing = host.missing("kubelet")
-    why = "no kubelet" if host.statuses.get("kubelet") == "absent" else NO_UNIT
-    return Outcome((), missing, host=host.host, applies=bool(missing), note="" if missing else why)
+    if missing:
+        return unknown(*missing, host=host.host)
+    if host.statuses.get("kubelet") == "absent":
+        return not_applicable("no kubelet", host=host.host)
+    return not_applicable(NO_UNIT, host=host.host)
 
 
 def proof(host: Host, unit: kubelet_unit.Unit) -> Proof:
-    """What systemd says of it."""
+    """Return what systemd reports about a unit, as evidence."""
     words = (unit.active, unit.sub, unit.file_state or unit.load)
     return Proof(
         "unit",

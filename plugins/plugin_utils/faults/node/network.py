@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Predicates about what a kubelet posts of its node: KM519 no network for pods, KM523 pressure."""
+"""Check what a kubelet posts about its node: KM519 no network for pods, KM523 pressure."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ PRESSURES = {
     current_only=True,
 )
 def uninitialised(cluster: Cluster) -> Iterator[Outcome]:
-    """KM519: a kubelet posts NotReady because its runtime has no network for pods."""
+    """KM519: report a kubelet that is NotReady because its runtime has no network for pods."""
     if cluster.key is None:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
@@ -99,7 +99,7 @@ def uninitialised(cluster: Cluster) -> Iterator[Outcome]:
 
 
 def _fresh(cluster: Cluster, view: NodeView) -> bool:
-    """Whether the node has just joined: the plugin's pod comes only then."""
+    """Tell whether the node has just joined: the plugin's pod starts only then."""
     age = ages.age(cluster, view.created, "nodes")
     return age is not None and 0 <= age < JOINING
 
@@ -107,17 +107,18 @@ def _fresh(cluster: Cluster, view: NodeView) -> bool:
 def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -> Hit:
     folder, proofs = _folder(view)
     plugin = _plugin(cluster)
-    since = f" since {one_line(ready['since'], 40)}" if ready.get("since") else ""
-    node = shell_name(view.name, "NODE")
-    named = (
-        f"the pod of {plugin[1]} ({plugin[0]})"
-        if plugin
-        else "the network plugin's pod (calico-node, cilium, kube-flannel-ds …)"
-    )
+    since, host = "", None
+    if ready.get("since"):
+        since = f" since {one_line(ready['since'], 40)}"
+    if view.host:
+        host = view.host.host
+    pod = "the network plugin's pod (calico-node, cilium, kube-flannel-ds …)"
+    if plugin:
+        pod = f"the pod of {plugin[1]} ({plugin[0]})"
     remedy = (
-        f"see {named} on this node: kubectl get pods -A -o wide --field-selector"
-        f" spec.nodeName={node}; why it does not run or what it logs is the cause (an image that"
-        " cannot be pulled, a mount, the API that it does not reach)"
+        f"see {pod} on this node: kubectl get pods -A -o wide --field-selector"
+        f" spec.nodeName={shell_name(view.name, 'NODE')}; why it does not run or what it logs is"
+        " the cause (an image that cannot be pulled, a mount, the API that it does not reach)"
     )
     if folder.startswith("holds"):
         remedy += (
@@ -126,77 +127,61 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -
         )
     elif plugin is None:
         remedy += _others(cluster, view)
+    text = f"{one_line(ready.get('reason'), 80)}: {one_line(ready['message'], 400)}"
     return Hit(
         f"{view.name} is NotReady{since} because it has no network for pods; its folder of CNI"
         f" configuration {folder}",
-        (
-            Proof(
-                "api",
-                cluster.api_host,
-                object=f"Node {view.name}",
-                text=f"{one_line(ready.get('reason'), 80)}: {one_line(ready['message'], 400)}",
-            ),
-            *proofs,
-        ),
+        (Proof("api", cluster.api_host, object=f"Node {view.name}", text=text), *proofs),
         remedy,
-        host=view.host.host if view.host else None,
+        host=host,
         node=view.name,
     )
 
 
 def _folder(view: NodeView) -> tuple[str, list[Proof]]:
-    """What the host's folder holds, in words."""
+    """Return a clause about the host's CNI directory, and the evidence of it."""
     host = view.host
-    networks = host.identity.networks if host is not None else None
-    if host is None or networks is None or host.identity.inside:
+    if host is None or host.identity.networks is None or host.identity.inside:
         return "is not known here", []
+    networks = host.identity.networks
     if networks.error and networks.error != "missing":
         return f"({networks.folder}) could not be listed: {networks.error}", []
+    contents = "is empty"
     if networks.names:
-        told = f"holds {and_others(networks.names)}"
+        contents = f"holds {and_others(networks.names)}"
     elif networks.empty:
-        told = f"has only empty files: {and_others(networks.empty)}"
-    else:
-        told = "is empty" if not networks.error else "is not there"
-    return f"{told} ({networks.folder})", [
-        Proof("file", host.host, path=networks.folder, text=told)
-    ]
+        contents = f"has only empty files: {and_others(networks.empty)}"
+    elif networks.error:
+        contents = "is not there"
+    proof = Proof("file", host.host, path=networks.folder, text=contents)
+    return f"{contents} ({networks.folder})", [proof]
 
 
 def _others(cluster: Cluster, view: NodeView) -> str:
-    """What the folders of other hosts say where no file names a plugin that is known here."""
+    """Return what other hosts have in their directories, where no file names a known plugin."""
     if view.host is None or view.host.identity.networks is None:
         return ""
-    found = [
+    others = [
         (host.host, host.identity.networks.names)
         for host in cluster.hosts
         if host is not view.host and host.identity.networks
     ]
-    if not found:
+    if not others:
         return ""
-    if not any(names for _host, names in found):
+    listed = [f"{', '.join(names)} ({host})" for host, names in others if names]
+    if not listed:
         return "; no other host that answered has any either: was a network plugin ever installed?"
-    return "; others have " + and_others(
-        [f"{', '.join(names)} ({host})" for host, names in found if names], 3
-    )
+    return f"; others have {and_others(listed, 3)}"
 
 
 def _plugin(cluster: Cluster) -> tuple[str, str] | None:
-    """(what, its DaemonSet) of the network plugin, by the files that it wrote on any host."""
-    names = [
-        name
-        for host in cluster.hosts
-        if host.identity.networks
-        for name in (*host.identity.networks.names, *host.identity.networks.empty)
-    ]
-    return next(
-        (
-            (title, pods)
-            for part, title, pods in PLUGINS
-            if any(part in name.lower() for name in names)
-        ),
-        None,
-    )
+    """Return the network plugin and its DaemonSet, by the files of it on any host, or None."""
+    networks = [host.identity.networks for host in cluster.hosts if host.identity.networks]
+    names = [name.lower() for item in networks for name in (*item.names, *item.empty)]
+    for part, title, pods in PLUGINS:
+        if any(part in name for name in names):
+            return title, pods
+    return None
 
 
 @cluster_check(
@@ -209,29 +194,29 @@ def _plugin(cluster: Cluster) -> tuple[str, str] | None:
     current_only=True,
 )
 def pressed(cluster: Cluster) -> Iterator[Outcome]:
-    """KM523: a kubelet posts that its node is short of something."""
+    """KM523: report a node of which the kubelet posts pressure."""
     if cluster.key is None:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
     missing, hits = list(cluster.missing("nodes")), []
     for view in views(cluster):
-        found = [
-            one
-            for one in view.conditions
-            if str(one.get("type")) in PRESSURES and one.get("status") == "True"
+        conditions = [
+            condition
+            for condition in view.conditions
+            if str(condition.get("type")) in PRESSURES and condition.get("status") == "True"
         ]
-        if found:
-            hits.append(_pressed(cluster, view, found))
+        if conditions:
+            hits.append(_pressed(cluster, view, conditions))
         if not view.told and not missing:
             # an older release collected it
             missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
     yield Outcome(tuple(hits), tuple(missing))
 
 
-def _eased(condition: str, found: node_pressure.Pressure) -> list[str]:
-    """What to say where no threshold is crossed by what the node says now."""
-    rows = list(found.of(condition))
-    if not any(mine and one.free is not None for one, mine, _crossed in rows):
+def _eased(condition: str, pressure: node_pressure.Pressure) -> list[str]:
+    """Return a clause for a condition although no threshold is crossed now."""
+    rows = list(pressure.of(condition))
+    if not any(own and threshold.free is not None for threshold, own, _crossed in rows):
         return []
     if condition == "MemoryPressure":
         return [
@@ -244,41 +229,47 @@ def _eased(condition: str, found: node_pressure.Pressure) -> list[str]:
     ]
 
 
-def _pressed(cluster: Cluster, view: NodeView, found: list[Mapping[str, Any]]) -> Hit:
-    words, advice, proofs, clauses = [], [], [], []
-    for one in found:
-        short, taint, what = PRESSURES[one["type"]]
-        since = f" since {one_line(one['since'], 40)}" if one.get("since") else ""
-        words.append(f"{short} ({one['type']}{since})")
-        advice.append(what)
-        carried = [
-            node_taints.spelled(mark)
-            for mark in view.taints
-            if str(mark.get("key")) == f"node.kubernetes.io/{taint}"
-        ]
-        proofs.append(
-            Proof(
-                "api",
-                cluster.api_host,
-                object=f"Node {view.name}",
-                text=one_line(
-                    f"{one['type']} is True, {one.get('reason') or 'no reason'}"
-                    + (f"; carries {', '.join(carried)}" if carried else ""),
-                    300,
-                ),
-            )
-        )
+def _pressed(cluster: Cluster, view: NodeView, conditions: list[Mapping[str, Any]]) -> Hit:
+    resources = [_resource(condition) for condition in conditions]
+    advice = [PRESSURES[condition["type"]][2] for condition in conditions]
+    proofs: list[Proof] = []
+    clauses: list[str] = []
+    for condition in conditions:
+        proofs.append(_condition(cluster, view, condition))
         if view.host is not None:
-            crossed, more = node_pressure.told(one["type"], view.host.host, view.host.pressure)
-            clauses += crossed or _eased(one["type"], view.host.pressure)
+            kind, pressure = condition["type"], view.host.pressure
+            crossed, more = node_pressure.told(kind, view.host.host, pressure)
+            clauses += crossed or _eased(kind, pressure)
             proofs += more
-    measured = f"; {'; '.join(clauses)}" if clauses else ""
+    measured, host = "", None
+    if clauses:
+        measured = f"; {'; '.join(clauses)}"
+    if view.host:
+        host = view.host.host
     return Hit(
-        f"{view.name} is short of {' and of '.join(words)}: its kubelet evicts pods, and no new"
+        f"{view.name} is short of {' and of '.join(resources)}: its kubelet evicts pods, and no new"
         f" ones come{measured}",
         tuple(proofs),
         f"{'; '.join(advice)}. The kubelet takes the condition back itself, and the node lifecycle"
         " controller its taint",
-        host=view.host.host if view.host else None,
+        host=host,
         node=view.name,
     )
+
+
+def _resource(condition: Mapping[str, Any]) -> str:
+    """Return what a node is short of, for a summary."""
+    resource, kind = PRESSURES[condition["type"]][0], condition["type"]
+    if condition.get("since"):
+        return f"{resource} ({kind} since {one_line(condition['since'], 40)})"
+    return f"{resource} ({kind})"
+
+
+def _condition(cluster: Cluster, view: NodeView, condition: Mapping[str, Any]) -> Proof:
+    kind = condition["type"]
+    key = f"node.kubernetes.io/{PRESSURES[kind][1]}"
+    carried = [node_taints.spelled(taint) for taint in view.taints if str(taint.get("key")) == key]
+    text = f"{kind} is True, {condition.get('reason') or 'no reason'}"
+    if carried:
+        text += f"; carries {', '.join(carried)}"
+    return Proof("api", cluster.api_host, object=f"Node {view.name}", text=one_line(text, 300))

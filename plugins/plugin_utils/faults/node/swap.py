@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fault KM504: swap that a kubelet refuses, now or after the next boot."""
+"""KM504: check swap that a kubelet refuses, now or after the next boot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...models.result import Missing, Proof
 from ...models.swap import node as node_swap
 from ...models.swap.evidence import Source
 from ...models.swap.node import NodeSwap
-from ..base import Hit, Outcome, node_check
+from ..base import Hit, Outcome, node_check, present, unknown
 
 SHOWN = 5
 TOLERATED = "swap is on, or will be, and the kubelet tolerates it (failSwapOn false)"
@@ -31,7 +31,7 @@ TOLERATED = "swap is on, or will be, and the kubelet tolerates it (failSwapOn fa
     needs=("kubelet", "swap"),
 )
 def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM504: the kubelet refuses swap, and swap is on or will be."""
+    """KM504: report a kubelet that refuses swap where swap is on or will be."""
     if host.statuses.get("kubelet") == "absent":
         yield Outcome((), host=host.host, component="kubelet", applies=False, note="no kubelet")
         return
@@ -40,88 +40,98 @@ def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         yield Outcome((), missing, host=host.host, component="kubelet")
         return
     node = node_swap.read(document)
-    yield _judged(host, node, document)
+    yield _evaluated(host, node, document)
 
 
-def _judged(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Outcome:
-    on, comes = bool(node.on), bool(node.coming())
-    if (on or comes) and node.refused:
-        # Swap that is on is the kernel's; it goes where its file is, which one of the containers
-        # may have.
-        shared = (
-            shared_kernel.token(document, "swap", *sorted(one.active.path for one in node.on or ()))
-            if on
-            else None
-        )
-        hit = replace(
-            _hit(host, node),
-            kernel=shared,
-            rank=0 if any(node.own(one) for one in node.on or ()) else 1,
-        )
-        return Outcome((hit,), host=host.host, component="kubelet")
+def _evaluated(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Outcome:
+    swapped = bool(node.on) or bool(node.coming())
+    if swapped and node.refused:
+        return present(_shared_hit(host, node, document), host=host.host, component="kubelet")
     if node.wanted.refuses is False:
-        return Outcome(
-            (), host=host.host, component="kubelet", note=TOLERATED if on or comes else ""
-        )
-    if on or comes:
+        note = ""
+        if swapped:
+            note = TOLERATED
+        return Outcome(host=host.host, component="kubelet", note=note)
+    if swapped:
         return _unknown(host, "kubelet", [*node.wanted.unknown, *node.wanted.fatal])
     if node.on is None:
         return _unknown(host, "swap", ["/proc/swaps is not known"])
     if node.later.on is None:
-        told = [
+        unclear = [
             f"{source.place}: {source.why}" for source in node.later.sources if source.on is None
         ]
-        return _unknown(host, "swap", [*node.later.unknown, *told])
-    return Outcome((), host=host.host, component="kubelet")
+        return _unknown(host, "swap", [*node.later.unknown, *unclear])
+    return Outcome(host=host.host, component="kubelet")
 
 
-def _unknown(host: Host, collector: str, why: Iterable[str]) -> Outcome:
-    return Outcome(
-        (),
-        (Missing(host.host, collector, "error"),),
-        host=host.host,
-        component="kubelet",
-        note=one_line("; ".join(list(why)[:3]), 300),
-    )
+def _shared_hit(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Hit:
+    """Return the hit with what other hosts share of it.
+
+    Swap that is on is the kernel's; the host that has its file is named, which may be one of the
+    containers.
+    """
+    hit = _hit(host, node)
+    if not node.on:
+        return replace(hit, rank=1)
+    paths = sorted(swap.active.path for swap in node.on)
+    rank = 1
+    if any(node.own(swap) for swap in node.on):
+        rank = 0
+    return replace(hit, kernel=shared_kernel.token(document, "swap", *paths), rank=rank)
+
+
+def _unknown(host: Host, collector: str, reasons: Iterable[str]) -> Outcome:
+    missing = Missing(host.host, collector, "error")
+    note = one_line("; ".join(list(reasons)[:3]), 300)
+    return unknown(missing, host=host.host, component="kubelet", note=note)
 
 
 def _hit(host: Host, node: NodeSwap) -> Hit:
-    name, coming = host.node or host.host, node.coming()
-    what = ", ".join(one_line(one.active.path, 80) for one in (node.on or ())[:SHOWN])
+    coming = node.coming()
     named = {source.device for source in coming}
     running = [
-        one.source
-        for one in node.on or ()
-        if one.source.origin != "unknown" or one.active.path not in named
+        swap.source
+        for swap in node.on or ()
+        if swap.source.origin != "unknown" or swap.active.path not in named
     ]
-    sources = "; ".join(dict.fromkeys(_told(source) for source in [*running, *coming]))
-    if node.wanted.wants:
-        state = (
-            f"swap is meant for pods on {name} ({node.wanted.behavior}), and its kubelet refuses"
-            " it: failSwapOn is not false"
-        )
-    elif node.on:
-        state = f"swap is on at {name} ({what}), and its kubelet refuses it" + (
-            ": it runs, because it started before, and will not start again"
-            if node.answers
-            else ": it does not run, and will not start"
-        )
-    else:
-        state = (
-            f"swap is off at {name} and comes back with the next boot: its kubelet refuses it, and"
-            " will not start then"
-        )
-    critical = bool(node.on) and not node.answers
+    sources = "; ".join(dict.fromkeys(_source(source) for source in [*running, *coming]))
+    summary = _state(node, host.node or host.host)
+    if sources:
+        summary = f"{summary}; {sources}"
+    severity: str | None = "warning"
+    risk = None
+    if not node.on:
+        risk = 1
+    elif not node.answers:
+        severity = None
     return Hit(
-        f"{state}; {sources}" if sources else state,
+        summary,
         tuple(_proofs(host, node, coming)),
         _remedy(node, coming),
         host=host.host,
         node=host.node,
         component="kubelet",
-        severity=None if critical else "warning",
-        risk=None if node.on else 1,
+        severity=severity,
+        risk=risk,
     )
+
+
+def _state(node: NodeSwap, name: str) -> str:
+    if node.wanted.wants:
+        return (
+            f"swap is meant for pods on {name} ({node.wanted.behavior}), and its kubelet refuses"
+            " it: failSwapOn is not false"
+        )
+    if not node.on:
+        return (
+            f"swap is off at {name} and comes back with the next boot: its kubelet refuses it, and"
+            " will not start then"
+        )
+    effect = "it does not run, and will not start"
+    if node.answers:
+        effect = "it runs, because it started before, and will not start again"
+    paths = ", ".join(one_line(swap.active.path, 80) for swap in node.on[:SHOWN])
+    return f"swap is on at {name} ({paths}), and its kubelet refuses it: {effect}"
 
 
 def _remedy(node: NodeSwap, coming: list[Source]) -> str:
@@ -130,50 +140,49 @@ def _remedy(node: NodeSwap, coming: list[Source]) -> str:
             "set failSwapOn: false where pods are meant to use swap (memorySwap.swapBehavior), or"
             " take that away: nothing is switched off here before"
         )
-    if node.on and not any(node.own(one) for one in node.on):
+    if node.on and not any(node.own(swap) for swap in node.on):
         return (
             "switch it off on the machine that runs this container, or in the container whose file"
             " it is"
         )
-    by = [undone(source) for source in coming]
-    first = "; ".join(dict.fromkeys(by)) or "nothing known brings it back at a boot"
-    return f"{first}; then swapoff, if memory takes what lies in swap" if node.on else first
+    commands = [undone(source) for source in coming]
+    first = "; ".join(dict.fromkeys(commands)) or "nothing known brings it back at a boot"
+    if node.on:
+        return f"{first}; then swapoff, if memory takes what lies in swap"
+    return first
 
 
 def undone(source: Source) -> str:
-    """What keeps a source off, by hand."""
-    said = {
+    """Return what keeps a source off, by hand."""
+    templates = {
         "comment": "comment {0}",
         "mask": "systemctl mask {0}",
         "disable": "systemctl disable --now {0}",
         "generator": "ln -s /dev/null {0}",
         "edit": "edit {0}",
     }
-    return (
-        ", ".join(
-            said.get(undo.kind, "{0}").format(one_line(undo.target, 120)) for undo in source.undo
-        )
-        or f"find out what switches {source.device} on"
-    )
+    commands = [
+        templates.get(undo.kind, "{0}").format(one_line(undo.target, 120)) for undo in source.undo
+    ]
+    return ", ".join(commands) or f"find out what switches {source.device} on"
 
 
-def _told(source: Source) -> str:
-    place = one_line(source.place or source.device, 120)
-    return (
-        f"source: {source.origin}"
-        + (f" {place}" if source.place else "")
-        + (f" ({one_line(source.why, 120)})" if source.why else "")
-    )
+def _source(source: Source) -> str:
+    text = f"source: {source.origin}"
+    if source.place:
+        text += f" {one_line(source.place, 120)}"
+    if source.why:
+        text += f" ({one_line(source.why, 120)})"
+    return text
 
 
 def _proofs(host: Host, node: NodeSwap, coming: list[Source]) -> Iterator[Proof]:
-    for number, one in enumerate((node.on or ())[:SHOWN], 2):
-        text = (
-            f"{one.active.path} {one.active.kind} {one.active.size_kib} KiB, {one.active.used_kib}"
-            " KiB used"
-        )
+    active = node.on or ()
+    for number, swap in enumerate(active[:SHOWN], 2):
+        row = swap.active
+        text = f"{row.path} {row.kind} {row.size_kib} KiB, {row.used_kib} KiB used"
         yield Proof("file", host.host, path="/proc/swaps", line=number, text=one_line(text, 200))
-    sources = dict.fromkeys([*(one.source for one in node.on or () if one.source.place), *coming])
+    sources = dict.fromkeys([*(swap.source for swap in active if swap.source.place), *coming])
     for source in list(sources)[: 2 * SHOWN]:
         yield _place(host, source)
     if node.setting:
@@ -182,11 +191,10 @@ def _proofs(host: Host, node: NodeSwap, coming: list[Source]) -> Iterator[Proof]
 
 def _place(host: Host, source: Source) -> Proof:
     path, colon, line = source.place.rpartition(":")
-    text = one_line(
-        f"{source.origin}: {source.device or source.unit}"
-        + (f", {source.why}" if source.why else ""),
-        200,
-    )
+    text = f"{source.origin}: {source.device or source.unit}"
+    if source.why:
+        text += f", {source.why}"
+    text = one_line(text, 200)
     if source.place.startswith("/") and colon and line.isdigit():
         return Proof("file", host.host, path=one_line(path, 200), line=int(line), text=text)
     if source.place.startswith("/"):
