@@ -721,7 +721,10 @@ def _sockets(node: Node) -> str:
     if older:
         text += f"; older than the kubelet's own, so not registered with it: {', '.join(older)}"
     if node.seen.get("kubelet_socket") and not dead:
-        text += "; the kubelet created its own socket again when it started, and no plugin has come since"
+        text += (
+            "; the kubelet created its own socket again when it started, and no plugin has come"
+            " since"
+        )
     return text
 
 

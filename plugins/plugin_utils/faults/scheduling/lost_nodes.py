@@ -224,10 +224,10 @@ def order(zones: Counter[str] | None) -> str:
         largest = [zone for zone, count in zones.items() if count == most]
         now = f" (now {_spelled(Counter(dict.fromkeys(largest, most)))})"
     return (
-        f"nodes that join the zone with the most nodes{now} push out no other one, and in a new cluster"
-        " neither do those that join one of each zone in turn, always in the same order of zones;"
-        " after any others restart the scheduler that leads. Zone labels belong to a node when it"
-        " registers: one that is labelled later moves as if it had joined there"
+        f"nodes that join the zone with the most nodes{now} push out no other one, and in a new"
+        " cluster neither do those that join one of each zone in turn, always in the same order of"
+        " zones; after any others restart the scheduler that leads. Zone labels belong to a node"
+        " when it registers: one that is labelled later moves as if it had joined there"
     )
 
 

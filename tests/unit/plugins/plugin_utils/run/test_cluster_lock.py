@@ -193,7 +193,7 @@ def test_the_node_s_side(tmp_path: Path) -> None:
         "root": root,
     }
     assert cluster_lock.run({**params, "check": True})["lock"] is None
-    assert not os.path.exists(root)
+    assert not Path(root).exists()
     assert cluster_lock.run({**params, "state": "renewed"})["held"] is False
     first = cluster_lock.run(params)
     assert (
@@ -307,9 +307,7 @@ def test_a_renewal_is_held_and_is_refused_once_another_has_it(tmp_path: Path) ->
 def test_another_runs_step_at_work_is_no_reason_to_keep_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is a step of ours a reason not to lock anew, nor one that is open while its program is
-    gone.
-    """
+    """Neither an own step nor an open one without its program prevents a new lock."""
     root = str(tmp_path / "kubemend")
     params = {"run_id": RUN, "seconds": 60, "state": "acquired", "root": root}
     with monkeypatch.context() as patch:
@@ -336,9 +334,7 @@ def test_another_runs_step_at_work_is_no_reason_to_keep_ours(
 
 
 def test_without_a_cluster_no_majority_outweighs_another_run() -> None:
-    """A revert has no evidence: the nodes that another run holds may be all of a cluster, beside
-    a larger one that is ours.
-    """
+    """A revert has no evidence: another run may hold all nodes of a smaller cluster."""
     ours, theirs = (
         [_mine(name, None) for name in ("b1", "b2", "b3", "a3")],
         [_theirs(name, None) for name in ("a1", "a2")],

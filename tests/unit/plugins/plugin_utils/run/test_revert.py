@@ -58,7 +58,7 @@ def said(
 
 
 def last(text: str) -> str:
-    """The line that closes the report, as it was before it was wrapped."""
+    """Return the last line of the report, as it was before it was wrapped."""
     return " ".join(("kubemend:" + text.rpartition("\nkubemend:")[2]).split())
 
 
@@ -238,9 +238,7 @@ def test_the_list() -> None:
 
 
 def test_the_report_of_what_the_guards_would_refuse() -> None:
-    """A check says what the real one would say four seconds later, what it restarts, and counts
-    levels as levels.
-    """
+    """A check says what the revert would say, what it restarts, and counts levels as levels."""
     kubelet = {**file(path="/etc/kubelet.env"), "component": "kubelet"}
     answer = {
         "runs": [

@@ -15,12 +15,17 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import watchdog
 
 
+def wait_for_child(children: list[subprocess.Popen[bytes]]) -> None:
+    with watchdog.watch(2):
+        children.append(subprocess.Popen(["sleep", "6000"]))
+        children[0].wait()
+
+
 def test_a_hung_child_is_ended() -> None:
     begin = time.monotonic()
     child: list[subprocess.Popen[bytes]] = []
-    with pytest.raises(watchdog.TooLate), watchdog.watch(2):
-        child.append(subprocess.Popen(["sleep", "6000"]))
-        child[0].wait()
+    with pytest.raises(watchdog.TooLate):
+        wait_for_child(child)
     assert time.monotonic() - begin < 100
     child[0].wait(timeout=100)  # it was killed
 
@@ -36,12 +41,17 @@ def test_a_child_from_before_is_not_ours_to_end() -> None:
         other.wait()
 
 
-def test_memory() -> None:
-    with pytest.raises(watchdog.TooLarge), watchdog.watch(600, memory=64 * 1024 * 1024):
-        held = []
+def grow() -> None:
+    with watchdog.watch(600, memory=64 * 1024 * 1024):
+        blocks = []
         while True:
-            held.append(bytearray(8 * 1024 * 1024))
+            blocks.append(bytearray(8 * 1024 * 1024))
             time.sleep(0.01)
+
+
+def test_memory() -> None:
+    with pytest.raises(watchdog.TooLarge):
+        grow()
 
 
 def test_nothing_is_left_behind() -> None:
@@ -55,6 +65,12 @@ def test_nothing_is_left_behind() -> None:
     )
 
 
+def wait_with_alarm() -> None:
+    signal.alarm(1)
+    with watchdog.watch(600):
+        time.sleep(600)
+
+
 def test_the_tasks_own_timeout_still_counts() -> None:
     class Task(Exception):
         pass
@@ -65,9 +81,7 @@ def test_the_tasks_own_timeout_still_counts() -> None:
     former = signal.signal(signal.SIGALRM, over)
     try:
         with pytest.raises(Task):
-            signal.alarm(1)
-            with watchdog.watch(600):
-                time.sleep(600)
+            wait_with_alarm()
         signal.alarm(3000)
         with watchdog.watch(20):
             pass

@@ -416,9 +416,7 @@ def test_a_pod_that_comes_in_place_of_another_is_given_the_usual_time(gpus, aske
 
 
 def test_a_pod_that_is_no_more_may_have_held_its_devices_rightly(gpus):
-    """Two controller managers make and delete pods so quickly that the holder is often gone when
-    somebody looks.
-    """
+    """Two controller managers create and delete pods so quickly that the holder is often gone."""
     world = gpus([refused()], [pod("b", 0)], entries=[entry("a", "gpu-0", "gpu-1")])
     assert found(world) == {"KM320"}
     assert (
@@ -719,7 +717,7 @@ UNHEALTHY = (
 
 
 def again(name="training", **more):
-    """Accepted an hour before the kubelet started, and rejected by it."""
+    """Return a pod that was accepted an hour before the kubelet started, and rejected by it."""
     return refused(
         name,
         **{
@@ -898,12 +896,8 @@ def test_without_a_kubelet_it_is_unknown(rebooted, process):
 def test_without_the_node_it_is_unknown(rebooted):
     world = rebooted(again())
     world.silence("w1")
-    lacks = {
-        (lack.host, lack.collector)
-        for item in world.judge().verdicts
-        if item.code == "KM328"
-        for lack in item.missing
-    }
+    verdicts = [item for item in world.judge().verdicts if item.code == "KM328"]
+    lacks = {(lack.host, lack.collector) for item in verdicts for lack in item.missing}
     assert verdict(world) == {"unknown"}
     assert lacks == {("w1", "host")}
 

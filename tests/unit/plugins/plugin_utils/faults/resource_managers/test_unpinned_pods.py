@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM312 and KM313: pods that get no CPUs of their own, and the policy that kubeadm would write,
-situation by situation.
-"""
+"""KM312 and KM313: the policy that kubeadm would write, and pods without CPUs of their own."""
 
 from __future__ import annotations
 

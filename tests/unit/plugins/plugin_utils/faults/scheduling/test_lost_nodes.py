@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.scheduling.lost_nodes import (
-    zone_key,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.scheduling import (
+    lost_nodes,
 )
 
 CODES = frozenset(("KM201", "KM202"))
@@ -31,9 +31,11 @@ def zoned(world, **zones):
 
 
 def versions(world, *told, host=None):
-    """The schedulers' versions, one for each master or one for all."""
+    """Set the schedulers' versions, one for each master or one for all."""
     masters = [name for name in world.documents if name.startswith("m")]
-    for name, version in zip(masters, told if len(told) > 1 else told * len(masters)):
+    if len(told) == 1:
+        told *= len(masters)
+    for name, version in zip(masters, told, strict=False):
         next(
             one
             for one in world.data(name, "component_http")["components"]
@@ -189,7 +191,7 @@ def test_evidence_without_labels(incident):
     ],
 )
 def test_the_zone_as_the_scheduler_reads_it(labels, key):
-    assert zone_key(labels) == key
+    assert lost_nodes.zone_key(labels) == key
 
 
 def test_a_cluster_without_a_scheduler_of_its_own(world):

@@ -156,12 +156,9 @@ def test_a_log_that_does_not_tell_all_is_no_log(struck, more):
 def test_a_log_that_says_otherwise_than_the_pods(struck):
     waiting(struck, "m1", "0/4 nodes are available: 2 node(s) didn't match node selector.")
     logged(struck, LOG)
-    texts = [
-        proof.text
-        for one in struck.judge(faults=frozenset(("KM202",))).findings
-        for proof in one.evidence
-        if proof.kind == "log"
-    ]
+    findings = struck.judge(faults=frozenset(("KM202",))).findings
+    proofs = [proof for finding in findings for proof in finding.evidence]
+    texts = [proof.text for proof in proofs if proof.kind == "log"]
     assert len(texts) == 2
     assert all("the pods tell more than that" in text for text in texts)
 

@@ -61,19 +61,20 @@ RELEASES = sorted(TAINTED)
 
 
 def said(release, *tainted, short=0, more=""):
-    """A message: of so many nodes each taint, a resource that is short on so many, and more in
-    its own words.
+    """Return a message of a release.
+
+    tainted: of how many nodes each taint is; short: how many lack the resource; more: any clause.
     """
     pattern, end = TAINTED[release]
-    merged = (
-        tainted if "{key}" in pattern else [(sum(n for n, _key in tainted), "")] if tainted else []
-    )
-    clauses = [
-        *([more] if more else []),
-        *([f"{short} Insufficient {GPU}"] if short else []),
-        *(pattern.format(n=n, key=key) for n, key in merged),
-    ]
-    nodes = short + sum(n for n, _key in tainted) + (int(more.split()[0]) if more else 0)
+    clauses, nodes = [], short + sum(n for n, _key in tainted)
+    if more:
+        clauses.append(more)
+        nodes += int(more.split()[0])
+    if short:
+        clauses.append(f"{short} Insufficient {GPU}")
+    if tainted and "{key}" not in pattern:
+        tainted = [(sum(n for n, _key in tainted), "")]
+    clauses += [pattern.format(n=n, key=key) for n, key in tainted]
     return f"0/{nodes} nodes are available: {', '.join(clauses)}{end.format(all=nodes)}"
 
 
@@ -105,6 +106,10 @@ def taint(world, name, key=OWN):
 
 
 def waiting(world, message, asks=1, **more):
+    if asks and not isinstance(asks, dict):
+        asks = {GPU: asks}
+    if asks:
+        more = {"asks": asks, **more}
     world.data("api", "pending")["items"].append(
         {
             "namespace": "shop",
@@ -117,14 +122,13 @@ def waiting(world, message, asks=1, **more):
             "tolerations": [],
             "targets": [],
             "off": [],
-            **({"asks": asks if isinstance(asks, dict) else {GPU: asks}} if asks else {}),
             **more,
         }
     )
 
 
 def known(found):
-    """{what is said of nodes: which}."""
+    """Return {what the finding says of nodes: which}."""
     told = {
         proof.text: proof.object
         for proof in found.evidence

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why pods stay Pending: nobody schedules them (KM203, KM204), or what the scheduler says itself
-(KM210 to KM217, KM224, KM225). Tables.
-"""
+"""Pods that no scheduler takes (KM203, KM204), or that are unschedulable (KM210 to KM225)."""
 
 from __future__ import annotations
 
@@ -143,9 +141,7 @@ def test_no_scheduler_runs(world):
 
 
 def test_which_schedulers_are_down_and_why(world):
-    """No manifest, one that does not parse, one whose container does not stay up, and one whose
-    kubelet is down.
-    """
+    """No manifest, a broken one, a container that does not stay up, and a dead kubelet."""
     stopped(world, "m1", "m2", "m3")
     lock(world, renew_time=STALE)
     files = {name: world.data(name, "manifests")["files"] for name in ("m1", "m2", "m3")}
@@ -206,9 +202,7 @@ def test_a_scheduler_that_nobody_runs(world, name, since, verdict):
 
 
 def test_where_nobody_leads_that_is_why(world):
-    """All are down: the pods want one that there is, so that it is one fault and not a second
-    one that nobody can tell.
-    """
+    """All are down: the pods want a scheduler that exists, so that there is one fault only."""
     unseen(world, "default-scheduler")
     stopped(world, "m1", "m2", "m3")
     lock(world, renew_time=STALE)
