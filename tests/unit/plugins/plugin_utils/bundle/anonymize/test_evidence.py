@@ -23,10 +23,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle.anonymize import (
-    evidence as anonymous,
+    addresses as anonymize_addresses,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle.anonymize import (
-    addresses as anonymize_addresses,
+    evidence as anonymous,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import (
     document as evidence,
