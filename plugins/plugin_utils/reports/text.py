@@ -9,7 +9,8 @@ escaped as a whole, in one place (text_page.Page), before any colour is added.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
 
 from ..models import result as model
 from . import conclusion, phrases, scheduler_capture, timeline
@@ -17,6 +18,15 @@ from .diff import Comparison
 from .run_info import Run, Symptom, last_line
 from .text_page import Page, Paint, plain
 
+Row = TypeVar(
+    "Row",
+    model.Finding,
+    model.Verdict,
+    model.NotJudged,
+    model.HostRow,
+    model.Lack,
+    model.Coverage,
+)
 WIDTH = 79  # what Ansible prints where it sees no terminal
 ROLES = (("control_plane", "control plane"), ("worker", "workers"), ("unknown", "role unknown"))
 CHANGES = (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("unchanged", ""))
@@ -102,10 +112,9 @@ def _plan(page: Page, run: Run) -> None:
 
 
 def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> None:
-    findings = phrases.in_order(item for item in result.findings if item.cluster == key)
-    verdicts = [item for item in result.verdicts if item.cluster == key]
-    not_judged = [item for item in result.not_judged if item.cluster == key]
-    hosts = [item for item in result.hosts if item.cluster == key]
+    findings = phrases.in_order(_at(key, result.findings))
+    verdicts, not_judged = _at(key, result.verdicts), _at(key, result.not_judged)
+    hosts = _at(key, result.hosts)
     page.gap()
     _heading(page, result, hosts, key)
     _coverage(page, result, run, key)
@@ -120,7 +129,7 @@ def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> Non
         page.gap()
     others = [item for item in verdicts if item.code not in causes]
     _unknown(page, others, hosts)
-    for line in conclusion.reasons(lack for lack in result.lacks if lack.cluster == key):
+    for line in conclusion.reasons(_at(key, result.lacks)):
         page.prose(line, label="  why: ", indent=4)
     _not_judged(page, [item for item in not_judged if item.code not in causes])
     _clear(page, others)
@@ -130,12 +139,16 @@ def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> Non
     _notes(page, verdicts)
 
 
+def _at(key: str | None, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of a cluster."""
+    return [row for row in rows if row.cluster == key]
+
+
 def _coverage(page: Page, result: model.Result, run: Run, key: str | None) -> None:
-    for coverage in result.coverage:
-        if coverage.cluster == key:
-            sentence = conclusion.covered(coverage, run)
-            if sentence:
-                page.prose(sentence, indent=0)
+    for coverage in _at(key, result.coverage):
+        sentence = conclusion.covered(coverage, run)
+        if sentence:
+            page.prose(sentence, indent=0)
 
 
 def _notes(page: Page, verdicts: Sequence[model.Verdict]) -> None:
