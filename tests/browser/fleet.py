@@ -252,7 +252,7 @@ def run(
         steps=(
             (
                 {"id": planned[0].id, "state": "done", "reason": said("proven")},
-                {"id": said("99-unplanned"), "state": "failed", "reason": said("nobody knows")},
+                {"id": said("99-unplanned"), "state": "failed", "reason": said("not known")},
             )
             if mode == "verify"
             else ()

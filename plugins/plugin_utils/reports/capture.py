@@ -42,7 +42,7 @@ DIFF = " " * 6  # before a line of a diff, which no other line has
 
 
 @dataclass(frozen=True)
-class Made:
+class CaptureReport:
     """The report of a capture.
 
     Attributes:
@@ -142,7 +142,7 @@ def _write_json(folder: str, run: Run, capture: Mapping[str, Any]) -> None:
     atomic_file.replace(Path(folder) / "report.json", [dumps(document) + "\n"])
 
 
-def make(folder: str, plan: Plan, width: int = WIDTH, formats: Iterable[str] = ()) -> Made:
+def make(folder: str, plan: Plan, width: int = WIDTH, formats: Iterable[str] = ()) -> CaptureReport:
     """Merge the captured lines, write lines.txt and the reports, and return the outcome.
 
     The width is that of the console.
@@ -179,7 +179,7 @@ def make(folder: str, plan: Plan, width: int = WIDTH, formats: Iterable[str] = (
     _write_json(folder, run, _for_programs(plan, done, len(merged), str(path)))
     cases = actions.of_capture(run, plan, done, read)
     actions.write(folder, formats, run, _wrapped(lines, WIDTH), cases)
-    return Made(shown, reason, sentence, len(merged))
+    return CaptureReport(shown, reason, sentence, len(merged))
 
 
 def _write_timelines(folder: str, pods: Sequence[timeline.Timeline]) -> list[str]:

@@ -70,7 +70,7 @@ def _troubled_hosts(findings: Iterable[model.Finding]) -> set[str | None]:
     troubled: set[str | None] = set()
     for finding in findings:
         troubled.update(finding.everywhere)
-        if finding.host is None and not is_the_apis(finding):
+        if finding.host is None and not is_read_from_api(finding):
             troubled.update(proof.host for proof in finding.evidence)
     return troubled
 
@@ -90,7 +90,7 @@ def _is_proven(key: str | None) -> bool:
     return key not in (None, model.UNPROVEN)
 
 
-def is_the_apis(finding: model.Finding) -> bool:
+def is_read_from_api(finding: model.Finding) -> bool:
     """Return whether one host read a finding from the API: it is no trouble of this host."""
     return (
         all(proof.kind == "api" for proof in finding.evidence)
@@ -132,9 +132,9 @@ class _Gaps:
         if self.skipped:
             parts.append(f"not judged: {_codes(self.skipped)}")
         if self.partial_hosts and not parts:
-            parts.append(f"not all faults judged on {phrases.named(self.partial_hosts)}")
+            parts.append(f"not all faults judged on {phrases.join_names(self.partial_hosts)}")
         if self.not_audited:
-            parts.append(f"not audited: {phrases.named(self.not_audited)}")
+            parts.append(f"not audited: {phrases.join_names(self.not_audited)}")
         return "; ".join(parts) or "no host answered, or no API"
 
 
@@ -175,7 +175,7 @@ def conclusion(result: model.Result, run: Run) -> str:
 
 def _codes(codes: Sequence[str]) -> str:
     if len(codes) <= CODES_SHOWN:
-        return phrases.coded(codes)
+        return phrases.join_codes(codes)
     return f"{len(codes)} faults"
 
 
@@ -202,7 +202,7 @@ def covered(coverage: model.Coverage, run: Run) -> str:
     if coverage.nodes is not None:
         nodes = str(coverage.nodes)
     parts = [f"Nodes in the API: {nodes}", f"audited: {coverage.audited}"]
-    parts += [f"{text}: {phrases.named(names)}" for text, names in names_by_text.items()]
+    parts += [f"{text}: {phrases.join_names(names)}" for text, names in names_by_text.items()]
     return "; ".join(parts)
 
 
@@ -225,7 +225,7 @@ def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[st
     for host, collectors in collectors_by_host.items():
         hosts_by_collectors.setdefault(tuple(collectors), []).append(host)
     sources = ", ".join(
-        f"{' '.join(collectors)} of {phrases.named(hosts)}"
+        f"{' '.join(collectors)} of {phrases.join_names(hosts)}"
         for collectors, hosts in hosts_by_collectors.items()
     )
     line = f"{sources} ({phrases.WORDS.get(status, status)}): {text}"
@@ -234,7 +234,7 @@ def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[st
     return line
 
 
-def by_hand(finding: model.Finding, steps: Sequence[Step]) -> str:
+def remedy_risk(finding: model.Finding, steps: Sequence[Step]) -> str:
     """Return the risk of the plan's step for a finding, or that its remedy is manual."""
     steps = [step for step in steps if step.code == finding.code]
     if finding.host is not None:

@@ -55,7 +55,7 @@ DIFF_KINDS = {"+": "add", "-": "del", "@": "at"}
 
 
 @dataclass(frozen=True)
-class Found:
+class FindingEntry:
     """Findings that differ only in their host, as one entry.
 
     Attributes:
@@ -75,14 +75,14 @@ class Place:
 
     Attributes:
         clean: whether nothing is present or unknown.
-        said: the claim of the report about a clean host.
+        claim: the sentence of the report about a clean host.
     """
 
     row: model.HostRow
     faults: tuple[tuple[str, str], ...]
     unknown: int
     clean: bool
-    said: str
+    claim: str
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class View:
     Attributes:
         covered: the audited Nodes.
         judged: the claims about hosts without a finding.
-        why: the reasons of missing answers.
+        missing_reasons: the reasons of missing answers.
     """
 
     number: int
@@ -114,12 +114,12 @@ class View:
     version: str
     hosts: tuple[Place, ...]
     matrix: matrix.Matrix
-    findings: tuple[Found, ...]
+    findings: tuple[FindingEntry, ...]
     tables: tuple[Table, ...]
     unknown: tuple[tuple[str, str], ...]
     covered: str
     judged: tuple[str, ...]
-    why: tuple[str, ...]
+    missing_reasons: tuple[str, ...]
     left_out: str
     fine: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
@@ -169,7 +169,7 @@ def render(result: model.Result, run: Run, report: str = "") -> str:
             hosts=sum(len(view.hosts) for view in views),
             findings=sum(len(view.findings) for view in views),
             clean=sum(place.clean for view in views for place in view.hosts),
-            left_out=phrases.left_out(
+            left_out=phrases.join_not_judged(
                 item for item in result.not_judged if item.cluster not in keys
             ),
             steps=_steps(run),
@@ -271,15 +271,20 @@ def _view(number: int, rows: _ClusterRows, result: model.Result, run: Run) -> Vi
         version,
         _places(rows.hosts, states, about),
         matrix.make(rows.hosts, states),
-        tuple(_found(group, run) for group in phrases.alike(phrases.in_order(rows.findings))),
+        tuple(
+            _finding_entry(group, run)
+            for group in phrases.group_alike(phrases.in_order(rows.findings))
+        ),
         _tables(run, rows.verdicts, rows.not_judged),
-        tuple(phrases.unknowns(_without_causes(rows.verdicts, run), rows.hosts)),
+        tuple(phrases.unknown_rows(_without_causes(rows.verdicts, run), rows.hosts)),
         " ".join(covered).strip(),
         tuple(about),
         tuple(conclusion.reasons(lack for lack in result.lacks if lack.cluster == rows.key)),
-        phrases.left_out(rows.not_judged),
-        tuple(phrases.fine(rows.verdicts)),
-        tuple(f"{note} ({phrases.coded(codes)})" for note, codes in _notes(rows.verdicts).items()),
+        phrases.join_not_judged(rows.not_judged),
+        tuple(phrases.clear_rows(rows.verdicts)),
+        tuple(
+            f"{note} ({phrases.join_codes(codes)})" for note, codes in _notes(rows.verdicts).items()
+        ),
     )
 
 
@@ -310,7 +315,7 @@ def _tables(
 ) -> tuple[Table, ...]:
     """Return the requested symptom with every cause, else the symptoms with a present cause."""
     if run.symptom:
-        causes = phrases.differential(run.symptom.causes, verdicts, not_judged)
+        causes = phrases.cause_rows(run.symptom.causes, verdicts, not_judged)
         return (Table(run.symptom.title, True, tuple(causes)),)
     present = {item.code for item in verdicts if item.verdict == "present"}
     shown = [
@@ -318,7 +323,7 @@ def _tables(
     ]
     codes = {code for symptom in shown for code in symptom.causes}
     relevant = [item for item in verdicts if item.code in codes]
-    rows = phrases.differential(codes, relevant, not_judged)
+    rows = phrases.cause_rows(codes, relevant, not_judged)
     return tuple(
         Table(symptom.title, False, tuple(row for row in rows if row[1] in symptom.causes))
         for symptom in shown
@@ -352,16 +357,16 @@ def _troubles(states: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
             yield matrix.STATES.index(state), code, state
 
 
-def _found(group: Sequence[model.Finding], run: Run) -> Found:
+def _finding_entry(group: Sequence[model.Finding], run: Run) -> FindingEntry:
     first = group[0]
     hosts: list[str] = []
     for finding in group:
         hosts += finding.everywhere or (finding.node or "",)
-    return Found(
+    return FindingEntry(
         first,
-        conclusion.by_hand(first, run.plan),
+        conclusion.remedy_risk(first, run.plan),
         tuple(hosts),
-        phrases.coded(first.because),
+        phrases.join_codes(first.because),
         tuple(phrases.proof_lines(first)),
     )
 

@@ -237,7 +237,7 @@ class _Suite:
         if verdict.verdict == "unknown":
             lines = [f"{lack.collector} of {lack.host}: {lack.status}" for lack in verdict.missing]
             lines.append(verdict.note)
-            message = f"unknown: missing {phrases.lacking(verdict.missing) or 'evidence'}"
+            message = f"unknown: missing {phrases.join_missing(verdict.missing) or 'evidence'}"
             _add_result(case, "skipped", None, message, lines)
 
     def add_present(
@@ -252,7 +252,7 @@ class _Suite:
         for finding in findings:
             lines += self._finding(finding)
         if missing:
-            lines.append(f"not known of: {phrases.lacking(missing)}")
+            lines.append(f"not known of: {phrases.join_missing(missing)}")
         lines.append(verdict.note)
         severities = (finding.severity for finding in findings)
         worst = min(severities, key=model.SEVERITIES.index, default=model.SEVERITIES[0])

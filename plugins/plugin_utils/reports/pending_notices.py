@@ -37,9 +37,7 @@ def told(clusters: Iterable[Cluster], symptom: str | None) -> tuple[tuple[str, .
     sentences: list[str] = []
     absent: list[str] = []
     exists = False
-    for cluster in clusters:
-        if cluster.key is None:
-            continue
+    for cluster in (item for item in clusters if item.key is not None):
         pod = _pod_or_error(cluster)
         if symptom != SYMPTOM:
             if pod and _is_pending(cluster):
@@ -134,16 +132,20 @@ def _all(cluster: Cluster) -> str:
     if not isinstance(data, Mapping) or not isinstance(data.get("read"), int):
         reason = (cluster.api.get("pending") or {}).get("error") or "not asked"
         return one_line(f"which pods are Pending was not told ({reason})", 600)
-    is_cut = cluster.cut("pending")
-    if not data["read"] and not is_cut:
+    if not data["read"] and not cluster.cut("pending"):
         return "no pod is Pending"
-    pending = f"{data['read']} pods are Pending"
-    if data["read"] == 1:
-        pending = f"{data['read']} pod is Pending"
-    if is_cut:
-        pending += ", the list was cut"
+    pending = _total(data["read"], cluster.cut("pending"))
     parts = ", ".join(f"{number} {text}" for text, number in _pending_counts(cluster, data))
     return f"{pending}: {parts or 'all of them about to go'}; judged are those that stay so"
+
+
+def _total(count: int, is_cut: bool) -> str:
+    total = f"{count} pods are Pending"
+    if count == 1:
+        total = f"{count} pod is Pending"
+    if is_cut:
+        total += ", the list was cut"
+    return total
 
 
 def _pending_counts(cluster: Cluster, data: Mapping[str, Any]) -> list[tuple[str, Any]]:

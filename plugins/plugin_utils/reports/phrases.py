@@ -133,7 +133,7 @@ def in_order(findings: Iterable[model.Finding]) -> list[model.Finding]:
     return ordered
 
 
-def alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
+def group_alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
     """Group findings that differ only in their host and point at nothing of this host."""
     groups: dict[object, list[model.Finding]] = {}
     for finding in findings:
@@ -233,7 +233,7 @@ def _flag_name(word: str) -> str | None:
     return match.group(1)
 
 
-def differential(
+def cause_rows(
     causes: Iterable[str], verdicts: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]
 ) -> list[tuple[str, str, str]]:
     """Return (verdict, code, places or missing evidence) of each cause, present ones first."""
@@ -255,9 +255,9 @@ def detail_of(
 ) -> str:
     """Return the places of a present cause, or the evidence or reason that is missing."""
     if verdict == "present":
-        return named(_present_places(verdicts))
+        return join_names(_present_places(verdicts))
     if verdict == "unknown":
-        return "missing " + lacking(lack for item in verdicts for lack in item.missing)
+        return "missing " + join_missing(lack for item in verdicts for lack in item.missing)
     if verdict == "not_judged":
         reasons = (item.reason for item in not_judged if item.code == code)
         return next((f"({REASONS.get(reason, reason)})" for reason in reasons), "")
@@ -273,7 +273,7 @@ def _present_places(verdicts: Iterable[model.Verdict]) -> list[str]:
 _Lack = tuple[str, str, str]  # host, collector, status
 
 
-def unknowns(
+def unknown_rows(
     verdicts: Iterable[model.Verdict], hosts: Sequence[model.HostRow]
 ) -> list[tuple[str, str]]:
     """Return (codes, missing evidence) of unknown verdicts, one row for each set of evidence."""
@@ -287,7 +287,10 @@ def unknowns(
     for code, lacks in lacks_by_code.items():
         codes_by_lacks.setdefault(frozenset(lacks), []).append(code)
     return [
-        (coded(codes), lacking(model.Missing(*lack) for lack in sorted(lacks)) or "evidence")
+        (
+            join_codes(codes),
+            join_missing(model.Missing(*lack) for lack in sorted(lacks)) or "evidence",
+        )
         for lacks, codes in sorted(
             codes_by_lacks.items(), key=lambda group: (-len(group[1]), group[1])
         )
@@ -303,7 +306,7 @@ def _lack_shown(lack: model.Missing, silent: frozenset[str]) -> _Lack:
     return lack.host, "host", lack.status
 
 
-def lacking(lacks: Iterable[model.Missing]) -> str:
+def join_missing(lacks: Iterable[model.Missing]) -> str:
     """Join hosts by missing evidence: "m2 (unreachable), component_http of m1, m3 (denied)"."""
     groups: dict[tuple[str, str], dict[str, None]] = {}
     for lack in lacks:
@@ -316,9 +319,9 @@ def lacking(lacks: Iterable[model.Missing]) -> str:
         if collector == "inventory":
             parts.append(_not_in_inventory(names))
         elif collector == "host":
-            parts.append(f"{named(names)} ({WORDS.get(status, status)})")
+            parts.append(f"{join_names(names)} ({WORDS.get(status, status)})")
         else:
-            parts.append(f"{collector} of {named(names)} ({WORDS.get(status, status)})")
+            parts.append(f"{collector} of {join_names(names)} ({WORDS.get(status, status)})")
     return ", ".join(parts)
 
 
@@ -329,19 +332,19 @@ def _not_in_inventory(names: Sequence[str]) -> str:
     if len(hosts) < len(names):
         parts.append("every host of the control plane (none is in this run)")
     if hosts:
-        parts.append(f"{named(hosts)} (no host of this run)")
+        parts.append(f"{join_names(hosts)} (no host of this run)")
     return ", ".join(parts)
 
 
-def left_out(not_judged: Iterable[model.NotJudged]) -> str:
+def join_not_judged(not_judged: Iterable[model.NotJudged]) -> str:
     """Return the codes by the reason for which they were not judged."""
     reasons: dict[str, list[str]] = {}
     for item in not_judged:
         reasons.setdefault(REASONS.get(item.reason, item.reason), []).append(item.code)
-    return "; ".join(f"{coded(codes)} ({reason})" for reason, codes in sorted(reasons.items()))
+    return "; ".join(f"{join_codes(codes)} ({reason})" for reason, codes in sorted(reasons.items()))
 
 
-def fine(verdicts: Iterable[model.Verdict]) -> list[tuple[str, str]]:
+def clear_rows(verdicts: Iterable[model.Verdict]) -> list[tuple[str, str]]:
     """Return (clear or not applicable, its codes)."""
     worst: dict[str, str] = {}
     for item in verdicts:
@@ -351,10 +354,10 @@ def fine(verdicts: Iterable[model.Verdict]) -> list[tuple[str, str]]:
         (verdict, [code for code, state in worst.items() if state == verdict])
         for verdict in ("clear", "not_applicable")
     ]
-    return [(verdict, coded(codes)) for verdict, codes in groups if codes]
+    return [(verdict, join_codes(codes)) for verdict, codes in groups if codes]
 
 
-def named(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join the first NAMES_SHOWN names and count the others."""
     shown = ", ".join(names[:NAMES_SHOWN])
     more = len(names) - NAMES_SHOWN
@@ -363,6 +366,6 @@ def named(names: Sequence[str]) -> str:
     return shown
 
 
-def coded(codes: Iterable[str]) -> str:
+def join_codes(codes: Iterable[str]) -> str:
     """Join codes, each once, sorted."""
     return " ".join(sorted(set(codes)))

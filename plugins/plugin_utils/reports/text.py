@@ -9,7 +9,8 @@ escaped as a whole, in one place (text_page.Page), before any colour is added.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
 
 from ..models import result as model
 from . import conclusion, phrases, scheduler_capture, timeline
@@ -17,6 +18,15 @@ from .diff import Comparison
 from .run_info import Run, Symptom, last_line
 from .text_page import Page, Paint, plain
 
+Row = TypeVar(
+    "Row",
+    model.Finding,
+    model.Verdict,
+    model.NotJudged,
+    model.HostRow,
+    model.Lack,
+    model.Coverage,
+)
 WIDTH = 79  # what Ansible prints where it sees no terminal
 ROLES = (("control_plane", "control plane"), ("worker", "workers"), ("unknown", "role unknown"))
 CHANGES = (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("unchanged", ""))
@@ -69,13 +79,15 @@ def compared(page: Page, run: Run) -> None:
     for item, reason in comparison.not_judged:
         places_by_reason.setdefault(reason, []).append(phrases.place(item))
     for reason, places in places_by_reason.items():
-        page.prose(f"{phrases.named(places)} ({reason})", label="not judged now: ", kind="unknown")
+        page.prose(
+            f"{phrases.join_names(places)} ({reason})", label="not judged now: ", kind="unknown"
+        )
 
 
 def _changes(page: Page, comparison: Comparison, name: str, kind: str) -> None:
     places = [phrases.place(item) for item in getattr(comparison, name)]
     if places:
-        page.prose(phrases.named(places), label=f"{name}: ", kind=kind)
+        page.prose(phrases.join_names(places), label=f"{name}: ", kind=kind)
     elif name == "new":
         page.prose("nothing", label=f"{name}: ", kind="good")
 
@@ -102,14 +114,13 @@ def _plan(page: Page, run: Run) -> None:
 
 
 def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> None:
-    findings = phrases.in_order(item for item in result.findings if item.cluster == key)
-    verdicts = [item for item in result.verdicts if item.cluster == key]
-    not_judged = [item for item in result.not_judged if item.cluster == key]
-    hosts = [item for item in result.hosts if item.cluster == key]
+    findings = phrases.in_order(_at(key, result.findings))
+    verdicts, not_judged = _at(key, result.verdicts), _at(key, result.not_judged)
+    hosts = _at(key, result.hosts)
     page.gap()
     _heading(page, result, hosts, key)
     _coverage(page, result, run, key)
-    for group in phrases.alike(findings):
+    for group in phrases.group_alike(findings):
         page.gap()
         _finding(page, group)
     page.gap()
@@ -120,27 +131,31 @@ def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> Non
         page.gap()
     others = [item for item in verdicts if item.code not in causes]
     _unknown(page, others, hosts)
-    for line in conclusion.reasons(lack for lack in result.lacks if lack.cluster == key):
+    for line in conclusion.reasons(_at(key, result.lacks)):
         page.prose(line, label="  why: ", indent=4)
     _not_judged(page, [item for item in not_judged if item.code not in causes])
     _clear(page, others)
     for text, names in conclusion.about_hosts(hosts, findings, result, run).items():
-        page.prose(f"{text}: {phrases.named(names)}", indent=0)
+        page.prose(f"{text}: {phrases.join_names(names)}", indent=0)
     _silent(page, hosts)
     _notes(page, verdicts)
 
 
+def _at(key: str | None, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of a cluster."""
+    return [row for row in rows if row.cluster == key]
+
+
 def _coverage(page: Page, result: model.Result, run: Run, key: str | None) -> None:
-    for coverage in result.coverage:
-        if coverage.cluster == key:
-            sentence = conclusion.covered(coverage, run)
-            if sentence:
-                page.prose(sentence, indent=0)
+    for coverage in _at(key, result.coverage):
+        sentence = conclusion.covered(coverage, run)
+        if sentence:
+            page.prose(sentence, indent=0)
 
 
 def _notes(page: Page, verdicts: Sequence[model.Verdict]) -> None:
     for note in dict.fromkeys(item.note for item in verdicts if item.note):
-        codes = phrases.coded(item.code for item in verdicts if item.note == note)
+        codes = phrases.join_codes(item.code for item in verdicts if item.note == note)
         page.prose(f"note: {note} ({codes})", indent=0)
 
 
@@ -155,7 +170,7 @@ def _heading(
     for role, title in ROLES:
         names = [item.host for item in hosts if item.role == role]
         if names:
-            parts.append(f"{title}: {phrases.named(names)}")
+            parts.append(f"{title}: {phrases.join_names(names)}")
     if parts:
         text += ": " + "; ".join(parts)
     page.prose(text, indent=0)
@@ -163,11 +178,11 @@ def _heading(
 
 def _finding(page: Page, group: Sequence[model.Finding]) -> None:
     first = group[0]
-    hosts = phrases.named([host for finding in group for host in finding.everywhere])
+    hosts = phrases.join_names([host for finding in group for host in finding.everywhere])
     head = " ".join(part for part in (first.code, hosts, first.component) if part)
     text = f" {head}: {first.summary}"
     if first.because:
-        text += f" (because of {phrases.coded(first.because)})"
+        text += f" (because of {phrases.join_codes(first.because)})"
     page.prose(text, label=first.severity.upper(), kind=first.severity, indent=0)
     for line in phrases.proof_lines(first):
         page.line(f"  {line}")
@@ -188,7 +203,7 @@ def _differential(
 ) -> None:
     """Write every possible cause of the symptom with its verdict, present ones first."""
     page.line(f"{symptom.title}: possible causes")
-    for verdict, code, detail in phrases.differential(symptom.causes, verdicts, not_judged):
+    for verdict, code, detail in phrases.cause_rows(symptom.causes, verdicts, not_judged):
         label = f"{phrases.WORDS.get(verdict, verdict):<14} "
         text = f"{code} {run.titles.get(code, '')}"
         if detail.startswith("("):
@@ -199,18 +214,18 @@ def _differential(
 
 
 def _unknown(page: Page, verdicts: Sequence[model.Verdict], hosts: Sequence[model.HostRow]) -> None:
-    for codes, missing in phrases.unknowns(verdicts, hosts):
+    for codes, missing in phrases.unknown_rows(verdicts, hosts):
         page.prose(f"{codes}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
 
 
 def _not_judged(page: Page, not_judged: Sequence[model.NotJudged]) -> None:
-    text = phrases.left_out(not_judged)
+    text = phrases.join_not_judged(not_judged)
     if text:
         page.prose(f"not judged: {text}", indent=0)
 
 
 def _clear(page: Page, verdicts: Sequence[model.Verdict]) -> None:
-    for verdict, codes in phrases.fine(verdicts):
+    for verdict, codes in phrases.clear_rows(verdicts):
         page.prose(f"{phrases.WORDS.get(verdict, verdict)}: {codes}", indent=0)
 
 
@@ -226,7 +241,7 @@ def _silent(page: Page, hosts: Sequence[model.HostRow]) -> None:
         title = phrases.WORDS.get(status, status)
         if status == "unreachable":
             title = "did not answer"
-        text = f"{title}: {phrases.named(names)}"
+        text = f"{title}: {phrases.join_names(names)}"
         if reason:
             text += f" ({reason})"
         page.prose(text, indent=0)

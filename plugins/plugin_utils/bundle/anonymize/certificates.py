@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 # Imported here, not at first use, as in evidence.py.
@@ -51,11 +51,17 @@ def names(text: str) -> Iterator[tuple[str, bool, bool]]:
             authority, alternatives = _extensions(certificate)
         except UNREADABLE:
             continue
-        for name, is_host in named + alternatives:
-            if name.startswith(NODE_USER):
-                yield name[len(NODE_USER) :], True, authority
-            elif ":" not in name or is_host:
-                yield name, is_host or "." in name, authority
+        for name, is_host in _host_names(named + alternatives):
+            yield name, is_host, authority
+
+
+def _host_names(names: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
+    """Yield (name, whether it is a host's), without names of system users but nodes."""
+    for name, is_host in names:
+        if name.startswith(NODE_USER):
+            yield name[len(NODE_USER) :], True
+        elif ":" not in name or is_host:
+            yield name, is_host or "." in name
 
 
 def _common_names(certificate: Any) -> list[str]:

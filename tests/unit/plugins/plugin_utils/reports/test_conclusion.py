@@ -249,8 +249,8 @@ def test_judging_keeps_what_collectors_said(world):
 
 
 def test_what_no_host_of_the_run_is_reads_as_that():
-    assert words.lacking([Missing("w1", "inventory", "absent")]) == "w1 (no host of this run)"
-    assert "absent" not in words.lacking([Missing(words.CONTROL_PLANE, "inventory", "absent")])
+    assert words.join_missing([Missing("w1", "inventory", "absent")]) == "w1 (no host of this run)"
+    assert "absent" not in words.join_missing([Missing(words.CONTROL_PLANE, "inventory", "absent")])
 
 
 def test_advice_carries_a_risk_only_where_a_step_does_it():
@@ -265,9 +265,9 @@ def test_advice_carries_a_risk_only_where_a_step_does_it():
         risk=0,
     )
     step = Step("01-x", "w1", "KM312", "reset", 3, "t", cluster=KEY)
-    assert said.by_hand(one, ()) == "manual"
-    assert said.by_hand(one, (step,)) == "risk 3"
-    assert said.by_hand(one, (replace(step, host="w2"),)) == "manual"
+    assert said.remedy_risk(one, ()) == "manual"
+    assert said.remedy_risk(one, (step,)) == "risk 3"
+    assert said.remedy_risk(one, (replace(step, host="w2"),)) == "manual"
     result = replace(CLEAN, findings=(one,))
     plans = (Step("01-y", "w1", "KM312", "none", 0, "t", cluster=KEY, blocked_by="why"),)
     assert all(

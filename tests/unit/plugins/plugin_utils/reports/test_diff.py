@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two reports compared: by place and not by words, and never gone where nobody looked."""
+"""Two reports compared: by place and not by words, and never gone without a new look."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_what_is_more_severe_than_it_was_counts():
             "",
         ),
         (found("KM113", None, None), Result(verdicts=(saw("KM113", component=None),)), ""),
-        # Nobody looked, or not well enough.
+        # Not inspected, or not well enough.
         (found(), Result(hosts=hosts(m1="unreachable"), verdicts=(saw(),)), "m1 did not answer"),
         (found(), Result(hosts=hosts(m1="error"), verdicts=(saw(),)), "m1: error"),
         (found(), Result(hosts=hosts("m2"), verdicts=(saw(),)), "m1 was not asked"),
@@ -282,7 +282,7 @@ def test_the_terminal_says_what_became_of_them():
 
 
 def test_a_host_that_falls_silent_loses_nothing():
-    """Recorded: two masters elect nobody, then one of them with the same fault does not answer."""
+    """Recorded: two masters without election, then one of them does not answer."""
     folder = FOLDER / "v1.18.4-two-leaders" / "evidence"
     documents = list(evidence_sources.stream([str(folder)]))
     first = judge.judge(documents, deep=True)

@@ -52,7 +52,7 @@ RESULT = Result(
             "n1",
             ("KM110",),
             (Proof("process", "m1", pid=7, argv=("kube-scheduler", "\x1b[31m\ud800")),),
-            "mend it",
+            "fix it",
             2,
         ),
         Finding("KM901", "warning", "k", "m2", None, "silent"),
@@ -140,7 +140,7 @@ def test_the_fields_are_those_of_the_interface():
                 "text": None,
             }
         ],
-        "remedy": "mend it",
+        "remedy": "fix it",
         "risk": 2,
         "command": None,
         "docs": "docs/faults/KM101.md",

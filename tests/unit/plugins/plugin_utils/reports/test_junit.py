@@ -91,7 +91,7 @@ OFF = Finding(
     "leader election is off",
     "n1",
     evidence=(Proof("file", "m1", path="/m.yaml", line=17, text="- --leader-elect=false"),),
-    remedy="mend it",
+    remedy="fix it",
     risk=2,
     command="ansible-playbook x",
 )
@@ -112,7 +112,7 @@ def test_a_fault_of_a_cluster_fails_there_and_at_its_host():
     assert (failure.get("type"), failure.get("message")) == ("critical", "leader election is off")
     assert (
         failure.text == "CRITICAL KM101 m1 kube-scheduler: leader election is off\n  /m.yaml:17: -"
-        " --leader-elect=false\n  repair: mend it\n  command: ansible-playbook x"
+        " --leader-elect=false\n  repair: fix it\n  command: ansible-playbook x"
     )
     ours = case(root, f"cluster {KEY}", TITLE).find("failure")
     assert (ours.get("message"), ours.text) == (
