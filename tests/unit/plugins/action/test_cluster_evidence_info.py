@@ -165,7 +165,8 @@ def test_node_and_controller_work_out_the_same_key(pem):
     assert kubeconfig.cluster_key(pem) == evidence.cluster_key(pem)
 
 
-# -- waiting for what a repair brought back
+# -- waiting for what a repair recovered
+# -----------------------------------------------------------------------------------------------
 
 TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 GONE, BACK, CLEAN = (
