@@ -10,7 +10,7 @@ TAINT = "node.kubernetes.io/unschedulable"
 
 class Cordoned(Incident):
     name = "cordoned"
-    title = "somebody cordoned a worker"
+    title = "another client cordoned a worker"
     occupies = "worker"
     target = "w1"
 

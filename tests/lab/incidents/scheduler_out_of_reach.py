@@ -17,7 +17,7 @@ class SchedulerOutOfReach(Incident):
     name = "scheduler-out-of-reach"
     title = (
         f"{KUBECONFIG} of every master names a port at which no API server listens, and the"
-        " schedulers were started anew"
+        " schedulers were started again"
     )
     occupies = "cluster"
     target = "m1"

@@ -13,7 +13,7 @@ TAINT = "caf=log:NoExecute"
 
 class UserTaint(Incident):
     name = "user-taint"
-    title = f"somebody set {TAINT} on a worker, and a Deployment for it does not tolerate that"
+    title = f"a user set {TAINT} on a worker, and a Deployment for it does not tolerate that"
     occupies = "worker"
     target = "w1"
 

@@ -12,9 +12,9 @@ from tests.lab.support.static_pod import SCHEDULER, manifest, processes
 
 
 class MendedWhileKubeletStopped(TwoLeaders):
-    name = "mended-while-kubelet-stopped"
+    name = "corrected-while-kubelet-stopped"
     title = (
-        "election off in the running scheduler only: its manifest was mended while the kubelet was"
+        "election off in the running scheduler only: its manifest was corrected while the kubelet was"
         " stopped"
     )
     components = (SCHEDULER,)
