@@ -70,15 +70,6 @@ def secret_env(name):
     return any(word in name for word in ENV_WORDS)
 
 
-def masked(data):
-    """Return redaction.data(), which is compiled only for suspicious bytes: seldom on a worker."""
-    if not suspicious(data):
-        return data, []
-    from . import redaction
-
-    return redaction.data(data)
-
-
 def suspicious(data):
     """Return whether there may be a secret in the bytes, rather once too often."""
     lower = data.lower()

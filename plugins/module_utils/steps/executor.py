@@ -13,13 +13,11 @@ import time
 from ..shared import step_kinds, step_times
 from ..shared.errors import PreconditionFailed
 from ..shared.step_kinds import (
-    CHECK_MODE_LEAD,
     DONE,
     FAILED,
     REFUSED,
     ROLLED_BACK,
     RUNNING,
-    SKIPPED,
     UNCHANGED,
     kind_of,
 )
@@ -29,6 +27,7 @@ from ..state import storage as durable
 from ..state.storage import ROOT, ChangeError
 from ..system import detached, files
 from . import file_change, health_probe, preconditions, registry
+from .answers import answer_of, in_check_mode
 from .base import Step
 
 # Options that an action gives the modules which do a step where no program can travel;
@@ -92,24 +91,6 @@ def work(params):
         )
     answer["seconds"] = round(time.monotonic() - begin, 2)
     return answer
-
-
-def answer_of(state, reason, changed=False, seen=None, entry=None, notes=()):
-    """Return the answer of a step."""
-    return {
-        "state": state,
-        "reason": durable.one_line(reason or "", 1000),
-        "changed": changed,
-        "seconds": 0.0,
-        "seen": seen or {},
-        "journal": entry,
-        "notes": list(notes),
-    }
-
-
-def in_check_mode(text=UNCHANGED, would_change=False, notes=()):
-    """Return the answer of a step in check mode that nothing refuses."""
-    return answer_of(SKIPPED, CHECK_MODE_LEAD + text, would_change, notes=notes)
 
 
 class _Executor:

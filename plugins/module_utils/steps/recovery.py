@@ -14,7 +14,7 @@ from ..shared.step_kinds import DONE, FAILED, REFUSED, kind_of
 from ..state import journal, step_record
 from ..state.storage import ChangeError
 from . import health_probe, interrupted_changes, preconditions, registry
-from .executor import answer_of, in_check_mode
+from .answers import answer_of, in_check_mode
 
 
 class Recovery:

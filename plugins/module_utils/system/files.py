@@ -11,7 +11,8 @@ import errno
 import os
 import stat
 
-from ..shared.redaction_names import masked, suspicious
+from ..shared.redacted_bytes import masked
+from ..shared.redaction_names import suspicious
 from ..shared.text import one_line
 
 try:

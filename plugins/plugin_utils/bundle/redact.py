@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from ...module_utils.shared import redaction_names
+from ...module_utils.shared import redacted_bytes, redaction_names
 
 # (hints, of which one must occur, in lower case; the form). The secret is the group named s, else
 # the whole match.
@@ -170,7 +170,7 @@ def _redact_short(given: str, environment: bool) -> tuple[str, list[list[int]]]:
 
 def _redact_uncached(given: str, environment: bool) -> tuple[str, list[list[int]]]:
     data = given.encode("utf-8", "surrogatepass")
-    redacted, masked_spans = redaction_names.masked(data)
+    redacted, masked_spans = redacted_bytes.masked(data)
     spans = [*map(list, masked_spans), *_form_spans(redacted)]
     if environment:
         spans += [

@@ -28,7 +28,9 @@ TEXT = (
 
 class FirewallEnabled(Incident):
     name = "firewall-enabled"
-    title = "firewalld comes with a worker's next boot, and lets no connection in at the kubelet's port"
+    title = (
+        "firewalld comes with a worker's next boot, and lets no connection in at the kubelet's port"
+    )
     occupies = "worker"
     target = "w1"
 

@@ -15,7 +15,8 @@ from ...collectors.node import devices
 from ...shared.consent import KUBELET_RESTART
 from ...shared.errors import PreconditionFailed
 from ...shared.step_kinds import UNMASK_KUBELET, kind_of
-from ...state import journal, step_record
+from ...shared.units import KUBELET_UNITS
+from ...state import journal, step_record, unit_target
 from ...state import storage as durable
 from ...state.storage import ChangeError
 from ...state.unit_target import mask_digest as _digest
@@ -24,7 +25,6 @@ from ...system import command, files, unit_mask
 from .. import file_change as change
 from .. import kubelet_restart, preconditions
 from ..base import StepHandler, outcome, state_after
-from . import service_start
 
 SECONDS = kind_of(UNMASK_KUBELET).seconds
 MASKED = "masked"
@@ -98,11 +98,11 @@ def _require_only_mask(name, path, target, host):
     Raises PreconditionFailed or ChangeError.
     """
     places = [os.path.join(folder, name or "") for folder in unit_mask.MASKS]
-    if name not in service_start.UNITS or path not in places:
+    if name not in KUBELET_UNITS or path not in places:
         raise PreconditionFailed(
             f"{files.one_line(name, 80)} is no unit of a kubelet that is unmasked here"
         )
-    service_start.state(name)
+    unit_target.state(name)
     links = [(link["path"], link["to"]) for link in unit_mask.facts(name)["links"]]
     if target is None or links != [(path, target)]:
         raise PreconditionFailed(
@@ -114,7 +114,7 @@ def _require_only_mask(name, path, target, host):
 def _still_masked(name, seen):
     """Return why systemd does not have the unit unmasked, or None; seen gets what it says."""
     try:
-        now = service_start.state(name)
+        now = unit_target.state(name)
     except ChangeError as error:
         return str(error)
     seen["enabled"] = now["enabled"]

@@ -26,11 +26,6 @@ def test_keys_of_secrets(name: str, is_secret: bool) -> None:
     assert redaction_names.secret_key(name) is is_secret
 
 
-def test_bytes_without_a_hint_stay_as_they_are() -> None:
-    assert redaction_names.masked(b"a: 1\n") == (b"a: 1\n", [])
-    assert redaction_names.masked(b"token: abc\n") == (b"token: ***\n", [[7, 10]])
-
-
 @pytest.mark.parametrize(
     ("data", "is_suspicious"),
     [(b"https://me:x@host/", True), (b"https://host/a@b", True), (b"https://host/", False)],
