@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -72,33 +72,14 @@ class ActionModule(NodeAction):
                 msg=f"{host} is not begun: {reason}",
             )
             return result
-        try:
-            run_id = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
-            step = next(
-                (step for step in run_folder.read_plan(folder) if step.id == identity), None
-            )
-            refusal = _refusal(folder, run_id, step, identity, host, args["locked"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            refusal, step = (
-                f"the plan in {folder} cannot be read ({evidence.one_line(error)})",
-                None,
-            )
-        if refusal or step is None:
-            record = {"state": step_kinds.REFUSED, "reason": refusal, "changed": False}
-        else:
-            record = self._apply(folder, run_id, step, host, args, task_vars)
-        record = {"id": identity, "host": host, **record}
+        record = {"id": identity, "host": host, **self._record(args, host, task_vars)}
         try:
             _append(folder, record)
         except OSError as error:
-            state = step_kinds.FAILED if record["state"] == step_kinds.DONE else record["state"]
-            record.update(
-                state=state,
-                reason=(
-                    f"{record['reason'] or record['state']}; {folder}/steps.jsonl cannot be"
-                    f" written: {error.strerror}"
-                ),
-            )
+            reason = record["reason"] or record["state"]
+            record["reason"] = f"{reason}; {folder}/steps.jsonl cannot be written: {error.strerror}"
+            if record["state"] == step_kinds.DONE:
+                record["state"] = step_kinds.FAILED
         result.update({name: record[name] for name in ("changed", "host", "id", "state", "reason")})
         if record["state"] != step_kinds.DONE:
             result.update(
@@ -106,6 +87,22 @@ class ActionModule(NodeAction):
                 msg=f"step {identity} on {host} is {record['state']}: {record['reason']}",
             )
         return result
+
+    def _record(
+        self, args: Mapping[str, Any], host: str, task_vars: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Do the step, and return what became of it, or why it is not sent."""
+        folder, identity = args["report_dir"], args["id"]
+        step = None
+        try:
+            run_id = _run_id(folder)
+            step = _step_of(run_folder.read_plan(folder), identity)
+            refusal = _refusal(folder, run_id, step, identity, host, args["locked"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            refusal = f"the plan in {folder} cannot be read ({evidence.one_line(error)})"
+        if refusal or step is None:
+            return {"state": step_kinds.REFUSED, "reason": refusal, "changed": False}
+        return self._apply(folder, run_id, step, host, args, task_vars)
 
     def _look(
         self,
@@ -127,18 +124,11 @@ class ActionModule(NodeAction):
             "reason": "check mode",
         }
         try:
-            run_id = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
-            step = next(
-                (
-                    step
-                    for step in looks.asked(run_folder.read_plan(folder))
-                    if step.id == identity and step.host == host
-                ),
-                None,
-            )
+            run_id = _run_id(folder)
+            step = _step_of(looks.asked(run_folder.read_plan(folder)), identity)
         except (OSError, ValueError, KeyError, TypeError):
             return not_asked
-        if step is None or orphaned():
+        if step is None or step.host != host or orphaned():
             return not_asked
         params = {
             "run_id": run_id,
@@ -229,6 +219,14 @@ class ActionModule(NodeAction):
         return checked(answer)
 
 
+def _run_id(folder: str) -> Any:
+    return json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
+
+
+def _step_of(steps: Iterable[Step], identity: str) -> Step | None:
+    return next((step for step in steps if step.id == identity), None)
+
+
 def _plain(step: Step) -> dict[str, Any]:
     """The step as its node takes it."""
     return {
@@ -286,37 +284,43 @@ def _refusal(
             f"step {evidence.one_line(begun.read_text(encoding='utf-8'), 80)} was begun before it"
             " and never ended"
         )
+    refusal = _refused_by_earlier(folder, step)
+    if refusal or not locked:
+        return refusal
+    held, sentence = locking.decide(locking.noted(folder), run_id, step.cluster)
+    return "" if held else sentence
+
+
+def _refused_by_earlier(folder: str, step: Step) -> str:
+    """Return which earlier step of the run forbids this one, or an empty text."""
     path = Path(folder) / "steps.jsonl"
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    if not path.exists():
+        return ""
+    for line in path.read_text(encoding="utf-8").splitlines():
         try:
-            before = json.loads(line)
-            state, which = before["state"], before["id"]
+            earlier = json.loads(line)
+            state, identity = earlier["state"], earlier["id"]
         except (ValueError, KeyError, TypeError):
             return "what became of a step before it cannot be read"
-        if state != step_kinds.DONE and not _as_before(step, which, state, folder):
-            return f"step {which} before it is {state}"
-        if which == identity:
+        if state != step_kinds.DONE and not _as_before(step, identity, state, folder):
+            return f"step {identity} before it is {state}"
+        if identity == step.id:
             return "it was done already in this run"
-    if locked:
-        held, sentence = locking.decide(locking.noted(folder), run_id, step.cluster)
-        if not held:
-            return sentence
     return ""
 
 
 def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
-    """Whether a node that was drained in vain takes pods again.
+    """Return whether a node that was drained in vain takes pods again.
 
     Its reset was refused, or it has its former configuration.
     """
-    before = next((one for one in run_folder.read_plan(folder) if one.id == which), None)
-    return (
-        step.remedy == step_kinds.UNCORDON
-        and state in (step_kinds.REFUSED, step_kinds.ROLLED_BACK)
-        and before is not None
-        and before.remedy == step_kinds.RESET_STATE
-        and before.node == step.node
-    )
+    ends = (step_kinds.REFUSED, step_kinds.ROLLED_BACK)
+    if step.remedy != step_kinds.UNCORDON or state not in ends:
+        return False
+    earlier = _step_of(run_folder.read_plan(folder), which)
+    if earlier is None or earlier.remedy != step_kinds.RESET_STATE:
+        return False
+    return earlier.node == step.node
 
 
 def _never_ran(reason: str) -> bool:

@@ -60,30 +60,17 @@ def look(host):
 
 
 def check(host, wanted, allow, own=()):
-    """The kubelet, when it may be restarted now, or guard.Refused. wanted.
+    """Return the kubelet when it may be restarted now; raise guard.Refused.
 
-    The step's expect and guard; own: managed files.
+    wanted: the step's expect and guard; own: managed files.
     """
     found = look(host)
-    unit, expect = found.evidence["unit"] or {}, wanted.get("expect") or {}
-    if unit.get("name") != UNIT or found.pid is None or unit.get("active_state") != "active":
-        raise guard.Refused(
-            f"the kubelet of {host} is not restarted, because it does not run as {UNIT} now"
-            " (systemctl status kubelet)"
-        )
-    if not found.healthy:
-        raise guard.Refused(
-            "the kubelet of {} is not restarted, because it is not healthy ({}): mend it first"
-            " (journalctl -u kubelet)".format(
-                host,
-                found.evidence["healthz"]["error"]
-                or "HTTP {}".format(found.evidence["healthz"]["status"]),
-            )
-        )
-    if expect.get("pid") is not None and expect["pid"] != found.pid:
+    _demand_running(found, host)
+    expected = (wanted.get("expect") or {}).get("pid")
+    if expected is not None and expected != found.pid:
         raise guard.Refused(
             "the evidence is old: the kubelet of {} is no longer the process {} but {}; {}".format(
-                host, expect["pid"], found.pid, guard.OLD
+                host, expected, found.pid, guard.OLD
             )
         )
     guard.answering(
@@ -97,37 +84,51 @@ def check(host, wanted, allow, own=()):
     waiting = pending.of_kubelet(found.evidence, own)
     # killed before systemd was told, or it could not be
     if waiting and only_ours(found.evidence["unit"], own):
-        waiting = [one for one in waiting if one != pending.RELOAD]
+        waiting = [impact for impact in waiting if impact != pending.RELOAD]
     if waiting and "pending_changes" not in allow:
         raise guard.Refused(pending.sentence(host, "the kubelet", waiting))
     return found
 
 
+def _demand_running(found, host):
+    """Raise guard.Refused unless the kubelet runs as its unit, and is healthy."""
+    unit = found.evidence["unit"] or {}
+    if unit.get("name") != UNIT or found.pid is None or unit.get("active_state") != "active":
+        raise guard.Refused(
+            f"the kubelet of {host} is not restarted, because it does not run as {UNIT} now"
+            " (systemctl status kubelet)"
+        )
+    if not found.healthy:
+        healthz = found.evidence["healthz"]
+        raise guard.Refused(
+            "the kubelet of {} is not restarted, because it is not healthy ({}): mend it first"
+            " (journalctl -u kubelet)".format(
+                host, healthz["error"] or "HTTP {}".format(healthz["status"])
+            )
+        )
+
+
 def demand_start(found, host):
-    """What would keep the new process from starting is not there, or guard.Refused."""
+    """Raise guard.Refused where something would keep the new process from starting."""
     swaps = (files.text("/proc/swaps") or "").splitlines()[1:]
-    # of one that is down: as it would start
-    given = procfs.flag(found.argv or found.evidence.get("argv") or [], "fail-swap-on")
-    texts = [
-        one.get("text") or ""
-        for one in [found.evidence.get("config"), *list(found.evidence.get("config_dropins") or [])]
-        if one
-    ]
-    told = [
-        value
-        for value in (kubeconfig.top(text, "failSwapOn") for text in texts)
-        if value is not None
-    ]
-    if swaps and (given if given is not None else told[-1] if told else "true").lower() in (
-        "",
-        "true",
-        "t",
-        "1",
-    ):
+    if swaps and _fails_on_swap(found).lower() in ("", "true", "t", "1"):
         raise guard.Refused(
             f"the kubelet of {host} is not restarted, because swap is on ({swaps[0].split()[0]})"
             " and it would refuse to start: switch it off first"
         )
+
+
+def _fails_on_swap(found):
+    """Return fail-swap-on as its next start reads it, of a kubelet that is down too."""
+    flag = procfs.flag(found.argv or found.evidence.get("argv") or [], "fail-swap-on")
+    if flag is not None:
+        return flag
+    configs = [found.evidence.get("config"), *list(found.evidence.get("config_dropins") or [])]
+    values = [
+        kubeconfig.top(config.get("text") or "", "failSwapOn") for config in configs if config
+    ]
+    values = [value for value in values if value is not None]
+    return values[-1] if values else "true"
 
 
 def only_ours(unit, own):
@@ -186,38 +187,59 @@ def _systemctl(*words):
 
 
 def wait(fits, former, seconds=None):
-    """(the kubelet or None, why not). fits(argv).
+    """Wait for a healthy kubelet; return (the kubelet or None, why not).
 
-    Why a command line is not the wanted one, or None; former: the identity that must be gone.
+    fits(argv): why a command line is not the wanted one, or None; former: the identity that must be
+    gone.
     """
-    end, healthy_at, identity, deaths, reason = (
-        time.monotonic() + (seconds or SECONDS),
-        None,
-        former,
-        0,
-        "nothing was seen",
-    )
-    while time.monotonic() < end and deaths < DEATHS:
+    watch = _Watch(fits, former)
+    end = time.monotonic() + (seconds or SECONDS)
+    while time.monotonic() < end and watch.deaths < DEATHS:
+        found = watch.inspect()
+        if found and watch.is_stable():
+            return found, None
+        time.sleep(PAUSE)
+    reason = watch.reason or "it was not healthy for %d s" % STABLE
+    if watch.deaths:
+        reason += " (it ended again %d times)" % watch.deaths
+    return None, reason
+
+
+class _Watch:
+    """What was seen of a kubelet that starts: its process, since when it is well, its deaths."""
+
+    def __init__(self, fits, former):
+        self.fits = fits
+        self.former = former
+        self.identity = former
+        self.healthy_since = None
+        self.deaths = 0
+        self.reason = "nothing was seen"
+
+    def inspect(self):
+        """Look at the kubelet once more; return it where it is another process than before."""
         found = _seen()
         if isinstance(found, str):
-            reason, found = found, None
-        if found and found.identity != identity:
-            deaths += identity not in (former, None)
-            identity, healthy_at = found.identity, None
-        if found and found.identity == former:
-            reason = "the former process (pid %d) still runs" % found.pid
-        elif found:
-            reason = fits(found.argv) or (
-                None if found.healthy else "its healthz does not answer 200 yet"
-            )
-            healthy_at = (healthy_at or time.monotonic()) if reason is None else None
-            if healthy_at is not None and time.monotonic() - healthy_at >= STABLE:
-                return found, None
-        time.sleep(PAUSE)
-    return None, "{}{}".format(
-        reason or "it was not healthy for %d s" % STABLE,
-        " (it ended again %d times)" % deaths if deaths else "",
-    )
+            self.reason = found
+            return None
+        if found.identity != self.identity:
+            self.deaths += self.identity not in (self.former, None)
+            self.identity, self.healthy_since = found.identity, None
+        if found.identity == self.former:
+            self.reason = "the former process (pid %d) still runs" % found.pid
+            return None
+        self.reason = self.fits(found.argv)
+        if not self.reason:
+            self.reason = None if found.healthy else "its healthz does not answer 200 yet"
+        if self.reason is not None:
+            self.healthy_since = None
+        elif self.healthy_since is None:
+            self.healthy_since = time.monotonic()
+        return found
+
+    def is_stable(self):
+        """Return whether one process was well for long enough."""
+        return self.healthy_since is not None and time.monotonic() - self.healthy_since >= STABLE
 
 
 def _seen():

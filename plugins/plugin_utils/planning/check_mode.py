@@ -68,7 +68,7 @@ def _reads(step: Step) -> set[tuple[str, ...]]:
         return {("node", step.node or ""), (NODES,)}
     if scope == step_kinds.API_OBJECT:
         return {("object", step.target)}
-    own = {("host", step.host), ("node", step.node or step.host)}
+    own: set[tuple[str, ...]] = {("host", step.host), ("node", step.node or step.host)}
     # which may need an API server that a step before it brings back
     if scope == step_kinds.MANAGERS:
         return {*own, (NODES,)}

@@ -54,45 +54,48 @@ def clean(api, pods, step, done):
     `done` holds what happened until an ApiError.
     """
     for pod in pods:
-        name, path = (
-            "{}/{}".format(pod["namespace"], pod["name"]),
-            "/api/v1/namespaces/{}/pods/{}".format(
-                pod["namespace"],
-                pod["name"],
-            ),
-        )
+        name = "{}/{}".format(pod["namespace"], pod["name"])
+        path = "/api/v1/namespaces/{}/pods/{}".format(pod["namespace"], pod["name"])
         item = api.find(path)
         if item is None or item["metadata"].get("uid") != pod["uid"]:
             continue  # it was deleted meanwhile
-        why = _why_not(api, item)
-        if why:
-            done.kept[name] = why
+        reason = _why_not(api, item)
+        if reason:
+            done.kept[name] = reason
             continue
         _keep(item, step)
-        try:
-            api.send(
-                "DELETE",
-                path,
-                {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": pod["uid"]}},
-            )
-        except ApiError as error:
-            if error.code is None or error.code >= 500:
-                done.sent.append((name, path, pod["uid"]))  # whether it was deleted is not known
-                raise
-            if error.code not in (404, 409):
-                raise
-        done.sent.append((name, path, pod["uid"]))
+        _delete(api, (name, path, pod["uid"]), done)
+    _wait_until_gone(api, done)
+
+
+def _delete(api, row, done):
+    """Delete the pod of this (name, path, uid); `done` has it unless the API refused it."""
+    _name, path, uid = row
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
+    try:
+        api.send("DELETE", path, options)
+    except ApiError as error:
+        if error.code is None or error.code >= 500:
+            done.sent.append(row)  # whether it was deleted is not known
+            raise
+        if error.code not in (404, 409):
+            raise
+    done.sent.append(row)
+
+
+def _wait_until_gone(api, done):
     end = time.monotonic() + GONE
-    while done.sent and time.monotonic() < end and any(_stays(api, one) for one in done.sent):
+    while done.sent and time.monotonic() < end and any(_stays(api, row) for row in done.sent):
         time.sleep(1)
-    for one in done.sent:
-        if _stays(api, one):
-            done.stuck[one[0]] = "it was deleted and is not gone after %d s%s" % (
+    for row in done.sent:
+        name, path, _uid = row
+        if _stays(api, row):
+            done.stuck[name] = "it was deleted and is not gone after %d s%s" % (
                 GONE,
-                _finalizers(api, one[1]),
+                _finalizers(api, path),
             )
         else:
-            done.gone.append(one[0])
+            done.gone.append(name)
 
 
 def told(done):
@@ -108,21 +111,22 @@ def told(done):
         groups, key=lambda one: (groups[one][0] not in done.stuck, UNFINISHED in one, one)
     ):
         names = groups[why]
-        parts += (
-            [f"{name} stays: {why}" for name in names]
-            if len(names) < MANY
-            else [f"{drain_plan.names_of(names)} stay: {why}"]
-        )
+        if len(names) < MANY:
+            parts += [f"{name} stays: {why}" for name in names]
+        else:
+            parts.append(f"{drain_plan.names_of(names)} stay: {why}")
     return "; ".join(parts)
 
 
 def _why_not(api, item):
+    """Return why a pod is not deleted, or None."""
     if not collect_rejected.rejected(item):
         return "it is not a pod that a kubelet rejected"
     meta = item["metadata"]
-    owner = next((one for one in meta.get("ownerReferences") or [] if one.get("controller")), {})
-    if not owner:
+    owners = [owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")]
+    if not owners:
         return None
+    owner = owners[0]
     group = str(owner.get("apiVersion") or "").rpartition("/")[0]
     if (group, owner.get("kind")) in INDIFFERENT:
         return None
@@ -133,16 +137,19 @@ def _why_not(api, item):
                 owner.get("kind"), owner.get("name"), group or "an unknown API"
             )
         )
-    job = api.find("/apis/batch/v1/namespaces/{}/jobs/{}".format(meta["namespace"], owner["name"]))
-    if (
-        job is None
-        or (job.get("metadata") or {}).get("uid") != owner.get("uid")
-        or collect_jobs.job_of(job)["finished"]
-    ):
+    if _has_ended(api, meta["namespace"], owner):
         return None
     return "its Job {} {}: without this pod it would get another try".format(
         owner["name"], UNFINISHED
     )
+
+
+def _has_ended(api, namespace, owner):
+    """Return whether the Job that owns a pod is gone, or finished."""
+    job = api.find("/apis/batch/v1/namespaces/{}/jobs/{}".format(namespace, owner["name"]))
+    if job is None or (job.get("metadata") or {}).get("uid") != owner.get("uid"):
+        return True
+    return collect_jobs.job_of(job)["finished"]
 
 
 def _keep(item, step):

@@ -16,6 +16,7 @@ from ...system.runtime_tool import PAUSE_IMAGE
 NAMESPACE = "kube-system"  # it is there, it admits, and few quotas or policies reach into it
 # both, because a pinned pod that an interrupted run left is ours, too, and its kubelet brings it
 # back as often as it is deleted
+ROLE_TAINT = "node-role.kubernetes.io/"
 LABELS = {"app.kubernetes.io/managed-by": "kubemend", "app.kubernetes.io/component": "probe"}
 SELECTOR = {"labelSelector": ",".join("{}={}".format(*pair) for pair in sorted(LABELS.items()))}
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -99,26 +100,30 @@ def _observed(api, job, made):
 
 
 def _place(api):
-    """(node, image) of a node that can take the pod and has an image of a container that only
-    waits; (None, a name) without.
+    """Return (node, image) of a node that takes the pod and has an image that only waits.
+
+    (None, a name) without one.
     """
     for node in api.items("/api/v1/nodes"):
-        status, spec = node.get("status") or {}, node.get("spec") or {}
-        ready = any(
-            one.get("type") == "Ready" and one.get("status") == "True"
-            for one in status.get("conditions") or []
-        )
-        foreign = [
-            taint
-            for taint in spec.get("taints") or []
-            if not str(taint.get("key")).startswith("node-role.kubernetes.io/")
-        ]
-        names = [name for image in status.get("images") or [] for name in image.get("names") or []]
-        found = [name for name in names if PAUSE_IMAGE.search(name)]
+        images = (node.get("status") or {}).get("images") or []
+        names = [name for image in images for name in image.get("names") or []]
+        pauses = [name for name in names if PAUSE_IMAGE.search(name)]
         host = ((node.get("metadata") or {}).get("labels") or {}).get("kubernetes.io/hostname")
-        if ready and not spec.get("unschedulable") and not foreign and found and host:
-            return host, found[0]
+        if host and pauses and _takes_pods(node):
+            return host, pauses[0]
     return None, "registry.k8s.io/pause:3.9"
+
+
+def _takes_pods(node):
+    """Return whether the Node is ready, and only taints of its role keep pods away."""
+    status, spec = node.get("status") or {}, node.get("spec") or {}
+    keys = [str(taint.get("key")) for taint in spec.get("taints") or []]
+    if spec.get("unschedulable") or not all(key.startswith(ROLE_TAINT) for key in keys):
+        return False
+    return any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in status.get("conditions") or []
+    )
 
 
 def _job(run_id, host, image):
@@ -136,9 +141,7 @@ def _job(run_id, host, image):
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "containers": [container],
-        "tolerations": [
-            {"key": "node-role.kubernetes.io/" + role, "operator": "Exists"} for role in ROLES
-        ],
+        "tolerations": [{"key": ROLE_TAINT + role, "operator": "Exists"} for role in ROLES],
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": 65534,

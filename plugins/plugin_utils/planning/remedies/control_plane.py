@@ -368,7 +368,9 @@ def _expectation(
 ) -> dict[str, Any]:
     raw = _instance(scene)
     answers = control_plane.data(scene.document, "component_http").get("components") or []
-    answer = next((item for item in answers if item.get("pid") == raw.get("pid")), {})
+    answer: Mapping[str, Any] = next(
+        (item for item in answers if item.get("pid") == raw.get("pid")), {}
+    )
     return {
         "component": scene.finding.component,
         "restart": how,

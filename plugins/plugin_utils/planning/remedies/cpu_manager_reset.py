@@ -114,29 +114,40 @@ def _never_starts(scene: Scene, after: Node) -> str | None:
 def _steps(scene: Scene, node: Node, after: Node, edited: kubelet_edit.Edited) -> Sequence[Step]:
     """Return start, drain, reset, probe and uncordon, as far as this host needs each of them."""
     healthy = reset_lent.stands(scene.document, node) or reset_lent.comes_back(scene.document, node)
-    words: Sequence[str] = ()
-    undrainable, start = "", None
-    if not healthy:
-        words, undrainable = reset_lent.lend(node)
-    no_room = ""
-    if words:
-        start, no_room = _start(scene, words)
-    undrainable = _api_down(scene) or undrainable or no_room or _unlent(scene, words)
-    drains = not undrainable and (healthy or WITHOUT not in scene.consent.allow)
-    if not drains:
-        blocked = _blocked(scene, healthy) or _undrained(scene, node, undrainable)
-        steps = [_reset(scene, after, drains, edited)]
-        return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
+    words, start, undrainable = _way_to_drain(scene, node, healthy)
     blocked = _blocked(scene, healthy)
-    steps = [start] if start else []
-    has_arguments = bool(
-        words or kubelet_dropin.lent(control_plane.data(scene.document, "kubelet"))
-    )
-    steps += [_drain(scene, has_arguments), _reset(scene, after, drains, edited)]
+    if not undrainable and (healthy or WITHOUT not in scene.consent.allow):
+        steps = [start] if start else []
+        steps += _around_drain(scene, after, edited, words)
+    else:
+        blocked = blocked or _undrained(scene, node, undrainable)
+        steps = [_reset(scene, after, False, edited)]
+    return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
+
+
+def _way_to_drain(
+    scene: Scene, node: Node, healthy: bool
+) -> tuple[Sequence[str], Step | None, str]:
+    """Return (temporary arguments, the start with them, why there is no drain)."""
+    silent = _api_down(scene)
+    if healthy:
+        return (), None, silent
+    words, undrainable = reset_lent.lend(node)
+    if not words:
+        return (), None, silent or undrainable
+    start, no_room = _start(scene, words)
+    return words, start, silent or undrainable or no_room or _unlent(scene, words)
+
+
+def _around_drain(
+    scene: Scene, after: Node, edited: kubelet_edit.Edited, words: Sequence[str]
+) -> list[Step]:
+    """Return drain, reset, probe where it is asked for, and uncordon."""
+    present = kubelet_dropin.lent(control_plane.data(scene.document, "kubelet"))
+    steps = [_drain(scene, bool(words or present)), _reset(scene, after, True, edited)]
     if plan.PINNED in scene.consent.wishes and after.policy == manager_state.STATIC:
         steps.append(_pinned(scene, after))
-    steps.append(_uncordon(scene))
-    return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
+    return [*steps, _uncordon(scene)]
 
 
 def _unlent(scene: Scene, words: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ def restart_leader(scene: Scene) -> Step:
         change=change,
         note="; ".join(filter(None, (note, made.note))),
         blocked_by=all_of(made.blocked_by, _version(there, host.host), _alone(there, ready)),
-        diff=made.diff + _placements(change["pods"]),
+        diff=made.diff + _placements(scheduling_tree.waiting(of)),
     )
 
 

@@ -205,7 +205,7 @@ def _persistence(scene: Scene, node: NodeSwap, found: Sources, why: str | None) 
     if found.lines:
         yield _fstab(scene, node, sorted(found.lines), why)
     for path, told in sorted(found.empty.items()):
-        change = {"kind": PERSISTENCE, "path": path, "sha256": None, "splices": []}
+        change: dict[str, Any] = {"kind": PERSISTENCE, "path": path, "sha256": None, "splices": []}
         yield _step(
             scene,
             PERSISTENCE,
