@@ -208,7 +208,7 @@ SHIPPED = (
 )
 
 
-def main():
+def main() -> None:
     """Do what the state says on this host, and give the whole answer to the action, which keeps
     it out of the task's result.
     """
