@@ -56,7 +56,7 @@ class ActionModule(NodeAction):
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
         """Return a document of its own schema, which cannot be taken for evidence."""
-        empty = {"started": {}, "sources": [], "lines": []}
+        empty: dict[str, Any] = {"started": {}, "sources": [], "lines": []}
         return {
             "schema": log_merge.SCHEMA,
             "collected_at": evidence.now(),

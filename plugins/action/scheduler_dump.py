@@ -151,7 +151,7 @@ class ActionModule(NodeAction):
     def _note(self, folder: str, note: str) -> None:
         try:
             path = capturing.place(folder) / scheduler_capture.DOCUMENT
-            document = {"captures": [], "notes": [], "results": []}
+            document: dict[str, Any] = {"captures": [], "notes": [], "results": []}
             if path.exists():
                 document = json.loads(path.read_text(encoding="utf-8"))
             self._keep(folder, {**document, "notes": [*document["notes"], note]})
