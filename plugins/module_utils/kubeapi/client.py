@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests to the Kubernetes API through a unix socket on which `kubectl proxy` listens
-(api_proxy).
+"""Requests to the Kubernetes API through a unix socket on which `kubectl proxy` listens.
 
 Status, headers, Retry-After and the causes of a refusal arrive as the API server sent them. Every
 wait ends at the deadline, and every answer is bounded.
@@ -38,7 +37,7 @@ TABLE = ", ".join(
 
 
 def dicts(values):
-    """The objects of a list that an API server gave, whatever else it holds.
+    """Return the objects of a list that an API server gave, whatever else it holds.
 
     None of what is no list.
     """
@@ -46,7 +45,7 @@ def dicts(values):
 
 
 def _rows(table):
-    """Each row of a table as {column: cell}."""
+    """Return each row of a table as {column: cell}."""
     names = [str(one.get("name")) for one in dicts(table.get("columnDefinitions"))]
     return [
         dict(zip(names, one["cells"]))
@@ -56,7 +55,7 @@ def _rows(table):
 
 
 def one_line(text, limit=300):
-    """The text as one printable line of bounded length."""
+    """Return the text as one printable line of bounded length."""
     line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
     return line if len(line) <= limit else line[: limit - 1] + "\u2026"
 
@@ -70,7 +69,7 @@ def _headers(accept):
 
 
 def _loaded(text):
-    """The value of a JSON text. A page is some hundred thousand objects, none of them garbage.
+    """Return the value of a JSON text: a page is some 100,000 objects, none of them garbage.
 
     Looking for some takes as long as parsing.
     """
@@ -84,12 +83,10 @@ def _loaded(text):
 
 
 def _unmanaged(page):
-    """A page without the notes of whose field is what.
-
-    Half of a pod, and of the work of parsing it.
+    """Return a page without managedFields: half of a pod, and of the work of parsing it.
 
     They are the last of an object's metadata and hold no list but themselves, and no text of JSON
-    has a quote in it that is not escaped: what SPEC matches first behind them is their end. Where
+    has a quote in it that is not escaped: what SPEC matches first after them is their end. Where
     it is not (objects without a spec), they stay.
     """
     kept, at = [], 0

@@ -114,7 +114,7 @@ def _authority(facts, kubeconfig):
 
 
 def cluster_key(pem):
-    """The cluster's key: sha256 over the sorted digests of its CA certificates; None without any.
+    """Return the cluster's key: sha256 over the digests of its CA certificates, or None.
 
     The same as the controller's.
     """
