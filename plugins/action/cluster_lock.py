@@ -1,38 +1,40 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes, keeps and gives back the lock of a cluster on one node, and says whether a run holds
-it.
-"""
+"""Takes, keeps and releases the lock of a cluster on one node; decides which run holds it."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from ..module_utils.shared import step_times
 from ..module_utils.state import lock
 from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.planning.plan import Step
 from ..plugin_utils.run import cluster_lock as locking
 from ..plugin_utils.run import run_files as run_folder
 from ..plugin_utils.transport.node_action import NodeAction
 
 NOT_ASKED = (
     "it was not asked, because Ansible could not begin with it or with one before it, as it says"
-    " above: put right what the inventory says of that one"
+    " above: correct what the inventory says of that one"
 )
 
 
 class ActionModule(NodeAction):
-    """One node at a time; what it said goes into the report folder, and nothing of it into a
-    variable but whose lock it is.
+    """One node at a time; its answer goes into the report directory.
+
+    Nothing of it goes into a variable but the run that holds the lock.
     """
 
     ENTRY = "plugins.module_utils.state.cluster_lock:run"
     MODULE = "kubemend.remediation.cluster_lock"
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "state": {
             "type": "str",
             "choices": ["acquired", "renewed", "released", "decided"],
@@ -52,13 +54,11 @@ class ActionModule(NodeAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Do what `state` says to the lock of one node."""
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         folder, state = args["report_dir"], args["state"]
         try:
-            run_id = (
-                args["run_id"]
-                or json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
-            )
+            run_id = args["run_id"] or _run_id(folder)
             if state == "decided":
                 result.update(_decided(folder, run_id, args["cluster"]))
                 return result
@@ -74,16 +74,12 @@ class ActionModule(NodeAction):
                 "report_dir": folder,
             }
             if state == "released" and run_folder.unsettled(folder):
-                # Nobody knows whether that step still works: the lock's own time, or the next run
+                # It is unknown whether that step still runs: the lock's own time, or the next run
                 # of this controller, ends it.
                 result.update(changed=False, host=host, held=True, by=run_id, status="ok")
                 return result
             self._member = args["members"] is None or host in args["members"]
-            if state == "acquired":
-                _expect(folder, args["members"] or [], args["unable"])
-            answer = self._lock(host, params, folder, task_vars)
-            if state != "released":
-                locking.note(folder, answer)
+            answer = self._noted(host, params, args, task_vars)
         except (OSError, ValueError, KeyError, TypeError) as error:
             result.update(
                 failed=True,
@@ -96,15 +92,25 @@ class ActionModule(NodeAction):
         )
         # no reason to fail, and nothing to call well
         if state == "released" and answer.status != "ok":
-            result.update(
-                skipped=True,
-                warnings=[
-                    f"The lock of run {run_id} on {host} was not given back"
-                    f" ({answer.reason or answer.status}): it ends with its time, and the next run"
-                    " of this controller takes it over."
-                ],
+            warning = (
+                f"The lock of run {run_id} on {host} was not given back"
+                f" ({answer.reason or answer.status}): it ends with its time, and the next run"
+                " of this controller takes it over."
             )
+            result.update(skipped=True, warnings=[warning])
         return result
+
+    def _noted(
+        self, host: str, params: dict[str, Any], args: dict[str, Any], task_vars: dict[str, Any]
+    ) -> locking.Held:
+        """Ask the node, and note its answer in the report directory."""
+        folder, state = args["report_dir"], args["state"]
+        if state == "acquired":
+            _expect(folder, args["members"] or [], args["unable"])
+        answer = self._lock(host, params, folder, task_vars)
+        if state != "released":
+            locking.note(folder, answer)
+        return answer
 
     _changed = False
 
@@ -114,17 +120,13 @@ class ActionModule(NodeAction):
         cluster = _cluster_of(folder, host)
         found = self._once(host, cluster, params, task_vars)
         owner = self._owner
-        if (
-            params["state"] == "acquired"
-            and not found.held
-            and found.by
-            and locking.gone(owner, params["controller"])
-        ):
-            # its process was one of this very machine and is no more: nobody waits for it
+        is_refused = params["state"] == "acquired" and not found.held
+        # its process was one of this very controller and is gone: nothing waits for it
+        if is_refused and found.by and locking.gone(owner, params["controller"]):
             found = self._once(host, cluster, {**params, "take": found.by}, task_vars)
         return found
 
-    _owner: dict[str, Any] = {}
+    _owner: Mapping[str, Any] = MappingProxyType({})
     _member = True
 
     def _once(
@@ -141,68 +143,69 @@ class ActionModule(NodeAction):
 def _expect(folder: str, members: list[str], unable: list[str]) -> None:
     """Let each member count from the first on.
 
-    The loop may end at one with which Ansible cannot begin, and never come to those behind it.
+    The loop may end at one with which Ansible cannot begin, and never come to those after it.
     """
     known = {item.host for item in locking.noted(folder)}
     for host in members:
         if host not in known:
-            status = "unreachable" if host in unable else "error"
-            locking.note(
-                folder,
-                locking.Held(
-                    host,
-                    _cluster_of(folder, host),
-                    status,
-                    reason=evidence.NEVER_BEGAN if host in unable else NOT_ASKED,
-                ),
-            )
+            status, reason = "error", NOT_ASKED
+            if host in unable:
+                status, reason = "unreachable", evidence.NEVER_BEGAN
+            cluster = _cluster_of(folder, host)
+            locking.note(folder, locking.Held(host, cluster, status, reason=reason))
 
 
 def _decided(folder: str, run_id: str, cluster: str | None) -> dict[str, Any]:
-    """One verdict over every cluster that was asked, or one of them."""
+    """Return one verdict over every cluster that was asked, or over one of them."""
     answers = locking.noted(folder)
-    clusters = (
-        [cluster]
-        if cluster
-        else sorted({item.cluster for item in answers if item.cluster}) or [None]
-    )
+    clusters: list[str | None] = [cluster]
+    if not cluster:
+        clusters = [*sorted({item.cluster for item in answers if item.cluster})] or [None]
     verdicts = [locking.decide(answers, run_id, name) for name in clusters]
     refused = [sentence for held, sentence in verdicts if not held]
     notes = [sentence for held, sentence in verdicts if held and sentence]
     found: dict[str, Any] = {"changed": False, "held": not refused, "notes": notes}
-    return (
-        {**found, "failed": True, "exit_reason": "locked", "msg": refused[0]} if refused else found
-    )
+    if refused:
+        found.update(failed=True, exit_reason="locked", msg=refused[0])
+    return found
 
 
 def _seconds(folder: str, step: str | None) -> int:
-    """How long this step may last, or without one all that the plan allows, one after the other.
+    """Return how long this step may last, or without one all that the plan allows, in a row.
 
-    Each renews its own node's lock besides.
+    Each renews its own node's lock too.
     """
     try:
         steps = run_folder.read_plan(folder)
     except FileNotFoundError:
         return 0
-    chosen = [item for item in steps if (item.id == step if step else item.allowed)]
-    return sum(
-        int(
-            step_times.budget(
-                {
-                    "remedy": item.remedy,
-                    "limit": item.limit,
-                    "expect": item.expect,
-                    "change": item.change,
-                }
-            )
+    if step:
+        chosen = [item for item in steps if item.id == step]
+    else:
+        chosen = [item for item in steps if item.allowed]
+    return sum(_budget(item) for item in chosen)
+
+
+def _budget(step: Step) -> int:
+    return 1 + int(
+        step_times.budget(
+            {
+                "remedy": step.remedy,
+                "limit": step.limit,
+                "expect": step.expect,
+                "change": step.change,
+            }
         )
-        + 1
-        for item in chosen
     )
 
 
+def _run_id(folder: str) -> Any:
+    """Return the run of the plan in the report directory."""
+    return json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
+
+
 def _cluster_of(folder: str, host: str) -> str | None:
-    """The cluster that a host's evidence proves, by the key that the plan uses."""
+    """Return the cluster that a host's evidence proves, by the key that the plan uses."""
     path = Path(folder) / "evidence" / evidence.file_name(host)
     try:
         key = json.loads(path.read_text(encoding="utf-8")).get("cluster_key")

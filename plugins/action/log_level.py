@@ -9,7 +9,7 @@ import base64
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ..module_utils.capture import level_window as log_level
 from ..plugin_utils.capture import (
@@ -58,7 +58,7 @@ def _seconds(plan: Plan, host: str) -> int:
 
 
 def _back_at(plan: Plan) -> float:
-    """About when everything is back by itself, should nobody do it before.
+    """Return about when everything is back by itself, unless a run restores it before.
 
     Seconds since the epoch.
     """
@@ -95,7 +95,7 @@ class ActionModule(NodeAction):
     EXPIRE = "plugins.module_utils.capture.level_window:expire"
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.log_level"
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "state": {
             "type": "str",
             "choices": ["planned", "probed", "shown", "raised", "restored", "reported"],
@@ -126,6 +126,7 @@ class ActionModule(NodeAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Do what `state` says of the capture's levels."""
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "planned":
@@ -205,7 +206,7 @@ class ActionModule(NodeAction):
         }
 
     def _show(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """What will be raised, on the terminal; in check mode that is all.
+        """Show on the console what will be raised; in check mode that is all.
 
         Nothing is done where nothing could be raised.
         """
@@ -246,13 +247,12 @@ class ActionModule(NodeAction):
 
     @staticmethod
     def _present(folder: str, plan: Plan) -> list[int]:
-        return [
-            level
-            for document in evidence_sources.stream([f"{folder}/evidence"])
-            if document.get("kind") != "cluster"
-            for name, level in capture.look(document).levels.items()
-            if name in plan.components
-        ]
+        found: list[int] = []
+        for document in evidence_sources.stream([f"{folder}/evidence"]):
+            if document.get("kind") != "cluster":
+                levels = capture.look(document).levels
+                found += [level for name, level in levels.items() if name in plan.components]
+        return found
 
     def _raised(
         self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan
@@ -260,11 +260,9 @@ class ActionModule(NodeAction):
         folder, targets = args["report_dir"], plan.of(host)
         if self._task.check_mode:
             return {"skipped": True, "host": host}
-        held, sentence = (
-            (False, "ansible-playbook was ended: nothing more is raised")
-            if orphaned()
-            else locking.holds(folder, args["run_id"], host)
-        )
+        held, sentence = False, "ansible-playbook was ended: nothing more is raised"
+        if not orphaned():
+            held, sentence = locking.holds(folder, args["run_id"], host)
         if not held:
             capturing.note(folder, host, capturing.RAISED, "refused", sentence, {})
             return {"host": host, "failed": True, "exit_reason": "refused", "msg": sentence}
@@ -282,7 +280,7 @@ class ActionModule(NodeAction):
         )
         said = capturing.note(folder, host, capturing.RAISED, *self._ask(host, params, task_vars))
         count = sum(state == "raised" for state, _why in said.targets.values())
-        # what nobody heard of, or not for sure, may be raised too: its lines are waited for
+        # what has no answer, or no sure one, may be raised too: its lines are waited for
         return {
             "host": host,
             "changed": count > 0,
@@ -295,9 +293,9 @@ class ActionModule(NodeAction):
     def _restored(
         self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan
     ) -> dict[str, Any]:
-        """Always, also when the raising was never heard of again.
+        """Restore the levels, also when the raising never got an answer.
 
-        What fails is said in the report, and tried again by the host itself.
+        What fails is in the report, and the host itself tries again.
         """
         folder = args["report_dir"]
         if self._task.check_mode:
@@ -336,11 +334,9 @@ class ActionModule(NodeAction):
             "report_dir": folder,
             "lines": made.lines,
         }
-        return (
-            {**found, "failed": True, "msg": evidence.one_line(made.sentence, 1000)}
-            if made.sentence
-            else found
-        )
+        if made.sentence:
+            found.update(failed=True, msg=evidence.one_line(made.sentence, 1000))
+        return found
 
     @staticmethod
     def _tell(args: Mapping[str, Any], text: str) -> None:

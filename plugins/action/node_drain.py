@@ -1,17 +1,14 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drain for whoever asks for one.
-
-The step of a repair that is called drain, without a plan around it.
-"""
+"""A drain on request: the step `drain` of a repair, without a plan around it."""
 
 from __future__ import annotations
 
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ..module_utils.shared import step_kinds, step_times
 from ..plugin_utils.transport.node_action import NodeAction
@@ -23,13 +20,13 @@ REMEDIES = {"drained": step_kinds.DRAIN, "uncordoned": step_kinds.UNCORDON}
 class ActionModule(NodeAction):
     """The same program on the same kind of host.
 
-    Guarded, journalled, and going on when the connection is lost.
+    Checked, journalled, and going on when the connection is lost.
     """
 
     ENTRY = "plugins.module_utils.steps.executor:run"
     SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.steps.handlers")
     MODULE = "kubemend.remediation.node_drain"
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": sorted(REMEDIES), "default": "drained"},
         "drain_timeout": {"type": "int", "default": step_times.DRAIN_TIMEOUT},
@@ -48,6 +45,7 @@ class ActionModule(NodeAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Drain or uncordon the node, and return the task's result."""
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         low = [name for name in ("drain_timeout", "max_unavailable") if args[name] < 1]
         if low:
@@ -57,11 +55,13 @@ class ActionModule(NodeAction):
             return result
         params = _params(args, host, bool(self._task.check_mode))
         status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params)
-        record = (
-            checked(answer)
-            if status == "ok"
-            else {"state": step_kinds.FAILED, "reason": reason, "changed": status == "unreachable"}
-        )
+        record = {
+            "state": step_kinds.FAILED,
+            "reason": reason,
+            "changed": status == "unreachable",
+        }
+        if status == "ok":
+            record = checked(answer)
         reason = _as_options(record["reason"])
         result.update(
             host=host,
@@ -77,9 +77,9 @@ class ActionModule(NodeAction):
 
 
 def _as_options(reason: str) -> str:
-    """What lifts a refusal, by the names of this module's options.
+    """Return what lifts a refusal by the names of this module's options.
 
-    The step calls it as playbooks do.
+    The step names it as playbooks do.
     """
     return reason.replace("kubemend_allow: [", "allow: [").replace(
         "kubemend_max_unavailable", "max_unavailable"
@@ -87,11 +87,9 @@ def _as_options(reason: str) -> str:
 
 
 def _params(args: Mapping[str, Any], host: str, check: bool) -> dict[str, Any]:
-    """What the node gets: a run of one step, that nobody else's lock may stand against."""
-    run_id, remedy = (
-        f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}",
-        REMEDIES[args["state"]],
-    )
+    """Return what the node gets: a run of one step, which the lock of another run refuses."""
+    run_id = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+    remedy = REMEDIES[args["state"]]
     change = {
         "kind": remedy,
         "node": args["name"],

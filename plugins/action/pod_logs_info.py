@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.errors import AnsibleActionFail
 
@@ -22,7 +22,7 @@ OURS = ("tool_version", "host", "status", "reason", "address", "asked_at", "rece
 
 
 class ActionModule(NodeAction):
-    """One round trip a host. The times of question and answer are kept beside the node's own.
+    """One round trip a host. The times of request and answer are kept with the node's own.
 
     They bound how far its clock is off.
     """
@@ -30,7 +30,7 @@ class ActionModule(NodeAction):
     ENTRY = "plugins.module_utils.logs.components:collect"
     MODULE = "kubemend.remediation.pod_logs_info"
     SAID = ("status", "reason", *TOLD)
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "components": {
             "type": "list",
             "elements": "str",
@@ -55,11 +55,8 @@ class ActionModule(NodeAction):
         return status, reason, {**answer, "asked_at": begin, "received_at": time.time()}
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
-        """A document of its own schema.
-
-        Nobody can take it for evidence and judge that there is none in it.
-        """
-        empty = {"started": {}, "sources": [], "lines": []}
+        """Return a document of its own schema, which cannot be taken for evidence."""
+        empty: dict[str, Any] = {"started": {}, "sources": [], "lines": []}
         return {
             "schema": log_merge.SCHEMA,
             "collected_at": evidence.now(),
@@ -68,11 +65,9 @@ class ActionModule(NodeAction):
         }
 
     def summary(self, document: dict[str, Any]) -> dict[str, Any]:
-        sources = (
-            [item for item in document["sources"] if isinstance(item, dict)]
-            if isinstance(document["sources"], list)
-            else []
-        )
+        """Return how many lines there are, and how many sources of each status."""
+        listed = document["sources"] if isinstance(document["sources"], list) else []
+        sources = [item for item in listed if isinstance(item, dict)]
         statuses = Counter(
             item["status"] for item in sources if item.get("status") in log_merge.STATUSES
         )

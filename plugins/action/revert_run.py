@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..module_utils.steps.revert import run as revert_run
 from ..plugin_utils.evidence import document as evidence
@@ -36,14 +36,15 @@ from ..plugin_utils.transport.node_action import NodeAction, orphaned
 
 
 class ActionModule(NodeAction):
-    """One host at a time; what it says goes into the report folder, and only states and counts
-    into the result.
+    """One host at a time; its answer goes into the report directory.
+
+    Only states and counts go into the result.
     """
 
     ENTRY = "plugins.module_utils.steps.revert.run:run"
     SHIP = ("plugins.module_utils.collectors.node", "plugins.module_utils.capture")
     MODULE = "kubemend.remediation.revert_run"
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "state": {
             "type": "str",
             "choices": ["listed", "chosen", "reverted", "reported"],
@@ -66,6 +67,7 @@ class ActionModule(NodeAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Do what `state` says of the revert on one host."""
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "listed":
@@ -95,7 +97,7 @@ class ActionModule(NodeAction):
             "report_dir": args["report_dir"],
             "run_id": args["run_id"],
         }
-        # what the guards would say is told without doing anything
+        # the preconditions are reported without doing anything
         if self._task.check_mode and args["reverts"]:
             params.update(
                 reverts=args["reverts"],
@@ -121,9 +123,9 @@ class ActionModule(NodeAction):
         }
 
     def _choose(self, args: Mapping[str, Any], hostvars: Any) -> dict[str, Any]:
-        """Which hosts there is something to do on; none in check mode.
+        """Return the hosts that there is something to do on; none in check mode.
 
-        Who was asked and has no list never began: it is not left out, but silent.
+        A host that was asked and has no list never began: it is not excluded, but silent.
         """
         for host in reverting.listings(args["report_dir"], args["asked"])[1]:
             never = {
@@ -202,38 +204,34 @@ class ActionModule(NodeAction):
         return result
 
     def _refusal(self, host: str, args: Mapping[str, Any], choice: reverting.Choice) -> str:
-        """Why this host is not begun, or an empty text. Ansible's own stopping is not trusted."""
+        """Return why this host is not begun, or an empty text.
+
+        That Ansible itself stopped is not trusted.
+        """
         if orphaned():
             return "ansible-playbook was ended"
         if choice.problem or host not in choice.hosts:
             return choice.problem or f"it knows no run {choice.run_id}"
-        for before in reverting.outcomes(args["report_dir"], choice.hosts):
-            if before.host == host:
-                return "it was begun already in this run"
-            if before.state != "done" and not before.alone:
-                return f"{before.host} before it is {before.state}; once that is mended, run again"
-        if args["locked"]:
-            held, sentence = locking.holds(args["report_dir"], args["run_id"], host)
-            if not held:
-                return sentence
-        return ""
+        refusal = _begun_before(host, args["report_dir"], choice)
+        if refusal or not args["locked"]:
+            return refusal
+        held, sentence = locking.holds(args["report_dir"], args["run_id"], host)
+        return "" if held else sentence
 
     def _report(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """The report, on the terminal and as a file; it fails the run where not all was done."""
+        """Write the report, and show it; it fails the run where not all was done."""
         folder = args["report_dir"]
         said, not_asked = reverting.listings(folder, args["hosts"])
         choice = reverting.choose(said, args["reverts"])
         done = reverting.outcomes(folder, choice.hosts)
-        stopped = ""
-        if choice.hosts and not done and args["locked"] and not self._task.check_mode:
-            held, sentence = locking.decide(locking.noted(folder), args["run_id"])
-            stopped = "" if held else sentence
+        is_possible = bool(choice.hosts) and not done and not self._task.check_mode
+        stopped = _stopped(folder, args["run_id"]) if is_possible and args["locked"] else ""
         report = reverting.Report(
             said, args["reverts"], choice, done, self._task.check_mode, not_asked, stopped
         )
         text = revert.render(report)
         reason, sentence = reverting.verdict(report)
-        why = "refused" if reason == "locked" else reason
+        outcome = "refused" if reason == "locked" else reason
         run = Run(
             args["run_id"],
             _started(args["run_id"]),
@@ -241,7 +239,7 @@ class ActionModule(NodeAction):
             "revert",
             folder,
             evidence.TOOL_VERSION,
-            outcome=(2 if sentence else 0, why, sentence),
+            outcome=(2 if sentence else 0, outcome, sentence),
         )
         document = {**report_json.render(Result(), run), "revert": revert.for_programs(report)}
         for name, written in (
@@ -270,8 +268,24 @@ class ActionModule(NodeAction):
         return result
 
 
+def _begun_before(host: str, folder: str, choice: reverting.Choice) -> str:
+    """Return what forbids to begin a host after those before it, or an empty text."""
+    for before in reverting.outcomes(folder, choice.hosts):
+        if before.host == host:
+            return "it was begun already in this run"
+        if before.state != "done" and not before.alone:
+            return f"{before.host} before it is {before.state}; once that is fixed, run again"
+    return ""
+
+
+def _stopped(folder: str, run_id: str) -> str:
+    """Return why no host was begun, by the locks, or an empty text."""
+    held, sentence = locking.decide(locking.noted(folder), run_id)
+    return "" if held else sentence
+
+
 def _started(run_id: str) -> str:
-    """When this run began, as its id says."""
+    """Return when this run began, as its id says."""
     try:
         return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").strftime("%Y-%m-%dT%H:%M:%SZ")
     except ValueError:

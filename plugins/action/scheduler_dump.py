@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..module_utils.capture import scheduler_dump as on_node
 from ..plugin_utils.capture import (
@@ -45,7 +45,7 @@ class ActionModule(NodeAction):
     ENTRY = "plugins.module_utils.capture.scheduler_dump:run"
     SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.scheduler_dump"
-    SPEC = {
+    SPEC: ClassVar[dict[str, Any]] = {
         "state": {
             "type": "str",
             "choices": ["planned", "ready", "dumped", "noted", "compared"],
@@ -69,6 +69,7 @@ class ActionModule(NodeAction):
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Do what `state` says of the scheduler's capture."""
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "planned":
@@ -88,11 +89,10 @@ class ActionModule(NodeAction):
                         encoding="utf-8"
                     )
                 )
-                found = (
-                    self._compare(args, document)
-                    if args["state"] == "compared"
-                    else self._one(host, args, document, task_vars)
-                )
+                if args["state"] == "compared":
+                    found = self._compare(args, document)
+                else:
+                    found = self._one(host, args, document, task_vars)
         except (OSError, evidence.EvidenceError, *judge.UNFORESEEN) as error:
             # the diagnosis stands without a capture
             found = {
@@ -104,7 +104,7 @@ class ActionModule(NodeAction):
         return result
 
     def _plan(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Who leads, by the evidence of this run, and what is done to it.
+        """Plan what is done to the scheduler that leads by the evidence of this run.
 
         Nothing without consent, or in check mode.
         """
@@ -119,15 +119,13 @@ class ActionModule(NodeAction):
         )
         consent, begun = args["consent"], time.time()
         if consent != scheduler_capture.GO:
-            why = (
-                "check mode"
-                if consent == scheduler_capture.CHECK
-                else "it needs -e kubemend_max_risk=1"
-            )
+            reason = "it needs -e kubemend_max_risk=1"
+            if consent == scheduler_capture.CHECK:
+                reason = "check mode"
             notes += [
-                f"kubemend_capture: nothing is captured ({why}); it would be:"
-                f" {scheduler_capture.wish(one, args['seconds'])}"
-                for one in captures
+                f"kubemend_capture: nothing is captured ({reason}); it would be:"
+                f" {scheduler_capture.wish(leader, args['seconds'])}"
+                for leader in captures
             ]
             captures = []
         self._keep(
@@ -141,7 +139,7 @@ class ActionModule(NodeAction):
             },
         )
         return {
-            "hosts": [one["host"] for one in captures],
+            "hosts": [leader["host"] for leader in captures],
             "seconds": args["seconds"],
             "begun": begun,
         }
@@ -153,11 +151,9 @@ class ActionModule(NodeAction):
     def _note(self, folder: str, note: str) -> None:
         try:
             path = capturing.place(folder) / scheduler_capture.DOCUMENT
-            document = (
-                json.loads(path.read_text(encoding="utf-8"))
-                if path.exists()
-                else {"captures": [], "notes": [], "results": []}
-            )
+            document: dict[str, Any] = {"captures": [], "notes": [], "results": []}
+            if path.exists():
+                document = json.loads(path.read_text(encoding="utf-8"))
             self._keep(folder, {**document, "notes": [*document["notes"], note]})
         except (OSError, *judge.UNFORESEEN):
             pass  # the folder is gone or full: then the report says so
@@ -169,55 +165,70 @@ class ActionModule(NodeAction):
         document: dict[str, Any],
         task_vars: dict[str, Any],
     ) -> dict[str, Any]:
-        """Ask the host of a leader, and keep what it says."""
-        folder, one = (
-            args["report_dir"],
-            next(item for item in document["captures"] if item["host"] == host),
-        )
-        if args["state"] == "dumped" and (one["process_is"] != "ok" or self._task.check_mode):
-            return {"skipped": True, "host": host, "sent": False}
+        """Ask the host of a leader, and keep its answer."""
+        folder = args["report_dir"]
+        leader = next(item for item in document["captures"] if item["host"] == host)
         if args["state"] == "dumped":
-            held, sentence = (
-                (False, "ansible-playbook was ended: nothing is sent")
-                if orphaned()
-                else locking.holds(folder, args["run_id"], host)
-            )
-            if not held:
-                one.update(sent=False, sent_reason=evidence.one_line(sentence))
-                self._keep(folder, document)
-                return {"host": host, "sent": False}
-        params = {
-            name: args[name]
-            for name in ("state", "run_id", "timeout", "kubeconfig", "kubectl", "report_dir")
-        }
-        params["timeout"] += on_node.BUDGET if args["state"] == "dumped" else 0
-        status, reason, answer = self._ask(host, {**params, "process": one["process"]}, task_vars)
-        problem = "" if status == "ok" else evidence.one_line(reason or status, evidence.MAX_REASON)
-        (self._dumped if args["state"] == "dumped" else self._ready)(one, problem, answer)
+            return self._dump(leader, args, document, task_vars)
+        self._ready(leader, *self._answer(leader, args, task_vars))
         self._keep(folder, document)
-        if args["state"] == "dumped":
-            return {"host": host, "sent": one["sent"]}
         plan = scheduler_capture.levels(
             document["captures"], args["run_id"], document["seconds"], document["begun"]
         )
         capturing.write(folder, capturing.PLAN, capture.dumped(plan))
-        return {"host": host, "ready": one["process_is"] == "ok", "raises": host in plan.raising}
+        is_ready = leader["process_is"] == "ok"
+        return {"host": host, "ready": is_ready, "raises": host in plan.raising}
+
+    def _dump(
+        self,
+        leader: dict[str, Any],
+        args: Mapping[str, Any],
+        document: dict[str, Any],
+        task_vars: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Have the signal sent, where the lock and the process allow it."""
+        folder, host = args["report_dir"], leader["host"]
+        if leader["process_is"] != "ok" or self._task.check_mode:
+            return {"skipped": True, "host": host, "sent": False}
+        held, sentence = False, "ansible-playbook was ended: nothing is sent"
+        if not orphaned():
+            held, sentence = locking.holds(folder, args["run_id"], host)
+        if not held:
+            leader.update(sent=False, sent_reason=evidence.one_line(sentence))
+            self._keep(folder, document)
+            return {"host": host, "sent": False}
+        self._dumped(leader, *self._answer(leader, args, task_vars))
+        self._keep(folder, document)
+        return {"host": host, "sent": leader["sent"]}
+
+    def _answer(
+        self, leader: Mapping[str, Any], args: Mapping[str, Any], task_vars: dict[str, Any]
+    ) -> tuple[str, Mapping[str, Any]]:
+        """Return (why there is no answer or "", the answer) of a leader's host."""
+        names = ("state", "run_id", "timeout", "kubeconfig", "kubectl", "report_dir")
+        params = {name: args[name] for name in names}
+        params["process"] = leader["process"]
+        if args["state"] == "dumped":
+            params["timeout"] += on_node.BUDGET
+        status, reason, answer = self._ask(leader["host"], params, task_vars)
+        problem = ""
+        if status != "ok":
+            problem = evidence.one_line(reason or status, evidence.MAX_REASON)
+        return problem, answer
 
     @staticmethod
-    def _ready(one: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
-        full = capture.full(answer["space"]) if isinstance(answer.get("space"), Mapping) else ""
-        process = problem or (
-            f"{full}: free some, its log would fill it"
-            if full
-            else evidence.one_line(answer.get("process") or "it does not say", 400)
-        )
-        one.update(
-            process_is=process,
-            level_reason=(
-                process if process != "ok" else evidence.one_line(answer.get("reason") or "", 400)
-            ),
-            offered=str(answer.get("level")) if process == "ok" else "refused",
-        )
+    def _ready(leader: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
+        space = answer.get("space")
+        full = capture.full(space) if isinstance(space, Mapping) else ""
+        process = evidence.one_line(answer.get("process") or "it does not say", 400)
+        if full:
+            process = f"{full}: free some, its log would fill it"
+        process = problem or process
+        reason, offered = process, "refused"
+        if process == "ok":
+            reason = evidence.one_line(answer.get("reason") or "", 400)
+            offered = str(answer.get("level"))
+        leader.update(process_is=process, level_reason=reason, offered=offered)
 
     @staticmethod
     def _dumped(one: dict[str, Any], problem: str, answer: Mapping[str, Any]) -> None:
@@ -227,20 +238,16 @@ class ActionModule(NodeAction):
         )
 
     def _compare(self, args: Mapping[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-        """What was logged, as files, and what it proves."""
+        """Write what was logged as files, and return what it proves."""
         folder = args["report_dir"]
         if not document["captures"]:
             return {"hosts": []}
-        became = (
-            {
-                one.target.host: one
-                for one in capturing.became(folder, capturing.read_plan(folder).targets)
-            }
-            if self._planned(folder)
-            else {}
-        )
+        became = {}
+        if self._planned(folder):
+            ends = capturing.became(folder, capturing.read_plan(folder).targets)
+            became = {end.target.host: end for end in ends}
         logs = list(log_merge.load(capturing.place(folder) / "logs"))
-        document["notes"] += [f"kubemend_capture: {one}" for one in log_merge.notices(logs)]
+        document["notes"] += [f"kubemend_capture: {notice}" for notice in log_merge.notices(logs)]
         for one in document["captures"]:
             lines = log_merge.merge(item for item in logs if item.get("host") == one["host"])
             files = _files(Path(folder), one["host"], lines)
@@ -262,7 +269,10 @@ class ActionModule(NodeAction):
 
 
 def _files(folder: Path, host: str, lines: list[log_merge.Line]) -> dict[str, str]:
-    """The captured lines, the dump as it is, and the lines that matter: for their owner only."""
+    """Write the captured lines, the dump as it is, and the lines that matter.
+
+    Only their owner may read them.
+    """
     texts = [line.text for line in lines]
     chosen = set(cache_dump.matters(texts)[:MOST_LINES])
     dump = cache_dump.parse(texts)

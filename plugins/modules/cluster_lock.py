@@ -30,7 +30,7 @@ requirements:
 options:
   state:
     description:
-      - V(acquired) takes the lock, V(renewed) sets its time anew, V(released) gives it back,
+      - V(acquired) takes the lock, V(renewed) sets its time again, V(released) gives it back,
         V(decided) only judges what the
         nodes said.
     type: str
@@ -105,7 +105,7 @@ attributes:
     details: A lock has no difference to show.
   idempotent:
     support: full
-    details: A lock that the run holds already is only set anew.
+    details: A lock that the run holds already is only renewed.
   action:
     support: full
 seealso:
@@ -157,7 +157,7 @@ notes:
   elements: str
   sample: []
 exit_reason:
-  description: V(locked) when somebody else holds a cluster.
+  description: V(locked) when another run holds a cluster.
   returned: failure
   type: str
   sample: locked
@@ -168,7 +168,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.state import cluster_lock
 
 
-def main():
+def main() -> None:
     """Ask for the lock and give the whole answer to the action."""
     module = AnsibleModule(
         argument_spec={

@@ -230,7 +230,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.capture import level_window as log_level
 
 
-def main():
+def main() -> None:
     """Do what the state says on this host, and give the whole answer to the action, which keeps
     it out of the task's result.
     """

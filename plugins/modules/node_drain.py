@@ -29,7 +29,7 @@ description:
   - A Node whose kubelet falls silent meanwhile stays cordoned. That is fault KM903 until it is
     back, and the next repairing run takes the
     cordon away then.
-  - Its cordon carries the annotation C(kubemend.io/cordon). A cordon without it is somebody else's
+  - Its cordon carries the annotation C(kubemend.io/cordon). A cordon without it is another client's
     and stays in any case.
   - The work goes on when the connection is lost. A drain whose program was killed is fault KM902,
     and the next repairing run ends it.
@@ -47,7 +47,7 @@ options:
   state:
     description:
       - V(drained) leaves the Node cordoned and without the pods that a drain evicts.
-      - V(uncordoned) takes our cordon away, once the Node is ready. Somebody else's stays.
+      - V(uncordoned) takes kubemend's cordon away, once the Node is ready. Another client's stays.
     type: str
     choices: [drained, uncordoned]
     default: drained
@@ -70,7 +70,7 @@ options:
     default: []
   reason:
     description:
-      - Why, for whoever reads the annotation.
+      - The reason, for readers of the annotation.
     type: str
     default: node_drain
   kubeconfig:
@@ -152,7 +152,7 @@ from ..module_utils.steps.handlers import api_steps
 SHIPPED = (api_steps,)
 
 
-def main():
+def main() -> None:
     """Do the step that the action made of the options, and give it the whole answer."""
     module = AnsibleModule(
         argument_spec=dict(

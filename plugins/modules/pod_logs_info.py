@@ -174,7 +174,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.logs import components as pod_logs
 
 
-def main():
+def main() -> None:
     """Read the logs and give the whole document to the action, which keeps it out of the task's
     result.
     """

@@ -15,7 +15,7 @@ description:
   - Reads the journal of the node and says what a revert of each run would do to each file now, or
     restores the bytes from before
     a run and waits until the component runs again with its former command line.
-  - Restores a file only where it still is exactly what the run left; one that somebody else changed
+  - Restores a file only where it still is exactly what the run left; one that was changed since
     is refused for itself, with
     the digests of what it is, what the run left and what was before, and stops neither the other
       files nor the other hosts. State files
@@ -210,7 +210,7 @@ from ..module_utils.steps.revert import run as revert_run
 SHIPPED = (klog_level, kubelet_level)
 
 
-def main():
+def main() -> None:
     """Do it and give the whole answer to the action, which keeps it out of the task's result."""
     module = AnsibleModule(
         argument_spec={

@@ -1,8 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests to the Kubernetes API through a unix socket on which `kubectl proxy` listens
-(api_proxy).
+"""Requests to the Kubernetes API through a unix socket on which `kubectl proxy` listens.
 
 Status, headers, Retry-After and the causes of a refusal arrive as the API server sent them. Every
 wait ends at the deadline, and every answer is bounded.
@@ -39,7 +38,7 @@ TABLE = ", ".join(
 
 
 def dicts(values):
-    """The objects of a list that an API server gave, whatever else it holds.
+    """Return the objects of a list that an API server gave, whatever else it holds.
 
     None of what is no list.
     """
@@ -47,7 +46,7 @@ def dicts(values):
 
 
 def _rows(table):
-    """Each row of a table as {column: cell}."""
+    """Return each row of a table as {column: cell}."""
     names = [str(one.get("name")) for one in dicts(table.get("columnDefinitions"))]
     return [
         dict(zip(names, one["cells"]))
@@ -65,7 +64,7 @@ def _headers(accept):
 
 
 def _loaded(text):
-    """The value of a JSON text. A page is some hundred thousand objects, none of them garbage.
+    """Return the value of a JSON text: a page is some 100,000 objects, none of them garbage.
 
     Looking for some takes as long as parsing.
     """
@@ -79,12 +78,10 @@ def _loaded(text):
 
 
 def _unmanaged(page):
-    """A page without the notes of whose field is what.
-
-    Half of a pod, and of the work of parsing it.
+    """Return a page without managedFields: half of a pod, and of the work of parsing it.
 
     They are the last of an object's metadata and hold no list but themselves, and no text of JSON
-    has a quote in it that is not escaped: what SPEC matches first behind them is their end. Where
+    has a quote in it that is not escaped: what SPEC matches first after them is their end. Where
     it is not (objects without a spec), they stay.
     """
     kept, at = [], 0
@@ -100,6 +97,19 @@ def _unmanaged(page):
     return b"".join([*kept, page[at:]])
 
 
+def _objects(page, path, accept):
+    """Return the objects of a page of a list, or raise ApiError."""
+    if page.get("kind") == "Table" and accept == TABLE:
+        found = _rows(page)
+    else:
+        found = page.pop("items", path)
+    if found is None:  # as an API server may have it; an answer without any is no list at all
+        return []
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise ApiError("error", f"GET {path}: the answer is no list of objects")
+    return found
+
+
 class Client:
     """Requests over one unix socket: bounded, retried where that is safe, paged."""
 
@@ -113,9 +123,9 @@ class Client:
         self.clock = None
 
     def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
-        """The object at this path, parsed; raises ApiError. unmanaged.
+        """Return the object at this path, parsed; raises ApiError.
 
-        Without metadata.managedFields, where that may be left out.
+        unmanaged: without metadata.managedFields, where that may be left out.
         """
         target = _target(path, query)
         deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
@@ -127,16 +137,19 @@ class Client:
                 break
             if attempt + 1 < MAX_TRIES:
                 self._pause(headers["Retry-After"], code, deadline)
-        following = (
-            CONTINUE.match(body) if code == 200 and query and query.get("limit") == PAGE else None
-        )
+        if code == 200 and query and query.get("limit") == PAGE:
+            self._ask_ahead(path, query, body, accept, deadline)
+        return self._parse("GET " + path, code, headers, _unmanaged(body) if unmanaged else body)
+
+    def _ask_ahead(self, path, query, body, accept, deadline):
+        """Request the next page of a list, where there is one, before this one is parsed."""
+        following = CONTINUE.match(body)
         if following:
             query = dict(query, **{"continue": following.group(1).decode("utf-8", "replace")})
             self.requests += self.ahead.ask(_target(path, query), _headers(accept), deadline)
-        return self._parse("GET " + path, code, headers, _unmanaged(body) if unmanaged else body)
 
     def find(self, path):
-        """As get, but None where there is nothing."""
+        """Return the object as get does, but None where there is none."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -145,9 +158,9 @@ class Client:
             return None
 
     def send(self, method, path, value, seconds=None, kind=JSON):
-        """POST, PUT, PATCH or DELETE, once; the answer, parsed.
+        """Send a POST, PUT, PATCH or DELETE once, and return the answer, parsed.
 
-        After an ApiError whose `code` is None or 500 and more, nobody knows whether it was done.
+        After an ApiError whose `code` is None or 500 and more, it is unknown whether it was done.
 
         kind: the media type of the value; a patch's says which kind of patch it is.
         """
@@ -160,9 +173,9 @@ class Client:
         return self._parse(f"{method} {path}", code, headers, body)
 
     def text(self, method, path, body=None, seconds=None):
-        """(HTTP code, text in one line) of what speaks no JSON, asked once.
+        """Return (HTTP code, text in one line) of what speaks no JSON, requested once.
 
-        Raises ApiError only where nobody answered.
+        Raises ApiError only where no answer came.
         """
         self.connection.close()
         deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
@@ -170,7 +183,7 @@ class Client:
         return code, one_line(answer[:4096].decode("utf-8", "replace"))
 
     def lines(self, path, seconds):
-        """(HTTP code or None where nobody answered, [lines that are not empty]) of a log.
+        """Return (HTTP code or None without an answer, [lines that are not empty]) of a log.
 
         Never raises.
         """
@@ -187,7 +200,7 @@ class Client:
         ]
 
     def watch(self, path, query, seconds):
-        """Every event of a watch that ends by itself after so many seconds."""
+        """Return every event of a watch that ends by itself after so many seconds."""
         path += "?" + urllib.parse.urlencode(dict(query, watch="1", timeoutSeconds=seconds))
         code, headers, body = self._exchange(
             "GET", path, JSON, Deadline(seconds + 10, self.deadline)
@@ -201,7 +214,7 @@ class Client:
         ]
 
     def items(self, path, query=None, accept=JSON, restarts=3, unmanaged=False):
-        """Every object of a list, page by page. A list that expired (410) begins again.
+        """Yield every object of a list, page by page. A list that expired (410) begins again.
 
         Callers key what they keep by uid.
 
@@ -220,15 +233,7 @@ class Client:
                     restarts -= 1
                     query = dict(begun)
                     continue
-                found = (
-                    _rows(page)
-                    if page.get("kind") == "Table" and accept == TABLE
-                    else page.pop("items", path)
-                )
-                # as an API server may have it; an answer without any is no list at all
-                found = [] if found is None else found
-                if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-                    raise ApiError("error", f"GET {path}: the answer is no list of objects")
+                found = _objects(page, path, accept)
                 yield from found
                 following = (page.get("metadata") or {}).get("continue")
                 page = found = None  # else two pages are held while the next one is parsed
@@ -246,19 +251,19 @@ class Client:
         if seconds >= deadline.left():
             raise ApiError(
                 "error",
-                "HTTP %d, try again after %s s: later than the time limit"
-                % (code, one_line(retry_after, 20)),
+                f"HTTP {code:d}, try again after {one_line(retry_after, 20)} s: later than the time"
+                " limit",
                 code,
                 retry_after,
             )
         time.sleep(seconds)
 
     def _exchange(self, method, path, accept, deadline, data=None, kind=JSON):
-        """One request and its whole answer.
+        """Send one request, and return its whole answer.
 
-        A connection that broke is made anew once where reading twice harms nobody.
+        A connection that broke is made once more where reading twice does no harm.
         """
-        what = "{} {}".format(method, path.split("?")[0])
+        request = "{} {}".format(method, path.split("?")[0])
         headers = _headers(accept)
         if data is not None:
             headers["Content-Type"] = kind
@@ -276,11 +281,13 @@ class Client:
                 raise
             except socket.timeout:
                 self.connection.close()
-                raise ApiError("timeout", f"{what}: no answer within the time limit")
+                raise ApiError("timeout", f"{request}: no answer within the time limit") from None
             except (OSError, http.client.HTTPException) as error:
                 self.connection.close()
                 if attempt == 2 or data is not None:
-                    raise ApiError("error", f"{what}: {one_line(error) or type(error).__name__}")
+                    reason = one_line(error) or type(error).__name__
+                    raise ApiError("error", f"{request}: {reason}") from error
+        raise AssertionError("the second attempt returns or raises")
 
     def _dated(self, answer, asked):
         """Keep the API server's Date with this host's time before and after. Errors are left out.
@@ -305,7 +312,7 @@ class Client:
                 return b"".join(chunks)
             size += len(chunk)
             if size > self.max_body:
-                raise ApiError("error", "an answer of more than %d bytes" % self.max_body)
+                raise ApiError("error", f"an answer of more than {self.max_body:d} bytes")
             chunks.append(chunk)
 
     @staticmethod
@@ -320,11 +327,10 @@ class Client:
                 raise ApiError("error", f"{what}: the answer is no JSON object", code)
             return value
         spoken = isinstance(value, dict) and value.get("kind") == "Status"
-        message = one_line(
-            value.get("message") or value.get("reason")
-            if spoken
-            else body[:2000].decode("utf-8", "replace")
-        )
+        message = body[:2000].decode("utf-8", "replace")
+        if spoken:
+            message = value.get("message") or value.get("reason")
+        message = one_line(message)
         if code == 500 and not spoken:  # the proxy itself: it reached no API server
             raise ApiError("error", message or "no API server answered")
         status = {401: "denied", 403: "denied", 404: "absent", 408: "timeout", 504: "timeout"}.get(
@@ -332,7 +338,7 @@ class Client:
         )
         raise ApiError(
             status,
-            "%s: HTTP %d %s" % (what, code, message),
+            f"{what}: HTTP {code:d} {message}",
             code,
             headers.get("Retry-After"),
             value,

@@ -17,7 +17,8 @@ KUBECONFIGS = (
     "/etc/rancher/rke2/rke2.yaml",
     "/etc/rancher/k3s/k3s.yaml",
     "/var/snap/microk8s/current/credentials/client.config",
-    "/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig",
+    "/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs"
+    "/localhost.kubeconfig",
     "/etc/kubernetes/kubelet.conf",
     "/var/lib/kubelet/kubeconfig",
 )
@@ -42,8 +43,9 @@ API_SERVER_MANIFESTS = (
 
 
 def find_kubectl(asked=None):
-    """Kubectl's path, or None. PATH of a session without a login shell lacks the places where
-    installers put it.
+    """Return kubectl's path, or None.
+
+    PATH of a session without a login shell lacks the places where installers put it.
     """
     if asked:
         return asked if os.access(asked, os.X_OK) else None
@@ -55,8 +57,9 @@ def find_kubectl(asked=None):
 
 
 def view(kubectl, kubeconfig, deadline):
-    """(server, CA certificates as PEM or None) of the kubeconfig's current context, as kubectl
-    reads it.
+    """Return (server, CA certificates as PEM or None) of the kubeconfig's current context.
+
+    As kubectl reads it.
     """
     try:
         # No AnsibleModule (and its run_command) where this runs as a program on standard input.
@@ -78,15 +81,15 @@ def view(kubectl, kubeconfig, deadline):
             timeout=deadline.left(),
         )
     except subprocess.TimeoutExpired:
-        raise ApiError("timeout", "kubectl config view did not end")
+        raise ApiError("timeout", "kubectl config view did not end") from None
     except OSError as error:
-        raise ApiError("error", f"{kubectl}: {error.strerror}")
+        raise ApiError("error", f"{kubectl}: {error.strerror}") from error
     if answer.returncode:
         raise ApiError("error", one_line(answer.stderr.decode("utf-8", "replace")))
     try:
         facts = json.loads(answer.stdout.decode("utf-8", "replace"))["clusters"][0]["cluster"]
-    except (ValueError, KeyError, IndexError, TypeError):
-        raise ApiError("error", "it names no cluster")
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise ApiError("error", "it names no cluster") from error
     return facts.get("server"), _authority(facts, kubeconfig)
 
 

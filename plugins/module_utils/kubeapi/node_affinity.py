@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a pod's nodeSelector and required node affinity leave out. Pure.
+"""Which nodes a pod's nodeSelector and required node affinity exclude. Pure.
 
-Judged where the API is asked, because the labels of nodes stay there: most are nobody's business.
+Evaluated where the API is read, because the labels of nodes stay there: most matter to no report.
 """
 
 import json
@@ -16,40 +16,48 @@ MAX_NODES, MAX_SELECTORS = 200, 100
 
 
 def fits(spec, name, labels):
-    """Whether a node is one that the pod asks for; None where that cannot be told."""
-    wanted = spec.get("nodeSelector") or {}
-    if not isinstance(wanted, dict) or any(
-        labels.get(key) != value for key, value in wanted.items()
-    ):
+    """Return whether a node is one that the pod asks for; None where that is unknown."""
+    if not _is_selected(spec.get("nodeSelector") or {}, labels):
         return False
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
     )
     if not affinity:
         return True
-    told = [_term(one, name, labels) for one in dicts(affinity.get("nodeSelectorTerms"))]
-    return True if True in told else None if None in told else False
+    results = [_term(term, name, labels) for term in dicts(affinity.get("nodeSelectorTerms"))]
+    if True in results:
+        return True
+    return None if None in results else False
+
+
+def _is_selected(selector, labels):
+    if not isinstance(selector, dict):
+        return False
+    return all(labels.get(key) == value for key, value in selector.items())
 
 
 def _term(term, name, labels):
-    """Whether one term takes the node: all that it has must; an empty one takes none."""
-    parts = [_meets(one, labels) for one in dicts(term.get("matchExpressions"))]
-    parts += [_meets(one, {"metadata.name": name}) for one in dicts(term.get("matchFields"))]
-    return False if not parts or False in parts else None if None in parts else True
+    """Return whether one term takes the node: all that it has must; an empty one takes none."""
+    parts = [_meets(part, labels) for part in dicts(term.get("matchExpressions"))]
+    parts += [_meets(part, {"metadata.name": name}) for part in dicts(term.get("matchFields"))]
+    if not parts or False in parts:
+        return False
+    return None if None in parts else True
 
 
-def _meets(one, labels):
-    key, operator, values = one.get("key"), one.get("operator"), one.get("values") or []
+def _meets(expression, labels):
+    key, operator = expression.get("key"), expression.get("operator")
+    values = expression.get("values") or []
     if operator in ("Exists", "DoesNotExist"):
         return (key in labels) is (operator == "Exists")
     if operator in ("In", "NotIn"):
         return (key in labels and labels[key] in values) is (operator == "In")
     if operator in ("Gt", "Lt"):
         try:
-            has, limit = int(labels[key]), int(values[0])
+            number, limit = int(labels[key]), int(values[0])
         except (KeyError, IndexError, ValueError):
             return False
-        return has > limit if operator == "Gt" else has < limit
+        return number > limit if operator == "Gt" else number < limit
     return None
 
 
@@ -63,31 +71,33 @@ class Matcher:
         self.labels, self.known = labels, {}
 
     def left_out(self, spec, always=False):
-        """Names of the nodes that this pod does not ask for.
+        """Return the names of the nodes that this pod does not ask for.
 
         None where they are not known, or too many.
         """
         if self.labels is None or (len(self.labels) > MAX_NODES and not always):
             return None
-        wanted = {
+        request = {
             "nodeSelector": spec.get("nodeSelector"),
             "affinity": {"nodeAffinity": (spec.get("affinity") or {}).get("nodeAffinity")},
         }
-        key = json.dumps(wanted, sort_keys=True)
+        key = json.dumps(request, sort_keys=True)
         if key not in self.known:
             if len(self.known) >= MAX_SELECTORS and not always:
                 return None
-            told = {name: fits(wanted, name, labels) for name, labels in self.labels.items()}
-            self.known[key] = (
-                None
-                if None in told.values()
-                else sorted(name for name, one in told.items() if not one)
-            )
+            self.known[key] = self._excluded(request)
         return self.known[key]
 
+    def _excluded(self, request):
+        results = {name: fits(request, name, labels) for name, labels in self.labels.items()}
+        if None in results.values():
+            return None
+        return sorted(name for name, is_fit in results.items() if not is_fit)
+
     def refuses(self, spec, names):
-        """Whether a pod that is meant for one of these nodes asks for what that node does not
-        have, as one whose label went meanwhile.
+        """Return whether a pod meant for one of these nodes asks for what that node does not have.
+
+        For example a label that was removed meanwhile.
         """
         return any(
             fits(spec, name, self.labels[name]) is False

@@ -27,14 +27,14 @@ FOLDER = "kubemend-api-"
 
 @contextlib.contextmanager
 def folder():
-    """A fresh 0700 folder for sockets, removed at the end, also at SIGTERM and SIGHUP.
+    """Yield a fresh 0700 directory for sockets, removed at the end, also at SIGTERM and SIGHUP.
 
     Sweeps those of killed runs.
     """
     base = "/run" if os.access("/run", os.W_OK) else tempfile.gettempdir()
     _sweep(base)
     former = _signals()
-    path = tempfile.mkdtemp(prefix="%s%d-" % (FOLDER, os.getpid()), dir=base)
+    path = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid():d}-", dir=base)
     try:
         yield path
     finally:
@@ -70,9 +70,9 @@ def _signals():
 
 
 def _die_with_parent():
-    """What the child runs before it becomes kubectl.
+    """Return what the child runs before it becomes kubectl.
 
-    The kernel ends it with us, even when we are killed.
+    The kernel ends it with its parent, even when that is killed.
     """
     library, parent = ctypes.CDLL(None, use_errno=True), os.getpid()
 
@@ -85,14 +85,14 @@ def _die_with_parent():
 
 
 class Door(Client):
-    """One `kubectl proxy`. Made without waiting, so that several start side by side.
+    """One `kubectl proxy`, started without waiting, so that several start at once.
 
     The first request waits for it.
     """
 
     WRITES = "^(POST|PUT|PATCH|DELETE|CONNECT)$"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - kubectl's options
         self,
         where,
         name,
@@ -132,7 +132,7 @@ class Door(Client):
                 stderr=log,
                 env=environment,
                 close_fds=True,
-                preexec_fn=_die_with_parent(),
+                preexec_fn=_die_with_parent(),  # noqa: PLW1509 - no thread runs yet
             )
 
     def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
@@ -147,7 +147,7 @@ class Door(Client):
                 raise ApiError(
                     "error",
                     "kubectl proxy ended: "
-                    + (self._said() or "exit code %d" % self.process.returncode),
+                    + (self._said() or f"exit code {self.process.returncode:d}"),
                 )
             deadline.left()
             probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP over the unix socket on which `kubectl proxy` listens, every read and write of it under
-one deadline.
-"""
+"""HTTP over the unix socket on which `kubectl proxy` listens, under one deadline."""
 
 import http.client
 import socket
@@ -33,11 +31,11 @@ class Deadline:
             self.at = min(self.at, of.at)
 
     def left(self):
-        """Seconds left; raises when there are none."""
-        left = self.at - time.monotonic()
-        if left <= 0:
+        """Return the seconds that remain; raises ApiError when there are none."""
+        seconds = self.at - time.monotonic()
+        if seconds <= 0:
             raise ApiError("timeout", "the time limit was reached")
-        return left
+        return seconds
 
 
 class Socket(socket.socket):
@@ -46,10 +44,12 @@ class Socket(socket.socket):
     deadline = None
 
     def recv_into(self, *args, **kwargs):
+        """Read before the deadline."""
         self.settimeout(self.deadline.left())
         return super().recv_into(*args, **kwargs)
 
     def sendall(self, *args, **kwargs):
+        """Write before the deadline."""
         self.settimeout(self.deadline.left())
         return super().sendall(*args, **kwargs)
 
@@ -63,6 +63,7 @@ class Connection(http.client.HTTPConnection):
         self.deadline = None
 
     def connect(self):
+        """Connect to the socket before the deadline."""
         self.sock = Socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.deadline = self.deadline
         self.sock.settimeout(self.deadline.left())
@@ -76,8 +77,9 @@ class Connection(http.client.HTTPConnection):
 
 
 class Ahead:
-    """Pages that are asked for while the one before is parsed, so that the API server works
-    meanwhile; each on a connection of its own.
+    """Pages that are requested while the one before is parsed.
+
+    The API server works meanwhile; each page has a connection of its own.
     """
 
     def __init__(self, path):
@@ -85,7 +87,7 @@ class Ahead:
         self.open = {}  # {target: its connection}
 
     def ask(self, target, headers, deadline):
-        """Send the request; where that fails, it is for the usual way to say why."""
+        """Send the request, and return how many were sent; `get` sends one that failed again."""
         connection = Connection(self.path)
         connection.limit(deadline)
         try:
@@ -97,9 +99,7 @@ class Ahead:
         return 1
 
     def take(self, target, deadline, read):
-        """(HTTP code, headers, body) of what was asked for, None where it was not, or did not
-        come.
-        """
+        """Return (HTTP code, headers, body) of a page; None if it was not requested or is lost."""
         connection = self.open.pop(target, None)
         if connection is None:
             return None
@@ -113,6 +113,6 @@ class Ahead:
             connection.close()
 
     def forget(self, path):
-        """Whoever read the list wants no more of it."""
-        for target in [one for one in self.open if one.split("?")[0] == path]:
+        """Drop the pages of a list that is not read any more."""
+        for target in [target for target in self.open if target.split("?")[0] == path]:
             self.open.pop(target).close()

@@ -49,15 +49,17 @@ def refusal(params):
     if not all(params["needles"]):
         return "An empty needle is in every line: leave needles out to keep all lines."
     if not 1 <= params["max_bytes"] <= MOST_BYTES:
-        return "max_bytes must lie between 1 and %d." % MOST_BYTES
+        return f"max_bytes must lie between 1 and {MOST_BYTES:d}."
     if not 1 <= params["max_line"] <= MOST_LINE:
-        return "max_line must lie between 1 and %d." % MOST_LINE
-    wrong = log_lines.unusable(params["match"]) if params["match"] else None
-    return f"match is no regular expression: {wrong}." if wrong else None
+        return f"max_line must lie between 1 and {MOST_LINE:d}."
+    if not params["match"]:
+        return None
+    problem = log_lines.unusable(params["match"])
+    return f"match is no regular expression: {problem}." if problem else None
 
 
 def _complete(params):
-    """The parameters with defaults for what is not given."""
+    """Return the parameters with defaults for what is not given."""
     found = dict(
         DEFAULTS,
         **{name: value for name, value in params.items() if name in DEFAULTS and value is not None},
@@ -67,8 +69,7 @@ def _complete(params):
 
 
 def read(params):
-    """What the components logged in the last seconds_back seconds on this node's own clock, as a
-    dict.
+    """Return what the components logged in the last seconds_back seconds, by this node's clock.
 
     components: names of COMPONENTS, default all; needles (literal texts) and match (a regular
     expression): a line is kept if it holds any of these, or if neither is given; max_bytes: of the
@@ -106,8 +107,9 @@ def read(params):
 
 
 def _started(components):
-    """When this node and the youngest process of each component were started, seconds since the
-    epoch by this node's clock.
+    """Return when this node and the youngest process of each component started.
+
+    In seconds since the epoch, by this node's clock.
     """
     found = {"host": procfs.started_at(1)}
     for pid, comm in procfs.of_interest():
@@ -117,14 +119,14 @@ def _started(components):
             continue
         if name in components and (
             name == "kubelet"
-            or procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "").get("static")
+            or procfs.cgroup(files.text(f"/proc/{pid:d}/cgroup") or "").get("static")
         ):
             found[name] = max(found.get(name) or 0, procfs.started_at(pid) or 0)
     return found
 
 
 def collect(params):
-    """The same as one line of JSON."""
+    """Return what `read` returns as one line of JSON."""
     return jsonline.dumps(read(params))
 
 
@@ -204,12 +206,12 @@ class _Worker:
 
 
 def _work(component, params, now, fd):
-    """The child: nothing of it but its events may reach anybody, and it never returns."""
+    """Run in the child: nothing of it but its events leaves it, and it never returns."""
     try:
         os.setsid()  # so that journalctl ends with it
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
-            os.dup2(null, number)  # ssh waits until nobody holds its channel any more
+            os.dup2(null, number)  # ssh waits until no process holds its channel
         os.nice(10)
         batch, size = [], [0]
 
@@ -236,7 +238,7 @@ def _work(component, params, now, fd):
 
 
 def source(component):
-    """The function that reads the component's logs: of a sink and of the processes of interest."""
+    """Return the function that reads the component's logs, of a sink and of processes."""
     if component == "kubelet":
         return log_journal.read
     return lambda sink, processes: log_sources.pods(sink, component, processes)
@@ -250,9 +252,9 @@ def _attend(workers, end):
         poll.register(fd, select.POLLIN | select.POLLHUP)
     while working:
         left = end - time.monotonic()
-        ready = (
-            [fd for fd, dummy in poll.poll(max(0, int(left * 1000)))] if left > 0 else list(working)
-        )
+        ready = list(working)
+        if left > 0:
+            ready = [fd for fd, _event in poll.poll(max(0, int(left * 1000)))]
         for fd in ready:
             if left > 0 and working[fd].take():
                 continue
@@ -285,15 +287,17 @@ def _leave_out(worker, share):
             break
         count += 1
     lost = {}
-    for dummy, name, dummy, dummy in worker.lines[count:]:
-        lost[name] = lost.get(name, 0) + 1
-    last = log_lines.stamp(worker.lines[count - 1][0]) if count else None
+    for line in worker.lines[count:]:
+        lost[line[1]] = lost.get(line[1], 0) + 1
+    last = ""
+    if count:
+        last = f"; the last line is of {log_lines.stamp(worker.lines[count - 1][0])}"
     worker.lines = worker.lines[:count]
     for record in worker.sources:
         missing = lost.get(record["source"])
         if missing:
             record.update(lines_kept=record["lines_kept"] - missing, truncated=True)
             record["notes"] = record["notes"] + [
-                "%d lines were left out, since other components need their share of max_bytes%s"
-                % (missing, f"; the last line is of {last}" if last else "")
+                f"{missing:d} lines were left out, since other components need their share of"
+                f" max_bytes{last}"
             ]

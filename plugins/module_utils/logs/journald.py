@@ -31,7 +31,7 @@ class Program:
         self.poll.register(self.out, select.POLLIN | select.POLLHUP)
 
     def read(self):
-        """The next block, b"" at its end; Late at the deadline."""
+        """Return the next block, b"" at its end; raises Late at the deadline."""
         if time.monotonic() >= self.deadline or not self.poll.poll(
             max(0, int((self.deadline - time.monotonic()) * 1000))
         ):
@@ -41,39 +41,30 @@ class Program:
         return block
 
     def close(self):
-        """(its exit code, None where it was ended, and the first line of its standard error)."""
+        """Return (its exit code, None where it was killed, the first line of its stderr)."""
         if not self.ended:
             os.kill(self.pid, 9)
         os.close(self.out)
         _dummy, status = os.waitpid(self.pid, 0)
-        said = command.first_line(self.complaint)
+        message = command.first_line(self.complaint)
         os.close(self.complaint)
-        return (status >> 8 if status & 0x7F == 0 else None), said
+        return (status >> 8 if status & 0x7F == 0 else None), message
 
 
 def journalctl(*arguments):
-    """The command that prints entries as JSON, one a line."""
+    """Return the command that prints entries as JSON, one a line."""
     return ["journalctl", "--output=json", "--all", "--no-pager", *list(arguments)]
 
 
 def read(sink, processes):
-    """The kubelet's lines of the window."""
+    """Give the kubelet's lines of the window to the sink."""
     process, block, trouble = kubelet_process.here(processes)
-    name = (
-        (block.get("Id") or [None])[0]
-        if block.get("LoadState", ["not-found"])[0] != "not-found"
-        else None
-    )
+    name = _unit(block)
     sink.begin(name or "journald")
     if name is None:
-        reason = trouble or (
-            "the kubelet has no unit of its own"
-            if process
-            else "no kubelet runs here, and there is no unit of one"
-        )
-        sink.end("error" if trouble else "absent", [reason])
+        _no_unit(sink, process, trouble)
         return
-    since = "--since=@%d" % int(sink.since - 1)
+    since = f"--since=@{int(sink.since - 1):d}"
     status, notes = "ok", []
     program = Program(journalctl("--unit=" + name, since), sink.deadline)
     try:
@@ -81,18 +72,32 @@ def read(sink, processes):
     except Late:
         status = "timeout"
     finally:
-        code, said = program.close()
+        code, message = program.close()
     if status == "ok" and sink.left > 0 and not sink.first:
-        status, notes = _nothing(sink, name, code, said)
+        status, notes = _nothing(sink, name, code, message)
     elif status == "ok":
-        notes = [_lost(sink, process), said and f"journalctl: {said}"]
+        notes = [_lost(sink, process), message and f"journalctl: {message}"]
     if status == "ok":
-        notes.append(
-            dropped(
-                _ask(sink, journalctl(since, "MESSAGE_ID=" + DROPPED)), name, sink.since, sink.until
-            )
-        )
+        suppressed = _ask(sink, journalctl(since, "MESSAGE_ID=" + DROPPED))
+        notes.append(dropped(suppressed, name, sink.since, sink.until))
     sink.end(status, notes)
+
+
+def _unit(block):
+    """Return the name of the kubelet's unit, None where there is none."""
+    if block.get("LoadState", ["not-found"])[0] == "not-found":
+        return None
+    return (block.get("Id") or [None])[0]
+
+
+def _no_unit(sink, process, trouble):
+    """End the source of a kubelet without a unit."""
+    if trouble:
+        sink.end("error", [trouble])
+    elif process:
+        sink.end("absent", ["the kubelet has no unit of its own"])
+    else:
+        sink.end("absent", ["no kubelet runs here, and there is no unit of one"])
 
 
 def _entries(sink, program):
@@ -114,16 +119,16 @@ def _nothing(sink, name, code, said):
     if "permission" in said.lower() or (os.geteuid() != 0 and not code):
         return "denied", [f"journald shows this user nothing of {name}"]
     if code:
-        return "error", ["journalctl: %s" % (said or "exit code %d" % code)]
+        return "error", [f"journalctl: {said or f'exit code {code:d}'}"]
     if _ask(sink, journalctl("--unit=" + name, "--lines=1")):
         return "ok", ["nothing was written within the window"]
     return "absent", [f"journald holds nothing of {name}"]
 
 
 def _ask(sink, argv, lines=1000):
-    """The first entries that journalctl prints, [(seconds, bytes, fields)].
+    """Return the first entries that journalctl prints, [(seconds, bytes, fields)].
 
-    What it does not tell in time is left out.
+    What it does not print in time is left out.
     """
     program, found = Program(argv, min(sink.deadline, time.monotonic() + QUIET_LIMIT)), []
     try:
@@ -141,34 +146,30 @@ def _ask(sink, argv, lines=1000):
 
 
 def dropped(entries, unit, since, until):
-    """A sentence about the messages of the unit that journald suppressed in the window.
+    """Return a sentence about the unit's messages that journald suppressed in the window.
 
     None without any.
     """
     count = 0
-    for moment, raw, dummy in entries:
+    for moment, raw, _fields in entries:
         match = SUPPRESSED.search(raw.decode("utf-8", "replace"))
         if match and match.group(2) == unit and since <= moment <= until:
             count += int(match.group(1))
-    return (
-        "journald suppressed %d messages of %s, by its rate limit" % (count, unit)
-        if count
-        else None
-    )
+    if not count:
+        return None
+    return f"journald suppressed {count:d} messages of {unit}, by its rate limit"
 
 
 def _lost(sink, process):
-    """A sentence where journald begins within the window and the kubelet before that."""
+    """Return a sentence where journald begins within the window and the kubelet before that."""
     started = (process or {}).get("started_at")
     oldest = _ask(sink, journalctl(), 1)
-    if (
-        not oldest
-        or oldest[0][0] <= sink.since
-        or started is None
-        or started >= oldest[0][0] - SLACK
-    ):
+    if not oldest or started is None:
+        return None
+    first = oldest[0][0]
+    if first <= sink.since or started >= first - SLACK:
         return None
     return (
-        f"journald holds nothing before {log_lines.stamp(oldest[0][0])}, and the kubelet runs since"
+        f"journald holds nothing before {log_lines.stamp(first)}, and the kubelet runs since"
         f" {log_lines.stamp(started)}"
     )

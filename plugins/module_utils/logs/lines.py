@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lines of logs, pure: what a runtime or journald wrote, when, whether it is wanted, without
-secrets.
-"""
+"""Lines of logs: what a runtime or journald wrote, when, whether it is wanted, without secrets."""
 
 import datetime
 import json
@@ -56,9 +54,10 @@ def seconds(text):
 
 
 def stamp(moment):
-    """Seconds since the epoch as 2026-11-21T20:01:02.123456Z."""
-    whole, micro = divmod(int(round(moment * 1e6)), 1000000)
-    return "%s.%06dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)), micro)
+    """Return seconds since the epoch as 2026-11-21T20:01:02.123456Z."""
+    whole, micro = divmod(round(moment * 1e6), 1000000)
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
+    return f"{seconds}.{micro:06d}Z"
 
 
 def split(read, limit=RAW):
@@ -123,8 +122,9 @@ def entry(raw):
 
 
 def _message(value):
-    """Journalctl writes bytes that are no UTF-8 as numbers, and several fields of one name as a
-    list.
+    """Return the bytes of a field.
+
+    journalctl writes bytes that are no UTF-8 as numbers, and several fields of a name as a list.
     """
     if isinstance(value, str):
         return value.encode("utf-8", "replace")
@@ -161,7 +161,7 @@ class Joiner:
         return moment, bytes(held), length
 
     def rest(self):
-        """The lines whose end was never written."""
+        """Return the lines whose end was never written."""
         left = [
             (moment, bytes(held), length)
             for dummy, (moment, held, length) in sorted(self.pending.items())
@@ -190,6 +190,7 @@ class Wanted:
         self.pattern = re.compile(pattern) if pattern else None
 
     def __call__(self, raw):
+        """Return whether a line is wanted."""
         if not self.needles and self.pattern is None:
             return True
         if any(needle in raw for needle in self.needles):
@@ -222,7 +223,7 @@ class Cleaner:
         return within
 
     def clean(self, raw, within):
-        """The same line, every secret in it replaced by as many asterisks."""
+        """Return the same line, every secret in it replaced by as many asterisks."""
         if within:
             end = raw.find(END)
             end = len(raw) if end < 0 else end
@@ -239,7 +240,7 @@ def _starred(match):
 
 
 def cut(raw, length, limit):
-    """The text of a line of so many bytes, of which raw is the beginning.
+    """Return the text of a line of so many bytes, of which raw is the beginning.
 
     Beyond the limit in bytes it is cut, and says so.
     """
@@ -248,4 +249,5 @@ def cut(raw, length, limit):
     end = min(limit, len(raw))
     while 0 < end < len(raw) and raw[end] & 0xC0 == 0x80:  # never within a character
         end -= 1
-    return "%s\u2026 [%d more bytes]" % (raw[:end].decode("utf-8", "replace"), length - end)
+    text = raw[:end].decode("utf-8", "replace")
+    return f"{text}\u2026 [{length - end:d} more bytes]"

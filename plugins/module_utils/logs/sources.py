@@ -40,8 +40,7 @@ class Late(Exception):
 
 
 class Sink:
-    """Takes the lines of one source after another, keeps the wanted ones, cleaned, and hands
-    everything on to put().
+    """Takes the lines of one source after another, and hands the wanted ones, cleaned, to put().
 
     put gets ("begin", source), ("line", seconds, text, cost) and ("end", status, lines seen, lines
     kept, truncated, notes).
@@ -66,7 +65,7 @@ class Sink:
         )
 
     def begin(self, source):
-        """The next source. What was counted before is forgotten."""
+        """Begin the next source. What was counted before is forgotten."""
         self.source, self.seen, self.kept, self.unknown, self.first, self.last = (
             source,
             0,
@@ -78,7 +77,7 @@ class Sink:
         self.put(("begin", source))
 
     def line(self, moment, raw, length):
-        """One line, of which raw may be only the beginning."""
+        """Take one line, of which raw may be only the beginning."""
         self.first = moment if self.first is None else min(self.first, moment)
         within = self.cleaner.within_key(raw)
         if not self.since <= moment <= self.until or self.left <= 0:
@@ -101,15 +100,15 @@ class Sink:
         self.put(("line", moment, text, spent))
 
     def check(self):
-        """Late, once there is no time for more."""
+        """Raise Late, once there is no time for more."""
         if time.monotonic() >= self.deadline:
             raise Late
 
     def end(self, status="ok", notes=()):
-        """What became of the source."""
+        """End the source, with its status and notes."""
         notes = [note for note in notes if note]
         if self.unknown:
-            notes.append("%d lines have no format that is known" % self.unknown)
+            notes.append(f"{self.unknown:d} lines have no format that is known")
         if self.left <= 0:
             notes.append(
                 FULL
@@ -122,12 +121,12 @@ class Sink:
 
 
 def cost(source, text):
-    """The bytes that a line needs at most in the answer, with the names of its fields."""
+    """Return the bytes that a line needs at most in the answer, with its fields' names."""
     return len(jsonline.dumps(text)) + len(jsonline.dumps(source)) + 128
 
 
 def pods(sink, component, processes):
-    """The files of the component's static pods, of every restart, oldest first."""
+    """Give the files of the component's static pods, of every restart, oldest first."""
     root = logs_folder(processes)
     try:
         names = os.listdir(root)
@@ -156,7 +155,7 @@ def pods(sink, component, processes):
 
 
 def logs_folder(processes):
-    """Where this node's kubelet has the runtime write logs.
+    """Return where this node's kubelet has the runtime write logs.
 
     PodLogsDir of its configuration (since 1.29), else the usual place.
     """
@@ -178,7 +177,7 @@ def _age(folder):
 
 
 def _started(component, folder, processes):
-    """When the process whose log this is began; None when it does not run."""
+    """Return when the process whose log this is began; None when it does not run."""
     uid = os.path.basename(os.path.dirname(folder)).rpartition("_")[2].replace("-", "")
     for pid, comm in processes:
         try:
@@ -187,7 +186,7 @@ def _started(component, folder, processes):
             continue
         if (
             mine
-            and (procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")["pod_uid"] or "").replace(
+            and (procfs.cgroup(files.text(f"/proc/{pid:d}/cgroup") or "")["pod_uid"] or "").replace(
                 "-", ""
             )
             == uid
@@ -203,7 +202,7 @@ def _folder(sink, folder, started):
         sink.begin(folder)
         sink.end("denied" if files.reason(error) == "denied" else "error", [files.reason(error)])
         return
-    wanted = [one for one in found if one[3] is None or one[3].st_mtime >= sink.since - 1]
+    wanted = [log for log in found if _may_hold(log[3], sink.since)]
     if not wanted:
         sink.begin(folder)
         sink.end("ok", ["nothing was written here within the window"])
@@ -211,12 +210,19 @@ def _folder(sink, folder, started):
     joiner, newest, oldest = log_lines.Joiner(), found[-1][0], found[0][2]
     if len(wanted) > MAX_FILES:
         sink.begin(folder)
-        sink.end("ok", ["only the newest %d of its %d files were read" % (MAX_FILES, len(wanted))])
+        sink.end("ok", [f"only the newest {MAX_FILES:d} of its {len(wanted):d} files were read"])
         wanted = wanted[-MAX_FILES:]
-    for index, (restart, dummy, path, state) in enumerate(wanted):
+    for index, (restart, _rotated, path, state) in enumerate(wanted):
         last = index + 1 == len(wanted) or wanted[index + 1][0] != restart
-        known = (started if restart == newest else None, restart) if path == oldest else None
+        known = None
+        if path == oldest:
+            known = (started if restart == newest else None, restart)
         _file(sink, path, state, joiner, last, known)
+
+
+def _may_hold(state, since):
+    """Return whether a file was written within the window, by its stat (None: unknown)."""
+    return state is None or state.st_mtime >= since - 1
 
 
 def log_files(folder):
@@ -243,21 +249,22 @@ def _stat(path):
 
 
 def _opened(path, state):
-    """A descriptor of the file that had this name when the folder was listed, wherever rotation
-    moved it since.
+    """Return a descriptor of the file that had this name when the directory was listed.
+
+    Rotation may have moved it since.
     """
     descriptor = files.opened(path)
     if state is None or os.path.samestat(os.fstat(descriptor), state):
         return descriptor
     os.close(descriptor)
-    for dummy, dummy, other, now in log_files(os.path.dirname(path)):
+    for _restart, _rotated, other, now in log_files(os.path.dirname(path)):
         if now is not None and os.path.samestat(now, state):
             return files.opened(other)
     raise OSError("it was rotated away while it was read")
 
 
 def beginning(first, since, started, restart):
-    """What is to be said of a log whose oldest line is of `first`, where that is within the window.
+    """Return a sentence about a log whose oldest line is of `first`, within the window.
 
     Else None.
     """
@@ -270,9 +277,8 @@ def beginning(first, since, started, restart):
             f" {log_lines.stamp(started)}"
         )
     if restart:
-        return "what the %d containers before it logged is gone; this log begins at %s" % (
-            restart,
-            moment,
+        return (
+            f"what the {restart:d} containers before it logged is gone; this log begins at {moment}"
         )
     return f"this log begins at {moment}, within the window"
 
