@@ -214,7 +214,7 @@ def test_systemd_is_asked_for_the_units_of_those_near_their_limit_only(monkeypat
             },
         }
 
-    monkeypatch.setattr(descriptors.unit, "show", show)
+    monkeypatch.setattr(descriptors.systemd, "show", show)
     full = [
         {"unit": name}
         for name in (
@@ -245,7 +245,7 @@ def test_a_systemd_that_does_not_answer_is_not_known(monkeypatch):
     def silent(*dummy):
         raise command.CommandError("it took 5 s")
 
-    monkeypatch.setattr(descriptors.unit, "show", silent)
+    monkeypatch.setattr(descriptors.systemd, "show", silent)
     assert descriptors.units([{"unit": "a.service"}], 5) is None
 
 
@@ -437,7 +437,7 @@ def test_the_first_process_of_a_service_whose_worker_is_near_its_limit(monkeypat
         "MainPID": [str(os.getpid())],
     }
     monkeypatch.setattr(
-        descriptors.unit, "show", lambda names, properties, seconds: {"app.service": block}
+        descriptors.systemd, "show", lambda names, properties, seconds: {"app.service": block}
     )
     (found,) = descriptors.units([{"pid": 1, "unit": "app.service"}], 5)
     assert found["main"]["pid"] == os.getpid()
