@@ -15,9 +15,7 @@ import sys
 import time
 
 from ..shared.version import TOOL_VERSION
-from ..system import files, procfs
-from ..system import json_line as jsonline
-from ..system import yaml_scalars as kubeconfig
+from ..system import files, json_line, procfs, yaml_scalars
 from . import base, registry
 
 SIGKILL = 9  # the module signal brings enum: 9 ms
@@ -31,7 +29,10 @@ NOT_ASKED = {
     "duration_ms": 0,
     "error": None,
 }
-SHARED = (files, kubeconfig)  # imported before the children are made, so that each has them already
+SHARED = (
+    files,
+    yaml_scalars,
+)  # imported before the children are made, so that each has them already
 
 
 class _Child:
@@ -336,15 +337,15 @@ def collect(params):
     The largest collectors lose their data first, and say so.
     """
     document = gather(params)
-    line = jsonline.dumps(document)
+    line = json_line.dumps(document)
     while len(line) > MAX_DOCUMENT:
         records = [one for one in document["collectors"].values() if one["data"] is not None]
-        largest = max(records, key=lambda one: len(jsonline.dumps(one["data"])))
+        largest = max(records, key=lambda one: len(json_line.dumps(one["data"])))
         largest.update(
             data=None,
             status="error",
             truncated=True,
             error=f"the document would be larger than {MAX_DOCUMENT} bytes",
         )
-        line = jsonline.dumps(document)
+        line = json_line.dumps(document)
     return line

@@ -5,8 +5,7 @@
 
 import os
 
-from . import files, procfs
-from . import yaml_scalars as kubeconfig
+from . import files, procfs, yaml_scalars
 
 ADMIN = ("/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf")
 MAX_PEM = 262144
@@ -21,9 +20,12 @@ def of_kubeconfig(path):
     base = os.path.dirname(path)
     pair = []
     for name in ("client-certificate", "client-key"):
-        embedded, named = kubeconfig.anywhere(text, name + "-data"), kubeconfig.anywhere(text, name)
+        embedded, named = (
+            yaml_scalars.anywhere(text, name + "-data"),
+            yaml_scalars.anywhere(text, name),
+        )
         if embedded:
-            pair.append((kubeconfig.decoded(embedded) or "").encode("utf-8"))
+            pair.append((yaml_scalars.decoded(embedded) or "").encode("utf-8"))
         elif named:
             pair.append(files.read(os.path.join(base, named), MAX_PEM))
     if len(pair) == 2 and all(pair):

@@ -274,9 +274,9 @@ def masked_argv(argv):
     """mask.argv, likewise."""
     if not suspicious(" ".join(argv).encode("utf-8", "surrogateescape")):
         return list(argv)
-    from ..shared import redaction as mask
+    from ..shared import redaction
 
-    return mask.argv(argv)
+    return redaction.argv(argv)
 
 
 def certificates(text_of):

@@ -6,8 +6,7 @@
 import os
 import re
 
-from . import files, procfs
-from . import yaml_scalars as kubeconfig
+from . import files, procfs, yaml_scalars
 
 KEYS = (
     ("kubeReservedCgroup", "kube-reserved-cgroup"),
@@ -40,7 +39,7 @@ def _names(kubelet):
     argv = kubelet.get("argv") or []
     records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
     for key, flag in KEYS:
-        told = [kubeconfig.top(one.get("text") or "", key) for one in records]
+        told = [yaml_scalars.top(one.get("text") or "", key) for one in records]
         yield procfs.flag(argv, flag) or ([one for one in told if one] or [None])[-1]
 
 

@@ -11,8 +11,7 @@ Each is None where nothing starts it at a boot. What their lines mean is for the
 
 import os
 
-from . import files, unit_mask
-from . import systemd as unit
+from . import files, systemd, unit_mask
 
 STARTS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 UFW, UFW_DEFAULT = "/etc/ufw/ufw.conf", "/etc/default/ufw"
@@ -67,7 +66,8 @@ def _ufw(root):
     Its two files are read by a shell, the second after the first.
     """
     told = dict(
-        unit.environment_file(_text(root + UFW_DEFAULT)), **unit.environment_file(_text(root + UFW))
+        systemd.environment_file(_text(root + UFW_DEFAULT)),
+        **systemd.environment_file(_text(root + UFW)),
     )
     if told.get("ENABLED") not in ("yes", "YES"):
         return None
@@ -116,7 +116,7 @@ def _listed(root, folder, suffix):
 def _rows(path, text, counts):
     """Return the assignments of the sections that count."""
     found, section = [], ""
-    for number, line in unit.joined(text):
+    for number, line in systemd.joined(text):
         key, equal, value = line.partition("=")
         if line.startswith("["):
             section = line

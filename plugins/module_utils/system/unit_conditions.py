@@ -10,8 +10,7 @@ busctl the unit's files are read.
 import os
 import stat
 
-from . import command, files
-from . import systemd as unit
+from . import command, files, systemd
 from .command import CommandError
 
 OBJECT = "/org/freedesktop/systemd1/unit/"
@@ -67,7 +66,7 @@ def rows_of(text):
 
     None for other text.
     """
-    words = unit.words(text)
+    words = systemd.words(text)
     if len(words) < 2 or words[0] != "a(sbbsi)" or not words[1].isdecimal():
         return None
     rows, rest = [], words[2:]

@@ -10,7 +10,7 @@ import hashlib
 import re
 
 from ...kubeapi.client import ApiError
-from ...shared import redaction as mask
+from ...shared import redaction
 
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps/"
 # From this minor release on kubeadm gives the kubelets' ConfigMap no version in its name.
@@ -45,7 +45,7 @@ def _text(api, name, key):
     if text is None:
         raise ApiError("absent", f"{name} holds no {key}")
     true = text.encode("utf-8")
-    hidden, spans = mask.data(true)[:2]
+    hidden, spans = redaction.data(true)[:2]
     return {
         "text": hidden.decode("utf-8", "replace"),
         "masked": spans,

@@ -6,7 +6,7 @@
 import json
 import re
 
-from ...kubeapi import client as door
+from ...kubeapi import client
 from ...kubeapi.client import ApiError, Deadline
 
 SYSTEM = "/api/v1/namespaces/kube-system"
@@ -20,7 +20,7 @@ def uid_of(api, seconds=None):
 
     By which a cluster is known whatever it is called.
     """
-    return (api.get(SYSTEM, accept=door.ONE, seconds=seconds).get("metadata") or {}).get("uid")
+    return (api.get(SYSTEM, accept=client.ONE, seconds=seconds).get("metadata") or {}).get("uid")
 
 
 def read(address, api):
@@ -98,7 +98,7 @@ def _annotated(api):
     for kind in ("Endpoints", "ConfigMap"):
         for item in api.items(
             "{}/{}".format(SYSTEM, "endpoints" if kind == "Endpoints" else "configmaps"),
-            accept=door.LIST,
+            accept=client.LIST,
         ):
             meta = item.get("metadata") or {}
             try:

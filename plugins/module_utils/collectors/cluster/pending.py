@@ -11,7 +11,7 @@ import json
 import re
 import urllib.parse
 
-from ...kubeapi import node_affinity as node_match
+from ...kubeapi import node_affinity
 from ...kubeapi.client import TABLE, ApiError, dicts
 from . import jobs, rejected
 
@@ -157,7 +157,7 @@ class _Found:
     """
 
     def __init__(self, asked, labels):
-        self.asked, self.match = asked, node_match.Matcher(labels)
+        self.asked, self.match = asked, node_affinity.Matcher(labels)
         self.refused, self.waiting, self.gated, self.bound, self.silent = {}, {}, {}, {}, []
         self.read = self.total = self.taken = 0
         self.cut = False

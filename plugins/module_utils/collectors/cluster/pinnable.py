@@ -13,11 +13,9 @@ finds its own.
 
 from hashlib import sha256
 
-from ...kubeapi import client as door
+from ...kubeapi import client
 from ...kubeapi.client import ApiError
-from ...shared import label_selector as selector
-from ...shared import quantity
-from ...shared import workload_resources as workload
+from ...shared import label_selector, quantity, workload_resources
 from ...shared.container_kinds import APP, INIT, RESOURCES, SIDECAR, meant, unequal
 
 MAX_ITEMS, MAX_CONTAINERS, MAX_LOOKUPS = 500, 100, 100
@@ -155,7 +153,7 @@ class Search:
                     _item(kind, version, meta, containers, wanted),
                     manager=self.known[key][1],
                     resources=sha256(
-                        workload.text_of(dict(item, kind=kind)).encode("utf-8")
+                        workload_resources.text_of(dict(item, kind=kind)).encode("utf-8")
                     ).hexdigest(),
                 )
 
@@ -267,7 +265,9 @@ class Search:
         if key not in self.lookups and len(self.lookups) < MAX_LOOKUPS:
             try:
                 meta = (
-                    self.api.get(BETWEEN[kind] % (namespace, name), accept=door.ONE).get("metadata")
+                    self.api.get(BETWEEN[kind] % (namespace, name), accept=client.ONE).get(
+                        "metadata"
+                    )
                     or {}
                 )
             except ApiError as error:
@@ -279,7 +279,7 @@ class Search:
         return self.lookups.get(key, (None, None))
 
     def _wanted(self, labels):
-        return bool(self.expected) and selector.matches(self.expected, labels)
+        return bool(self.expected) and label_selector.matches(self.expected, labels)
 
     def items(self):
         """Templates and pods that were found.
@@ -341,7 +341,7 @@ def collect(api, expected, ended):
 
     `ended(error)` says whether an error may cut the list short.
     """
-    search = Search(api, selector.parse(expected) if expected else [])
+    search = Search(api, label_selector.parse(expected) if expected else [])
     try:
         search.workloads()
         search.living()

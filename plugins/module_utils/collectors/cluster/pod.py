@@ -10,7 +10,7 @@ it, are all that is left.
 import re
 import urllib.parse
 
-from ...kubeapi import client as door
+from ...kubeapi import client
 from ...kubeapi.client import ApiError
 from ...shared.pod_rejection import REJECTED
 from ...shared.text import one_line
@@ -224,7 +224,7 @@ class _Look:
             is_pod = about.get("kind") == "Pod" and about.get("uid") == uid
             if is_pod and about.get("namespace") and about.get("name"):
                 return about["namespace"], about["name"]
-        for item in self.api.items("/api/v1/pods", accept=door.LIST):
+        for item in self.api.items("/api/v1/pods", accept=client.LIST):
             meta = item.get("metadata") or {}
             if uid in (
                 meta.get("uid"),

@@ -12,7 +12,7 @@ counts while the owner still lacks pods.
 import itertools
 import urllib.parse
 
-from ...kubeapi import node_affinity as node_match
+from ...kubeapi import node_affinity
 from ...kubeapi.client import dicts
 from ...system import files
 from . import jobs, pending, pod
@@ -214,7 +214,7 @@ def missed(there, item, nodes):
         node["name"]
         for node in nodes
         if _keeping(node, everywhere, tolerations)
-        and node_match.fits(template, node["name"], node["labels"])
+        and node_affinity.fits(template, node["name"], node["labels"])
     )
     if _strays(item):
         names = [name for name in names if there.has(meta.get("uid"), name) is False]

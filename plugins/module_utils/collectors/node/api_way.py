@@ -10,8 +10,7 @@ what the API says of the node, and proves nothing alone.
 
 import re
 
-from ...system import files
-from ...system import yaml_scalars as kubeconfig
+from ...system import files, yaml_scalars
 from ..base import Absent, Denied
 
 SERVER = re.compile(
@@ -33,7 +32,7 @@ def collect(context):
         raise Denied("the kubelet's kubeconfig, which names the server, may not be read")
     text = record.get("text")
     if text:
-        server = kubeconfig.anywhere(text, "server")
+        server = yaml_scalars.anywhere(text, "server")
     else:
         server = None
     if not server:
@@ -50,9 +49,9 @@ def collect(context):
 
 def _authority(text, known):
     """Return the CA's certificates as the kubeconfig gives them, None where it gives none."""
-    embedded = kubeconfig.anywhere(text, "certificate-authority-data")
+    embedded = yaml_scalars.anywhere(text, "certificate-authority-data")
     if embedded:
-        pem = files.certificates(kubeconfig.decoded(embedded) or "")
+        pem = files.certificates(yaml_scalars.decoded(embedded) or "")
     else:
         pem = (known.get("ca") or {}).get("pem")
     if pem:
@@ -98,13 +97,12 @@ def _shaken(plain, host, authority):
 
     The certificate's name and time count, as they do for a kubelet.
     """
-    from ...system import http_client as web
-    from ...system import tls
+    from ...system import http_client, tls
 
     try:
         made = tls.context(authority=authority)
         made.check_hostname = bool(authority)
         made.wrap_socket(plain, server_hostname=host).close()
-    except (OSError, ValueError, web.HttpError) as error:
+    except (OSError, ValueError, http_client.HttpError) as error:
         return CERTIFICATE, str(error)
     return None, None

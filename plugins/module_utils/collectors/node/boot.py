@@ -13,8 +13,7 @@ import os
 
 from ...shared.kernel_modules import ABSENT, BUILTIN, LOAD, LOADED, MODULES, SINGLE
 from ...shared.sysctl import RUNNING
-from ...system import boot_firewall as firewall
-from ...system import files, procfs
+from ...system import boot_firewall, files, procfs
 from . import limits, swap
 
 KUBELET = "/var/lib/kubelet"
@@ -47,8 +46,8 @@ def collect(context):
         "mounts": mounts(_mounts(), points(here)),
         "selinux": modes,
         "container": swap.container(),
-        "firewall": firewall.collect(),
-        "denials": firewall.denials() if modes["enforce"] == "1" else None,
+        "firewall": boot_firewall.collect(),
+        "denials": boot_firewall.denials() if modes["enforce"] == "1" else None,
     }
 
 

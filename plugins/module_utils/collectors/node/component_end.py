@@ -10,8 +10,7 @@ or was started of late. Where all run, and have for a while, no file is opened.
 import os
 import time
 
-from ...system import command, files
-from ...system import yaml_scalars as kubeconfig
+from ...system import command, files, yaml_scalars
 from ..base import Absent, Denied
 from . import instances, kubelet_end
 
@@ -49,7 +48,7 @@ def collect(context):
         )
     known = context.data.get("kubelet") or {}
     text = (known.get("config") or {}).get("text") or ""
-    context.source = root = kubeconfig.top(text, "podLogsDir") or PODS
+    context.source = root = yaml_scalars.top(text, "podLogsDir") or PODS
     rows = [_row(root, component, component in running) for component in components]
     down = [row for row in rows if not row["running"]]
     if down:

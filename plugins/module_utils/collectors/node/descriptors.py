@@ -13,8 +13,7 @@ import os
 import time
 
 from ...shared import unit_limits
-from ...system import command, files, procfs
-from ...system import systemd as unit
+from ...system import command, files, procfs, systemd
 from . import limits, pinning
 
 INOTIFY = ("anon_inode:inotify", "anon_inode:[inotify]")
@@ -218,7 +217,7 @@ def units(full, seconds):
     if not names:
         return []
     try:
-        blocks = unit.show(names, limits.PROPERTIES, seconds)
+        blocks = systemd.show(names, limits.PROPERTIES, seconds)
     except (command.CommandError, OSError):
         return None
     found, near = [], [one.get("pid") for one in full]

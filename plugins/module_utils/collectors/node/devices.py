@@ -11,8 +11,7 @@ import os
 import stat
 
 from ...shared.checksum import MAX_ENTRIES, fnv32a
-from ...system import files, procfs
-from ...system import json_line as jsonline
+from ...system import files, json_line, procfs
 from .. import base
 
 FOLDER = "/var/lib/kubelet/device-plugins"
@@ -158,7 +157,7 @@ def checkpoint(path, context):
 def _parsed(data, context):
     if not data.strip():
         raise ValueError("it is empty")
-    record = jsonline.loads(data.decode("utf-8"))
+    record = json_line.loads(data.decode("utf-8"))
     held = record["Data"]
     raw = held.get("PodDeviceEntries")
     entries = [_entry(entry) for entry in raw or []]

@@ -6,9 +6,7 @@
 Leader, alarms, size of its database.
 """
 
-from ...system import files, procfs
-from ...system import http_client as web
-from ...system import json_line as jsonline
+from ...system import files, http_client, json_line, procfs
 from ..base import Absent, Failed, in_this_network
 
 PREFIXES = ("/v3", "/v3beta")  # the second for etcd 3.3
@@ -92,11 +90,11 @@ def _asked(context, found, endpoints, pairs, process, authority):
                 _told(door, found, url)
                 status, body = door.post(MEMBERS)
                 if status != 200:
-                    raise web.HttpError(f"HTTP {status}{refusal(body)}")
+                    raise http_client.HttpError(f"HTTP {status}{refusal(body)}")
                 found.update(members(body), endpoint=url)
                 context.source = url
                 return found
-            except web.HttpError as error:
+            except http_client.HttpError as error:
                 errors.append(f"{url}: {error}")
     found["error"] = "; ".join(dict.fromkeys(errors)) or "no endpoint to ask"
     raise Failed(found["error"], found)
@@ -121,7 +119,7 @@ def _told(door, found, url):
             found["alarms"] = alarms(body)
         else:
             found["alarms"] = None
-    except web.HttpError:
+    except http_client.HttpError:
         pass  # the errors of the status name alarms too
 
 
@@ -139,7 +137,7 @@ class Door:
         """Return (status, body) of the answer; HttpError without one."""
         status, answer = None, b""
         for prefix in self.prefixes:
-            connection = web.Connection(
+            connection = http_client.Connection(
                 self.address, self.port, self.context.seconds(EACH), self.encryption
             )
             try:
@@ -160,7 +158,7 @@ def _health(context, process):
     for url in split(procfs.flag(process["argv"], "listen-metrics-urls")):
         scheme, address, port = parsed(url)
         if scheme == "http" and is_local(address):
-            return web.get(address, port, "/health", context.seconds(EACH))
+            return http_client.get(address, port, "/health", context.seconds(EACH))
     return None
 
 
@@ -187,7 +185,7 @@ def status_of(body):
     """
     answer = _object(body, "status")
     if not isinstance(answer.get("version"), str):
-        raise web.HttpError("the answer is no status")
+        raise http_client.HttpError("the answer is no status")
     if isinstance(answer.get("header"), dict):
         header = answer.get("header")
     else:
@@ -225,7 +223,7 @@ def refusal(body):
     """Return what etcd says of a refusal, behind a colon; empty where it says nothing."""
     try:
         answer = _object(body, "refusal")
-    except web.HttpError:
+    except http_client.HttpError:
         return ""
     said = answer.get("error") or answer.get("message")
     if isinstance(said, str):
@@ -235,11 +233,11 @@ def refusal(body):
 
 def _object(body, what):
     try:
-        answer = jsonline.loads(body.decode("utf-8", "replace"))
+        answer = json_line.loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise web.HttpError(f"the answer is no {what}")
+        raise http_client.HttpError(f"the answer is no {what}")
     return answer
 
 
@@ -269,10 +267,10 @@ def _number(value):
 
 
 def _pairs_of(process, certificate_flag, key_flag):
-    from ...system import client_certificates as credentials
+    from ...system import client_certificates
 
     try:
-        pair = credentials.of_process(process, certificate_flag, key_flag)
+        pair = client_certificates.of_process(process, certificate_flag, key_flag)
     except OSError:
         return []
     if pair:
@@ -316,15 +314,16 @@ def parsed(url):
     host, colon, port = rest.rpartition(":")
     if not colon or not port.isdecimal() or len(port) > 5:
         host, port = rest, "2379"
-    return scheme or "http", web.reachable(host), int(port)
+    return scheme or "http", http_client.reachable(host), int(port)
 
 
 def is_local(address):
     """Return whether this address belongs to this host: whether the kernel lets it listen there."""
     if address == "localhost":
         return True
-    probe = web.socket.socket(
-        web.socket.AF_INET6 if ":" in address else web.socket.AF_INET, web.socket.SOCK_DGRAM
+    probe = http_client.socket.socket(
+        http_client.socket.AF_INET6 if ":" in address else http_client.socket.AF_INET,
+        http_client.socket.SOCK_DGRAM,
     )
     try:
         probe.bind((address, 0))
@@ -338,7 +337,7 @@ def is_local(address):
 def members(body):
     """Return {cluster_id, members} of the gateway's JSON; ids are strings there."""
     try:
-        answer = jsonline.loads(body.decode("utf-8", "replace"))
+        answer = json_line.loads(body.decode("utf-8", "replace"))
         listed = answer["members"]
         return {
             "cluster_id": _text(answer["header"].get("cluster_id")),
@@ -354,7 +353,7 @@ def members(body):
             ],
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise web.HttpError("the answer is no member list") from None
+        raise http_client.HttpError("the answer is no member list") from None
 
 
 def _text(value):

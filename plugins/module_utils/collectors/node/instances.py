@@ -5,8 +5,7 @@
 
 import os
 
-from ...system import files, procfs
-from ...system import yaml_scalars as kubeconfig
+from ...system import files, procfs, yaml_scalars
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 MAX_PROCESSES = 100
@@ -97,13 +96,13 @@ def _describe(pid, component, argv, own, mounts):
     folder = procfs.link(pid, "cwd") or "/"
     _read_config(process, argv, folder, root, mounts)
     # A scheduler's configuration file counts, where it has one.
-    path = kubeconfig.anywhere(
+    path = yaml_scalars.anywhere(
         (process["config"] or {}).get("text") or "", "kubeconfig"
     ) or procfs.flag(argv, "kubeconfig")
     if path:
         path = os.path.normpath(os.path.join(folder, path))
         process["kubeconfig"] = files.record(path, root=root)
-        named = kubeconfig.anywhere(process["kubeconfig"]["text"] or "", "certificate-authority")
+        named = yaml_scalars.anywhere(process["kubeconfig"]["text"] or "", "certificate-authority")
         if named:
             process["authority"] = files.pem(os.path.join(os.path.dirname(path), named), root=root)
     else:

@@ -8,9 +8,7 @@ import os
 
 from ...shared.sysctl import SYSCTL
 from ...shared.unit_limits import DROPINS, OURS, ROLES
-from ...system import command, files, procfs
-from ...system import sysctl_overrides as late
-from ...system import systemd as unit
+from ...system import command, files, procfs, sysctl_overrides, systemd
 
 KERNEL = (
     "fs.file-max",
@@ -62,7 +60,7 @@ def collect(context):
         "processes": _processes(context.processes, blocks or {}),
         "units": None if blocks is None else [one for one in map(of_unit, blocks.values()) if one],
         "pam": pam(),
-        "late": late.facts(),
+        "late": sysctl_overrides.facts(),
     }
     found["user_ns"] = procfs.link(os.getpid(), "ns/user")
     found["used_up"] = used_up(found)
@@ -89,7 +87,7 @@ def _blocks(seconds):
     """Systemd's properties of the units, in the order of ROLES; None where it does not answer."""
     names, properties, _dummy = question()
     try:
-        return unit.show(names, properties, seconds)
+        return systemd.show(names, properties, seconds)
     except (command.CommandError, OSError):
         return None
 
@@ -260,7 +258,7 @@ def of_unit(block):
 
     What kubemend's drop-in says, which systemd may not have read yet.
     """
-    told = unit.unit(block)
+    told = systemd.unit(block)
     if told is None:
         return None
     found = {
@@ -313,7 +311,7 @@ def _limit(value):
 def settings(path, text):
     """Return the lines of a unit's file that set one of SETTINGS: only those of [Service] count."""
     found, section = [], ""
-    for number, line in unit.joined(text):
+    for number, line in systemd.joined(text):
         key, equal, value = line.partition("=")
         if line.startswith("["):
             section = line
@@ -337,7 +335,7 @@ def pam(folder="/etc/pam.d"):
         return found
     for name in names:
         path = os.path.join(folder, name)
-        for number, text in unit.joined(files.text(path, MAX_TEXT, ""), "#"):
+        for number, text in systemd.joined(files.text(path, MAX_TEXT, ""), "#"):
             line = text.partition("#")[0]
             if "pam_limits.so" in line:
                 found.append({"path": path, "line": number, "text": files.one_line(line, LONGEST)})

@@ -9,8 +9,7 @@ The managers' state files, the machine's CPUs, and where containers really run.
 import errno
 import os
 
-from ...system import files, procfs
-from ...system import reserved_cgroups as reserved
+from ...system import files, procfs, reserved_cgroups
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
@@ -78,7 +77,7 @@ def collect(context):
         "kubelet_version": None,
     }
     words = _words(kubelet)
-    found["cgroups"] = reserved.cgroups(kubelet)
+    found["cgroups"] = reserved_cgroups.cgroups(kubelet)
     found["cpus"]["topology"] = None
     is_pinned = context.params.get("deep") or _is_static(found["cpu_state"], words)
     if is_pinned:

@@ -9,8 +9,7 @@ largest follow. That choice is coarse: the controller judges by the kubelet's co
 
 import os
 
-from ...system import files, procfs
-from ...system import yaml_scalars as kubeconfig
+from ...system import files, procfs, yaml_scalars
 from ..base import Absent
 from . import limits
 
@@ -73,7 +72,7 @@ def images(known, exists=os.path.isdir):
     named = procfs.flag(known.get("argv") or [], "container-runtime-endpoint")
     for one in reversed([known.get("config")] + (known.get("config_dropins") or [])):
         if not named and one and one["text"]:
-            named = kubeconfig.top(one["text"], "containerRuntimeEndpoint")
+            named = yaml_scalars.top(one["text"], "containerRuntimeEndpoint")
     mine = [path for part, path in IMAGES if named and part in named][:1]
     return [path for path in mine or [path for _dummy, path in IMAGES] if exists(path)]
 

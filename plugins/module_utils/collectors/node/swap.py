@@ -10,8 +10,7 @@ that it knows.
 import os
 import stat
 
-from ...system import command, files, procfs, unit_mask
-from ...system import systemd as unit
+from ...system import command, files, procfs, systemd, unit_mask
 
 SERVICES = (
     "zramswap.service",
@@ -102,7 +101,7 @@ def collect(context):
     if os.path.isdir("/run/systemd/system"):
         try:
             names, properties, _dummy = question()
-            found["units"] = units(unit.show(names, properties, context.seconds(5)))
+            found["units"] = units(systemd.show(names, properties, context.seconds(5)))
         except (command.CommandError, OSError) as error:
             context.source = f"/proc/swaps, /etc/fstab ({files.one_line(error)})"
     return found

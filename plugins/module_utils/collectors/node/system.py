@@ -6,8 +6,7 @@
 import os
 import time
 
-from ...system import files
-from ...system import yaml_scalars as kubeconfig
+from ...system import files, yaml_scalars
 
 # kube-proxy's mode ipvs gives a node the address of every service.
 MAX_ADDRESSES, MAX_TRIE = 1024, 4194304
@@ -26,7 +25,7 @@ def collect(context):
         "boot_id": _line("/proc/sys/kernel/random/boot_id"),
         "uptime_s": float(uptime[0]),
         "kernel": os.uname()[2],
-        "os_release": kubeconfig.os_release(
+        "os_release": yaml_scalars.os_release(
             files.text("/etc/os-release") or files.text("/usr/lib/os-release") or ""
         ),
         "cgroup": cgroup_version(),

@@ -12,9 +12,7 @@ import stat
 import time
 
 from ...shared.systemd_output import KEPT, of_systemd, words
-from ...system import command, files, unit_mask
-from ...system import systemd as unit
-from ...system import unit_conditions as unit_checks
+from ...system import command, files, systemd, unit_conditions, unit_mask
 from ...system.command import CommandError
 from ..base import Absent, Failed
 
@@ -82,7 +80,7 @@ def collect(context):
 def every(names, seconds=6):
     """facts() of these units, at most UNITS of them with what they need."""
     end, left = time.monotonic() + seconds, [UNITS]
-    blocks = unit.show(names, PROPERTIES, _left(end))
+    blocks = systemd.show(names, PROPERTIES, _left(end))
     return [_facts(blocks[name], end, left, DEPTH) for name in names if name in blocks]
 
 
@@ -105,7 +103,7 @@ def _facts(block, end, left, depth):
     masked = one("LoadState") == "masked"
     if masked:
         block = dict(block, **_behind(written))
-    checks, source = unit_checks.checks(name, written, _left(end), not masked)
+    checks, source = unit_conditions.checks(name, written, _left(end), not masked)
     return {
         "name": name,
         "load_state": one("LoadState"),
@@ -167,7 +165,7 @@ def _needs(block, written, end, left, depth):
     if not names or depth == 0:
         return []
     try:
-        blocks = unit.show(names, PROPERTIES, _left(end))
+        blocks = systemd.show(names, PROPERTIES, _left(end))
     except CommandError:
         return []
     found = []
@@ -212,12 +210,13 @@ def paths(block, written=()):
         place = one("WorkingDirectory")
         if place.startswith("/"):  # neither ~, nor optional (!/path, of old ones -/path)
             found.append(
-                _path("WorkingDirectory", place, unit_checks.directory, "no_directory", written)
+                _path("WorkingDirectory", place, unit_conditions.directory, "no_directory", written)
             )
         for key in ("ExecStartPre", "ExecStart"):
             found += [
                 dict(
-                    _path(key, name, unit_checks.executable, "not_executable", written), ended=ended
+                    _path(key, name, unit_conditions.executable, "not_executable", written),
+                    ended=ended,
                 )
                 for name, ended in _programs(block, key)
             ]
@@ -277,7 +276,7 @@ def _path(setting, name, test, wrong, written):
     state, changed = "ok", None
     try:
         if any(char in name for char in "*?["):
-            if unit_checks.matches(name)[0]:
+            if unit_conditions.matches(name)[0]:
                 state = "ok"
             else:
                 state = "missing"
@@ -383,7 +382,7 @@ def settings(places):
     found = []
     for path in [one for one in places if one][:FILES]:
         section = ""
-        for number, line in unit.joined(files.text(path) or ""):
+        for number, line in systemd.joined(files.text(path) or ""):
             if line.startswith("["):
                 section = line
             elif "=" in line:

@@ -137,7 +137,7 @@ class Writer:
                 self.pick(("", " # c]")),
                 self.pick(("", ", " + self.scalar(kind, True))),
             )
-            return f" {props}[{self.scalar(kind, True)},{comment}\n{pad}{self.scalar(kind, True)}\n{pad}{more}]{end}"
+            return f" {props}[{self.scalar(kind, True)},{comment}\n{pad}{self.scalar(kind, True)}\n{pad}{more}]{end}"  # noqa: E501 - a text as it is recorded
         if form == "flow mapping":
             return f" {props}{self.flow(kind, True, 0)}{end}"
         if form == "alias":

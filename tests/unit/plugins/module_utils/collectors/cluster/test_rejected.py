@@ -273,7 +273,9 @@ def test_compute_resources_are_those_that_a_kubelet_counts():
 
 def test_compute_resources_are_only_read_where_a_node_lacked_them():
     around = [pod("running", phase="Running", reason=None, limits={"cpu": "1500m"})]
-    data, dummy = collect([pod("a", reason="OutOfcpu", message="", limits={"cpu": "700m"})], around)
+    data, _dummy = collect(
+        [pod("a", reason="OutOfcpu", message="", limits={"cpu": "700m"})], around
+    )
     assert data["items"][0]["compute"] == {"cpu": 700, "pods": 1}
     assert data["nodes"]["w1"]["pods"][0]["compute"] == {"cpu": 1500, "pods": 1}
     data, _dummy = collect([pod("a")], around)
@@ -308,7 +310,7 @@ JOB, SET = "/apis/batch/v1/namespaces/n/jobs/o", "/apis/apps/v1/namespaces/n/rep
 )
 def test_how_many_pods_an_owner_wants_at_a_time(kind, path, found, wanted):
     owners = {path: {"metadata": {"uid": "u-o"}, "spec": found}}
-    data, dummy = collect([pod("a", meta=owned(kind))], owners=owners)
+    data, _dummy = collect([pod("a", meta=owned(kind))], owners=owners)
     assert data["items"][0]["wanted"] == wanted
     data, _dummy = collect([pod("a", meta=owned(kind, uid="volcanos"))], owners=owners)
     assert data["items"][0]["wanted"] is None

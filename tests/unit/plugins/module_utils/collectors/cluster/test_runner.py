@@ -129,7 +129,7 @@ def kubectl_of(folder):
     """Return the stand-in as a program, run by the Python of the tests."""
     program = folder / "kubectl"
     program.write_text(
-        f'#!/bin/sh\nexec "{sys.executable}" -S "{TESTS / "unit" / "support" / "fake_kubectl.py"}" "$@"\n'
+        f'#!/bin/sh\nexec "{sys.executable}" -S "{TESTS / "unit" / "support" / "fake_kubectl.py"}" "$@"\n'  # noqa: E501 - a text as it is recorded
     )
     program.chmod(0o755)
     return str(program)
@@ -485,7 +485,7 @@ with api_proxy.folder() as where:
         time.sleep(3000)
     finally:
         door.close()
-"""
+"""  # noqa: E501 - a text as it is recorded
 
 
 def lives(pid):

@@ -394,8 +394,7 @@ def test_addresses_behind_the_first_page_are_read(tmp_path, monkeypatch):
         files.os, "read", lambda descriptor, size: read(descriptor, min(size, 4096))
     )
     text = "".join(
-        "|-- 10.0.{}.{}\n/32 host LOCAL\n".format(number // 250, number % 250 + 1)
-        for number in range(500)
+        f"|-- 10.0.{number // 250}.{number % 250 + 1}\n/32 host LOCAL\n" for number in range(500)
     )
     (tmp_path / "trie").write_text(text)
     assert len(text) > 8192
@@ -408,8 +407,7 @@ def test_addresses_behind_the_first_page_are_read(tmp_path, monkeypatch):
 )
 def test_more_addresses_than_are_kept_are_said(monkeypatch, count, cut):
     text = "".join(
-        "|-- 10.{}.{}.1\n/32 host LOCAL\n".format(number // 250, number % 250)
-        for number in range(count)
+        f"|-- 10.{number // 250}.{number % 250}.1\n/32 host LOCAL\n" for number in range(count)
     )
     monkeypatch.setattr(
         system.files, "whole", lambda path, limit: text if path.endswith("fib_trie") else ""

@@ -24,7 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 
 ID = "5a264048b04d476b86bc1eaab133f342a4517f5c554da4472aa53e165975bc2c"
 POD = "0f6fb4f5-8b5c-4f0e-9d0a-0d6f8c1f3f11"
-IN_POD = "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{}.slice/cri-containerd-{}.scope\n".format(
+IN_POD = "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{}.slice/cri-containerd-{}.scope\n".format(  # noqa: E501 - a text as it is recorded
     POD.replace("-", "_"), ID
 )
 # fdinfo of an inotify descriptor, Linux 5.10
@@ -34,7 +34,7 @@ flags:\t02004000
 mnt_id:\t15
 inotify wd:2 ino:7c sdev:1a mask:fc6 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:7c00000000000000
 inotify wd:1 ino:1 sdev:1a mask:fc6 ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:0100000000000000
-"""
+"""  # noqa: E501 - a text as it is recorded
 INSTANCE = "anon_inode:inotify"
 USER, OTHER = "user:[4026531837]", "user:[4026532901]"
 LATER = time.time() + 10**6
@@ -214,7 +214,7 @@ def test_systemd_is_asked_for_the_units_of_those_near_their_limit_only(monkeypat
             },
         }
 
-    monkeypatch.setattr(descriptors.unit, "show", show)
+    monkeypatch.setattr(descriptors.systemd, "show", show)
     full = [
         {"unit": name}
         for name in (
@@ -245,7 +245,7 @@ def test_a_systemd_that_does_not_answer_is_not_known(monkeypatch):
     def silent(*dummy):
         raise command.CommandError("it took 5 s")
 
-    monkeypatch.setattr(descriptors.unit, "show", silent)
+    monkeypatch.setattr(descriptors.systemd, "show", silent)
     assert descriptors.units([{"unit": "a.service"}], 5) is None
 
 
@@ -437,7 +437,7 @@ def test_the_first_process_of_a_service_whose_worker_is_near_its_limit(monkeypat
         "MainPID": [str(os.getpid())],
     }
     monkeypatch.setattr(
-        descriptors.unit, "show", lambda names, properties, seconds: {"app.service": block}
+        descriptors.systemd, "show", lambda names, properties, seconds: {"app.service": block}
     )
     (found,) = descriptors.units([{"pid": 1, "unit": "app.service"}], 5)
     assert found["main"]["pid"] == os.getpid()

@@ -91,7 +91,7 @@ LoadState=loaded
 ActiveState=active
 SubState=running
 FragmentPath=/usr/lib/systemd/system/sshd.service
-"""
+"""  # noqa: E501 - a text as it is recorded
 # systemd 252 (Debian 12): sshd.service is another name of ssh.service, and comes as a second block
 # of it
 V252 = (
@@ -461,10 +461,10 @@ def test_nothing_is_claimed_where_it_cannot_be_tried(monkeypatch, libc):
 
 def test_a_process_of_this_machine():
     found = limits.process(os.getpid(), "runtime", "x.service")
-    assert found["nofile"] == list(
+    assert found["nofile"] == [
         -1 if one == resource.RLIM_INFINITY else one
         for one in resource.getrlimit(resource.RLIMIT_NOFILE)
-    )
+    ]
     assert found["open"] > 3
     assert found["uid"] == os.getuid()
     assert (found["role"], found["unit"]) == ("runtime", "x.service")

@@ -404,7 +404,7 @@ def test_whether_the_cgroups_that_are_named_are_there(tmp_path):
         [],
         [f"{tmp_path}/cpu/kube.slice", f"{tmp_path}/memory/kube.slice"],
     ]
-    one, dummy = reserved.cgroups(
+    one, _dummy = reserved.cgroups(
         told(config="kubeReservedCgroup: /a\n", dropin="kubeReservedCgroup: /b\n"), lines
     )
     assert one["name"] == "/b"

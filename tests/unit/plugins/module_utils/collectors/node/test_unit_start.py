@@ -59,7 +59,7 @@ JOURNAL = """\
 2026-11-25T13:02:11+0000 w1 systemd[1]: kubelet.service: Main process exited, code=exited, status=200/CHDIR
 2026-11-25T13:02:11+0000 w1 (kubelet)[185]: kubelet.service: Failed at step CHDIR spawning /usr/bin/kubelet: No such file or directory
 2026-11-25T13:02:10+0000 w1 systemd[4711]: Failed at step CHDIR spawning /usr/bin/kubelet: No such file or directory
-"""
+"""  # noqa: E501 - a text as it is recorded
 CONDITIONS = (
     'a(sbbsi) 2 "ConditionPathExists" false true "/a b\\\\x20c" -1 "ConditionKernelVersion" true'
     ' false ">1" 0\n'
@@ -200,7 +200,7 @@ def test_the_line_by_which_a_unit_is_needed(system, tmp_path):
 
 
 # -- conditions
-# -----------------------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_conditions_as_busctl_prints_them():
@@ -302,7 +302,7 @@ def test_what_may_not_be_seen_is_not_known(monkeypatch):
 
 
 # -- paths
-# ------------------------------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def states(**block):
