@@ -75,10 +75,11 @@ def examine(
         if document.get("kind") == "cluster":
             api.append(document)
             continue
-        host, outcomes = _of_host(document, judged)
+        evidence = contract.checked(document)
+        host, outcomes = _of_host(evidence, judged)
         if sooner:
             outcomes += [
-                (fault, outcome) for fault, outcome in _of_host(document, sooner)[1] if outcome.hits
+                (fault, outcome) for fault, outcome in _of_host(evidence, sooner)[1] if outcome.hits
             ]
         hosts.append(host)
         by_host[host.host] = outcomes
@@ -97,14 +98,13 @@ def examine(
 
 def extract(document: Mapping[str, Any]) -> Host:
     """One host's extract, whatever the shape of its evidence."""
-    return _of_host(document, [])[0]
+    return _of_host(contract.checked(document), [])[0]
 
 
 def _of_host(
     document: Mapping[str, Any], judged: list[Fault]
 ) -> tuple[Host, list[tuple[Fault, Outcome]]]:
     """One host's extract, and what the faults of nodes say of it."""
-    document = contract.checked(document)
     try:
         host = clusters.host_of(document)
         return host, _outcomes(judged, host, document)
