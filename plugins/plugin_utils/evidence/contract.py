@@ -80,6 +80,7 @@ def record(document: Document, collector: str) -> Mapping[str, Any]:
 def _malformed(found: Any, kind: type) -> tuple[str, ...]:
     if not isinstance(found, Mapping) or found.get("data") is None:
         return ()
+    _LAST.pop(kind, None)  # evidence may have changed since an earlier evaluation
     return decoded(found["data"], kind).malformed
 
 

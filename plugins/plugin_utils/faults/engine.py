@@ -75,7 +75,7 @@ def examine(
         if document.get("kind") == "cluster":
             api.append(document)
             continue
-        host, by_host_results = selection.evaluate_host(document)
+        host, by_host_results = selection.evaluate_host(contract.checked(document))
         hosts.append(host)
         by_host[host.host] = by_host_results
     builder = _ResultBuilder(selection)
@@ -87,7 +87,7 @@ def examine(
 
 def extract(document: Mapping[str, Any]) -> Host:
     """Return the extract of one host, whatever the shape of its evidence."""
-    return _evaluate_host(document, [])[0]
+    return _evaluate_host(contract.checked(document), [])[0]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,6 @@ class _Selection:
 
 
 def _evaluate_host(document: Mapping[str, Any], faults: list[Fault]) -> tuple[Host, _Results]:
-    document = contract.checked(document)
     try:
         host = clusters.host_of(document)
         return host, _node_results(faults, host, document)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeVar
 
 from ..evidence import contract
+from ..evidence.answers import registry
 from ..evidence.answers.cluster.work import Work
 from ..evidence.answers.kubemend_journal import Lock, OpenStep
 from ..evidence.answers.node.installer import Installer
@@ -27,6 +28,7 @@ from .node_identity import Identity
 from .pressure import Pressure
 from .result import Missing
 
+Answer = TypeVar("Answer")
 # A lock that was not renewed for this long has no holder: left by a retired master, or by a former
 # release's lock kind.
 STALE_LOCK_SECONDS = 120
@@ -114,6 +116,13 @@ class Cluster:
             return record.get("data")
         return None
 
+    def typed(self, kind: type[Answer]) -> Answer:
+        """Return a cluster collector's answer, an empty one when it did not answer."""
+        data = self.answer(registry.COLLECTORS[kind])
+        if not data:
+            return kind()
+        return contract.decoded(data, kind).answer
+
     def rows(self, collector: str, name: str) -> list[Mapping[str, Any]]:
         """Return the mappings in a list of a cluster collector's data."""
         data = self.answer(collector)
@@ -145,7 +154,7 @@ class Cluster:
     @property
     def working(self) -> frozenset[str]:
         """Runs of kubemend that work, as far as the hosts and the host that asked the API know."""
-        work = contract.decoded(self.answer("work") or {}, Work).answer
+        work = self.typed(Work)
         return _working(work.lock, work.unproven).union(*(host.working for host in self.hosts))
 
     @property
@@ -237,24 +246,28 @@ def unjudged(known: Mapping[str, Any], reason: str) -> Host:
 
     known: its document, or its former extract.
     """
-    key, node, groups = (
-        known.get("cluster_key") or known.get("key"),
-        known.get("node"),
-        known.get("groups"),
-    )
+    groups = known.get("groups")
+    if not isinstance(groups, (list, tuple)):
+        groups = ()
     return Host(
         known["host"],
-        node if isinstance(node, str) else None,
-        key if isinstance(key, str) else None,
+        _text(known.get("node")),
+        _text(known.get("cluster_key") or known.get("key")),
         "error",
         reason,
-        tuple(groups) if isinstance(groups, (list, tuple)) else (),
+        tuple(groups),
         frozenset([known["host"]]),
         {},
         None,
         {},
         (),
     )
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    return None
 
 
 def timestamp(text: str | None) -> datetime | None:

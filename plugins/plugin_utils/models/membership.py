@@ -5,56 +5,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..parsers import pflag as flags
+from ..evidence import contract
+from ..evidence.answers.cluster.endpoints import Endpoints
+from ..evidence.answers.cluster.locks import LockObject, Locks
+from ..evidence.answers.cluster.nodes import Node, Nodes
+from ..evidence.answers.cluster.server import Server
+from ..parsers import pflag
 from . import ages, control_plane, node_hosts
 from .cluster import STALE_LOCK_SECONDS, Cluster, Host, Stranger, timestamp
+from .control_plane import Process
 from .result import UNPROVEN
 
 
 def assemble(hosts: Iterable[Host], documents: Iterable[Mapping[str, Any]]) -> list[Cluster]:
-    """Clusters of these hosts, each with the best cluster evidence found for it.
+    """Return the clusters of these hosts, each with the best cluster evidence found for it.
 
     Hosts of none come last, key None.
     """
     hosts, documents = list(hosts), list(documents)
-    keys = {host.host: host.key for host in hosts}
-    canonical = _canonical_keys(hosts, documents, keys)
-    clusters: dict[str, Cluster] = {}
-    homeless: list[Host] = []
-    if not canonical and any(_may_be_kubernetes(host) for host in hosts):
-        clusters[UNPROVEN] = Cluster(UNPROVEN, [])
-    for host in hosts:
-        if host.key:
-            clusters.setdefault(canonical[host.key], Cluster(canonical[host.key], [])).hosts.append(
-                host
-            )
-        else:
-            homeless.append(host)
-    for document in sorted(documents, key=lambda item: item.get("status") != "ok"):
-        key = canonical.get(
-            document.get("cluster_key") or keys.get(document["host"]) or "", UNPROVEN
-        )
-        if key == UNPROVEN and UNPROVEN not in clusters:
-            continue
-        cluster = clusters.setdefault(key, Cluster(key, []))
-        if cluster.api_status != "ok":
-            cluster.api = document.get("collectors") or {}
-            cluster.api_host, cluster.api_status = document["host"], document.get("status", "ok")
-            cluster.api_reason, cluster.collected_at = (
-                document.get("reason") or "",
-                document.get("collected_at") or "",
-            )
-    nowhere = _house(homeless, clusters)
+    clusters, nowhere = _place(hosts, documents)
     found = [clusters[key] for key in sorted(clusters)]
     for cluster in found:
         cluster.hosts.sort(key=lambda host: host.host)
         _find_members(cluster)
-    found += [Cluster(None, nowhere)] if nowhere else []
+    if nowhere:
+        found.append(Cluster(None, nowhere))
     node_hosts.settle(found)
     return found
+
+
+def _place(
+    hosts: list[Host], documents: list[Mapping[str, Any]]
+) -> tuple[dict[str, Cluster], list[Host]]:
+    """Return the clusters by key, and the hosts of none."""
+    keys = {host.host: host.key for host in hosts}
+    canonical = _canonical_keys(hosts, documents, keys)
+    clusters = _of_hosts(hosts, canonical)
+    if not canonical and any(map(_may_be_kubernetes, hosts)):
+        clusters[UNPROVEN] = Cluster(UNPROVEN, [])
+    for document in sorted(documents, key=lambda item: item.get("status") != "ok"):
+        named = document.get("cluster_key") or keys.get(document["host"]) or ""
+        key = canonical.get(named, UNPROVEN)
+        if key != UNPROVEN or UNPROVEN in clusters:
+            _take(clusters.setdefault(key, Cluster(key, [])), document)
+    return clusters, _house([host for host in hosts if not host.key], clusters)
+
+
+def _of_hosts(hosts: list[Host], canonical: Mapping[str, str]) -> dict[str, Cluster]:
+    """Return the clusters of the hosts that know their own."""
+    clusters: dict[str, Cluster] = {}
+    for host in hosts:
+        if host.key:
+            key = canonical[host.key]
+            clusters.setdefault(key, Cluster(key, [])).hosts.append(host)
+    return clusters
+
+
+def _take(cluster: Cluster, document: Mapping[str, Any]) -> None:
+    """Give a cluster the evidence of its API, unless it has a good one."""
+    if cluster.api_status == "ok":
+        return
+    cluster.api = document.get("collectors") or {}
+    cluster.api_host = document["host"]
+    cluster.api_status = document.get("status", "ok")
+    cluster.api_reason = document.get("reason") or ""
+    cluster.collected_at = document.get("collected_at") or ""
 
 
 def _canonical_keys(
@@ -65,7 +83,7 @@ def _canonical_keys(
     by_uid: dict[str, str] = {}
     for document in documents:
         key = document.get("cluster_key") or keys.get(document["host"])
-        uid = (control_plane.data(document, "server")).get("kube_system_uid")
+        uid = contract.answer(document, Server).kube_system_uid
         if not key:
             continue
         canonical.setdefault(key, key)
@@ -108,111 +126,134 @@ def _may_be_kubernetes(host: Host) -> bool:
 
 def _named(cluster: Cluster) -> set[str]:
     names: set[str] = set()
-    for item in (cluster.answer("nodes") or {}).get("items") or ():
-        names.add(item.get("name"))
-        names.update(address.get("address") for address in item.get("addresses") or ())
-    for host in cluster.hosts:
-        for member in host.etcd.get("members") or ():
-            names.update(etcd_names(member))
+    for node in cluster.typed(Nodes).items:
+        names.update(_names(node))
+    for member in _etcd_members(cluster):
+        names.update(etcd_names(member))
     return names
+
+
+def _names(node: Node) -> list[str]:
+    """Return a Node's name and addresses."""
+    names = (node.name, *(address.address for address in node.addresses))
+    return [name for name in names if name]
+
+
+def _etcd_members(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
+    """Yield the members of etcd as each host knows them."""
+    for host in cluster.hosts:
+        yield from host.etcd.get("members") or ()
 
 
 def etcd_names(member: Mapping[str, Any]) -> set[str]:
     """Return the names and addresses by which etcd knows a member."""
     names = {member.get("name") or ""}
-    for url in list(member.get("peer_urls") or ()) + list(member.get("client_urls") or ()):
+    for url in (*(member.get("peer_urls") or ()), *(member.get("client_urls") or ())):
         names.add(url.split("://", 1)[-1].rsplit(":", 1)[0].strip("[]"))
     return names - {"", "127.0.0.1", "localhost", "::1"}
 
 
 def _find_members(cluster: Cluster) -> None:
     """Find the members of the control plane: by inventory, components, the API or etcd."""
-    known = {name: host for host in cluster.hosts for name in host.names}
-    nodes = (cluster.answer("nodes") or {}).get("items") or ()
-    for item in nodes:
-        host = known.get(item.get("name") or "") or next(
-            (known[a["address"]] for a in item.get("addresses") or () if a.get("address") in known),
-            None,
-        )
-        if host is not None:
-            known[item["name"]] = host
-            known.update(
-                (a["address"], host) for a in item.get("addresses") or () if a.get("address")
-            )
-    members = {host.host: host for host in cluster.hosts if _is_member(host)}
+    nodes = cluster.typed(Nodes).items
+    known = _known_hosts(cluster, nodes)
+    members = {host.host: host for host in filter(_is_member, cluster.hosts)}
     strangers: dict[str, Stranger] = {}
-    witnesses = list(_witnesses(cluster, nodes))
-    for aliases, source in witnesses:
-        host = next((known[alias] for alias in aliases if alias in known), None)
+    named: set[str] = set()
+    for aliases, source in _witnesses(cluster, nodes):
+        host = _first_known(aliases, known)
         if host is not None:
             members[host.host] = host
-        elif not any(alias in strangers for alias in aliases):
+            named.update(known[alias].host for alias in aliases if alias in known)
+        elif strangers.keys().isdisjoint(aliases):
             strangers.update(dict.fromkeys(aliases, Stranger(aliases[0], source)))
     cluster.members = [members[name] for name in sorted(members)]
     cluster.strangers = list({stranger.name: stranger for stranger in strangers.values()}.values())
     # Silent hosts that nothing names: where the inventory calls a host otherwise than its cluster
     # does, a stranger may be one.
     cluster.unplaced = [
-        host
-        for host in cluster.hosts
-        if host.status != "ok"
-        and "node" not in host.groups
-        and not any(host is known.get(alias) for aliases, _source in witnesses for alias in aliases)
+        host for host in cluster.hosts if _is_silent(host) and host.host not in named
     ]
 
 
+def _is_silent(host: Host) -> bool:
+    """Tell whether a host that may be a control plane node did not answer."""
+    return host.status != "ok" and "node" not in host.groups
+
+
+def _known_hosts(cluster: Cluster, nodes: Iterable[Node]) -> dict[str, Host]:
+    """Map every name and address of a host to it, also those of its Node."""
+    known = {name: host for host in cluster.hosts for name in host.names}
+    for node in nodes:
+        aliases = _names(node)
+        host = _first_known(aliases, known)
+        if host is not None:
+            known.update(dict.fromkeys(aliases, host))
+    return known
+
+
+def _first_known(aliases: Iterable[str], known: Mapping[str, Host]) -> Host | None:
+    return next((known[alias] for alias in aliases if alias in known), None)
+
+
 def _is_member(host: Host) -> bool:
+    if "control_plane" in host.groups:
+        return True
     plane = host.control_plane
-    return "control_plane" in host.groups or (
-        plane is not None
-        and (
-            any(use.component != "etcd" for use in plane.files)
-            or any(
-                item.ours and item.component not in ("etcd", "cloud-controller-manager")
-                for item in plane.processes
-            )
-        )
-    )
+    if plane is None:
+        return False
+    if any(use.component != "etcd" for use in plane.files):
+        return True
+    own = {process.component for process in plane.processes if process.ours}
+    return bool(own - {"etcd", "cloud-controller-manager"})
 
 
-def _witnesses(
-    cluster: Cluster, nodes: Iterable[Mapping[str, Any]]
-) -> Iterable[tuple[list[str], str]]:
+def _witnesses(cluster: Cluster, nodes: Iterable[Node]) -> Iterator[tuple[list[str], str]]:
     """Yield every member that anything names, as (its names and addresses, what names it)."""
-    for item in nodes:
-        if item.get("control_plane"):
-            addresses = [a["address"] for a in item.get("addresses") or () if a.get("address")]
-            yield [item["name"], *addresses], f"Node {item['name']} carries the control-plane role"
-    advertised = {
-        flags.string_flag(item.argv, "advertise-address")
-        for host in cluster.hosts
-        if host.control_plane
-        for item in host.control_plane.of("kube-apiserver")
-    }
-    for address in (cluster.answer("endpoints") or {}).get("addresses") or ():
-        ip = address.rsplit(":", 1)[0].strip("[]")
-        if ip not in advertised:
-            yield [ip], f"endpoint {address} of the service default/kubernetes"
+    for node in nodes:
+        if node.control_plane:
+            yield _names(node), f"Node {node.name} carries the control-plane role"
+    yield from _endpoint_witnesses(cluster)
     yield from _etcd_witnesses(cluster)
     yield from _lock_witnesses(cluster)
 
 
-def _etcd_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
-    """Etcd's live members, where etcd is stacked: an external etcd's hosts run no scheduler."""
-    members = {
-        member.get("id"): member
-        for host in cluster.hosts
-        for member in host.etcd.get("members") or ()
+def _endpoint_witnesses(cluster: Cluster) -> Iterator[tuple[list[str], str]]:
+    """Yield the API servers of the service kubernetes that no host of the cluster advertises."""
+    planes = [host.control_plane for host in cluster.hosts if host.control_plane]
+    advertised = {
+        pflag.string_flag(process.argv, "advertise-address")
+        for plane in planes
+        for process in plane.of("kube-apiserver")
     }
-    own = {name for host in cluster.hosts if _is_member(host) for name in host.names}
-    named = [
-        sorted(etcd_names(member), key=lambda name: name != member.get("name"))
-        for member in members.values()
-    ]
-    if any(own.intersection(names) for names in named):
-        for names in named:
-            if names:
-                yield names, f"member {names[0]} of etcd"
+    for address in cluster.typed(Endpoints).addresses:
+        ip = address.rsplit(":", 1)[0].strip("[]")
+        if ip not in advertised:
+            yield [ip], f"endpoint {address} of the service default/kubernetes"
+
+
+def _etcd_witnesses(cluster: Cluster) -> Iterator[tuple[list[str], str]]:
+    """Yield the live members of a stacked etcd: an external etcd's hosts run no scheduler."""
+    members = {member.get("id"): member for member in _etcd_members(cluster)}
+    listed = [_own_name_first(member) for member in members.values()]
+    if not _is_stacked(cluster, listed):
+        return
+    for names in listed:
+        if names:
+            yield names, f"member {names[0]} of etcd"
+
+
+def _own_name_first(member: Mapping[str, Any]) -> list[str]:
+    return sorted(etcd_names(member), key=lambda name: name != member.get("name"))
+
+
+def _is_stacked(cluster: Cluster, listed: Iterable[list[str]]) -> bool:
+    """Tell whether a member of etcd is a host of the control plane."""
+    own: set[str] = set()
+    for host in cluster.hosts:
+        if _is_member(host):
+            own |= host.names
+    return any(own.intersection(names) for names in listed)
 
 
 def lost(cluster: Cluster) -> list[str]:
@@ -220,30 +261,27 @@ def lost(cluster: Cluster) -> list[str]:
 
     What only its own evidence can prove of a host that answers.
     """
-    etcd = {
-        name
-        for host in cluster.hosts
-        for member in host.etcd.get("members") or ()
-        for name in etcd_names(member)
-    }
-    found = []
-    for host in cluster.members:
-        if host.status == "not_asked":
-            continue
-        if host.status != "ok":
-            found.append(f"{host.host} does not answer")
-        elif host.statuses.get("instances") == "ok":
-            if host.control_plane:
-                running = {item.component for item in host.control_plane.processes}
-            else:
-                running = set()
-            stacked = bool(etcd & host.names)
-            found += [
-                f"{name} of {host.host} does not run"
-                for name in ("etcd",) * stacked + ("kube-apiserver",)
-                if name not in running
-            ]
-    return found
+    etcd: set[str] = set()
+    for member in _etcd_members(cluster):
+        etcd |= etcd_names(member)
+    return [text for host in cluster.members for text in _lost_of(host, bool(etcd & host.names))]
+
+
+def _lost_of(host: Host, stacked: bool) -> list[str]:
+    """Return what of the control plane does not run on a member."""
+    if host.status == "not_asked":
+        return []
+    if host.status != "ok":
+        return [f"{host.host} does not answer"]
+    if host.statuses.get("instances") != "ok":
+        return []
+    running: set[str] = set()
+    if host.control_plane:
+        running = {process.component for process in host.control_plane.processes}
+    components = ["kube-apiserver"]
+    if stacked:
+        components = ["etcd", "kube-apiserver"]
+    return [f"{name} of {host.host} does not run" for name in components if name not in running]
 
 
 def unseen(cluster: Cluster) -> list[str]:
@@ -266,34 +304,37 @@ def beside(cluster: Cluster, name: str) -> list[str]:
     ]
 
 
-def _lock_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
-    """Hosts that hold a lock now.
+def _lock_witnesses(cluster: Cluster) -> Iterator[tuple[list[str], str]]:
+    """Yield the hosts that hold a lock now.
 
     An instance in an ordinary pod signs with its pod's name, which is no host.
     """
-    podded = {
-        item.component
-        for host in cluster.hosts
-        if host.control_plane
-        for item in host.control_plane.processes
-        if item.ours and item.pod_uid and not item.static
-    }
-    for server in (cluster.answer("locks") or {}).get("servers") or ():
-        for lock in server.get("objects") or ():
-            holder, renewed = lock.get("holder") or "", timestamp(lock.get("renew_time"))
-            if (
-                lock.get("name") not in control_plane.ELECTED
-                or lock["name"] in podded
-                or not holder
-            ):
-                continue
-            if (
-                renewed
-                and (age := ages.age(cluster, renewed)) is not None
-                and age > STALE_LOCK_SECONDS
-            ):
-                continue
+    podded = _in_ordinary_pods(cluster)
+    components = set(control_plane.ELECTED) - podded
+    locks = [lock for server in cluster.typed(Locks).servers for lock in server.objects]
+    for lock in locks:
+        if lock.name in components and lock.holder and not _is_stale(cluster, lock):
             yield (
-                [holder.rsplit("_", 1)[0]],
-                f"holder of the {lock.get('kind')} kube-system/{lock['name']}",
+                [lock.holder.rsplit("_", 1)[0]],
+                f"holder of the {lock.kind} kube-system/{lock.name}",
             )
+
+
+def _in_ordinary_pods(cluster: Cluster) -> set[str]:
+    """Return the components of the cluster that run in ordinary pods."""
+    planes = [host.control_plane for host in cluster.hosts if host.control_plane]
+    processes = [process for plane in planes for process in plane.processes]
+    return {process.component for process in processes if _is_in_ordinary_pod(process)}
+
+
+def _is_in_ordinary_pod(process: Process) -> bool:
+    return bool(process.ours and process.pod_uid and not process.static)
+
+
+def _is_stale(cluster: Cluster, lock: LockObject) -> bool:
+    """Tell whether a lock was not renewed for so long that it has no holder."""
+    renewed = timestamp(lock.renew_time)
+    if renewed is None:
+        return False
+    age = ages.age(cluster, renewed)
+    return age is not None and age > STALE_LOCK_SECONDS

@@ -59,11 +59,12 @@ class Taint:
     effect: str = ""
 
     def __str__(self) -> str:
-        return (
-            self.key
-            + (f"={self.value}" if self.value else "")
-            + (f":{self.effect}" if self.effect else "")
-        )
+        text = self.key
+        if self.value:
+            text += f"={self.value}"
+        if self.effect:
+            text += f":{self.effect}"
+        return text
 
 
 @dataclass(frozen=True)
@@ -103,59 +104,67 @@ class Verdict:
     by: int | None = None
 
 
+UNKNOWN_OWNER = Owner(
+    "unknown",
+    "a component that is not known here: the name is reserved to Kubernetes",
+    "not known",
+    "its owner",
+    "any repair",
+)
+USER = Owner(
+    "user",
+    "a user of this cluster",
+    "only pods that tolerate it are meant to be here",
+    "the one who set it; a pod that belongs here gets a toleration",
+    "any repair: removing it lets foreign pods in",
+)
+
+
 def read(taint: Any) -> Taint | None:
     """Return a taint of a Node object; None for what is none."""
     if isinstance(taint, Taint):
         return taint
-    key, value, effect = (
-        (_text(taint, name) for name in ("key", "value", "effect"))
-        if isinstance(taint, Mapping)
-        else (None, None, None)
-    )
+    if not isinstance(taint, Mapping):
+        return None
+    key, value, effect = (_text(taint, name) for name in ("key", "value", "effect"))
     if key and value is not None and effect in EFFECTS:
         return Taint(key, value, effect)
     return None
 
 
 def explained(taint: Any) -> Explained | None:
-    """Whose a taint is; None for what is none. The key alone does not tell.
+    """Return a taint's owner; None for what is no taint. The key alone does not tell.
 
     A controller owns a key with an effect.
     """
     found = read(taint)
     if found is None:
         return None
+    return Explained(found, _owner(found))
+
+
+def _owner(taint: Taint) -> Owner:
+    """Return the owner of a taint: of its key and effect, of its prefix, else a user."""
+    borrowed = False
     for key, effects, owner in OWNED:
-        if found.key == key and (not found.effect or found.effect in effects):
-            return Explained(found, owner)
-    owner = next((owner for prefix, owner in PREFIXES if found.key.startswith(prefix)), None)
-    if owner is None and any(found.key == key for key, _effects, _owner in OWNED):
-        owner = Owner(
+        if taint.key == key:
+            borrowed = True
+            if not taint.effect or taint.effect in effects:
+                return owner
+    for prefix, owner in PREFIXES:
+        if taint.key.startswith(prefix):
+            return owner
+    if borrowed:
+        return Owner(
             "user",
-            f"someone who borrowed the key: its controller sets no {found.effect} with it",
+            f"someone who borrowed the key: its controller sets no {taint.effect} with it",
             "a taint of a user's own",
             "the one who set it",
             "any repair; no controller removes it either",
         )
-    if owner is None and _KUBERNETES.match(found.key):
-        owner = Owner(
-            "unknown",
-            "a component that is not known here: the name is reserved to Kubernetes",
-            "not known",
-            "its owner",
-            "any repair",
-        )
-    return Explained(
-        found,
-        owner
-        or Owner(
-            "user",
-            "a user of this cluster",
-            "only pods that tolerate it are meant to be here",
-            "the one who set it; a pod that belongs here gets a toleration",
-            "any repair: removing it lets foreign pods in",
-        ),
-    )
+    if _KUBERNETES.match(taint.key):
+        return UNKNOWN_OWNER
+    return USER
 
 
 def told(text: Any) -> tuple[Told, ...]:
@@ -170,57 +179,69 @@ def told(text: Any) -> tuple[Told, ...]:
     for kind, pattern in _TOLD:
         for match in pattern.finditer(text):
             parts = match.groupdict()
-            if kind == "taint":
-                taint = Taint(parts["key"], parts["value"])
-            else:
-                taint = None
-            if kind == "condition":
-                key = _CONDITIONS.get(parts["condition"])
-                if key:
-                    taint = Taint(f"node.kubernetes.io/{key}")
-                else:
-                    taint = None
-            if kind == "cordon":
-                taint = Taint(CORDON, "", NO_SCHEDULE)
-            found[match.start()] = Told(
-                kind, int(parts["nodes"]) if parts["nodes"] else None, taint
-            )
+            count = None
+            if parts["nodes"]:
+                count = int(parts["nodes"])
+            found[match.start()] = Told(kind, count, _named_taint(kind, parts))
     return tuple(dict.fromkeys(found[at] for at in sorted(found)))
 
 
+def _named_taint(kind: str, parts: Mapping[str, str]) -> Taint | None:
+    """Return the taint that a clause of a message names."""
+    if kind == "taint":
+        return Taint(parts["key"], parts["value"])
+    if kind == "cordon":
+        return Taint(CORDON, "", NO_SCHEDULE)
+    if kind == "condition" and parts["condition"] in _CONDITIONS:
+        return Taint(f"node.kubernetes.io/{_CONDITIONS[parts['condition']]}")
+    return None
+
+
 def tolerated(taint: Any, tolerations: Any) -> Verdict:
-    """Whether a pod's tolerations take a taint, as the scheduler and the taint manager decide.
+    """Return whether a pod's tolerations take a taint, as scheduler and taint manager decide.
 
-    The first that matches counts.
-
-    Lt and Gt (a gate of 1.35 and newer) are unknown: whether the gate is on, the pod does not say.
-    A PreferNoSchedule taint that is not tolerated keeps no pod away: see keeps_away().
+    The first that matches counts. Lt and Gt (a gate of 1.35 and newer) are unknown: whether the
+    gate is on, the pod does not say. A PreferNoSchedule taint that is not tolerated keeps no pod
+    away: see keeps_away().
     """
     found = read(taint)
-    if tolerations is None:
-        listed = ()
-    elif isinstance(tolerations, Sequence) and not isinstance(tolerations, (str, bytes)):
-        listed = tolerations
-    else:
-        listed = None
-    if found is None or not found.effect or listed is None or len(listed) > MAX_TAINTS:
+    listed = _listed(tolerations)
+    if found is None or not found.effect or listed is None:
         return Verdict(None)
     doubt = False
     for position, toleration in enumerate(listed):
         fits = _fits(toleration, found)
         if fits:
-            lasting, seconds = _stay(toleration, found)
-            if doubt and found.effect == NO_EXECUTE:
-                return Verdict(True, by=position)
-            return Verdict(True, lasting, seconds, position)
+            return _taken(toleration, found, position, doubt)
         doubt = doubt or fits is None
     if doubt:
         return Verdict(None)
-    return Verdict(False, found.effect != NO_EXECUTE, None if found.effect != NO_EXECUTE else 0)
+    if found.effect == NO_EXECUTE:
+        return Verdict(False, False, 0)
+    return Verdict(False, True)
+
+
+def _listed(tolerations: Any) -> Sequence[Any] | None:
+    """Return the tolerations of a pod, none where it has none; None for what is no list."""
+    if tolerations is None:
+        return ()
+    if isinstance(tolerations, (str, bytes)) or not isinstance(tolerations, Sequence):
+        return None
+    if len(tolerations) > MAX_TAINTS:
+        return None
+    return tolerations
+
+
+def _taken(toleration: Any, taint: Taint, position: int, doubt: bool) -> Verdict:
+    """Return the verdict of the first toleration that matches."""
+    if doubt and taint.effect == NO_EXECUTE:
+        return Verdict(True, by=position)
+    lasting, seconds = _stay(toleration, taint)
+    return Verdict(True, lasting, seconds, position)
 
 
 def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]:
-    """(taints that keep a pod off a node, taints of which it is not known).
+    """Return the taints that keep a pod off a node, and those of which it is not known.
 
     Those of NoSchedule and NoExecute that are not tolerated.
 
@@ -235,8 +256,10 @@ def keeps_away(taints: Any, tolerations: Any) -> tuple[list[Taint], list[Taint]]
         if taint.effect == PREFER:
             continue
         verdict = tolerated(taint, tolerations).tolerated
-        if not verdict:
-            (doubtful if verdict is None else off).append(taint)
+        if verdict is None:
+            doubtful.append(taint)
+        elif not verdict:
+            off.append(taint)
     return off, doubtful
 
 
@@ -253,12 +276,11 @@ def _text(part: Mapping[str, Any], name: str) -> str | None:
 def _fits(toleration: Any, taint: Taint) -> bool | None:
     if not isinstance(toleration, Mapping):
         return None
-    key, operator, value, effect = (
-        _text(toleration, name) for name in ("key", "operator", "value", "effect")
-    )
-    if key is None or operator is None or value is None or effect is None:
+    texts = [_text(toleration, name) for name in ("key", "operator", "value", "effect")]
+    if None in texts:
         return None
-    if (effect and effect != taint.effect) or (key and key != taint.key):
+    key, operator, value, effect = texts
+    if effect not in ("", taint.effect) or key not in ("", taint.key):
         return False
     if operator in ("", "Equal"):
         return value == taint.value
@@ -268,9 +290,9 @@ def _fits(toleration: Any, taint: Taint) -> bool | None:
 
 
 def _stay(toleration: Mapping[str, Any], taint: Taint) -> tuple[bool | None, int | None]:
-    """(whether a pod may stay for good, the seconds that it has if not).
+    """Return whether a pod may stay for good, and the seconds that it has if not.
 
-    Only NoExecute makes anybody leave.
+    Only NoExecute makes a pod leave.
     """
     value = toleration.get("tolerationSeconds")
     if taint.effect != NO_EXECUTE or value is None:
