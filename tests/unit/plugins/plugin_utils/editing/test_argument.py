@@ -43,7 +43,7 @@ def both_parsers(request, monkeypatch):
 
 
 def checked(result: edit.Edit, before: str) -> str:
-    """The text afterwards; the splices must make it from the bytes before."""
+    """Return the text afterwards; the splices must make it from the bytes before."""
     data = before.encode()
     for splice in result.splices:
         assert data[splice.start : splice.end] == splice.old
@@ -63,7 +63,8 @@ def argument(
     result = set_argument(before, component, flag, value, **more)
     text = checked(result, before)
     again = set_argument(text, component, flag, value, **more)
-    assert not again.changed and again.text == text, "the second run changes nothing"
+    assert not again.changed, "the second run changes nothing"
+    assert again.text == text
     return text
 
 
@@ -452,7 +453,7 @@ SECRET = (
 
 
 def masked(text: str, *secrets: str) -> tuple[Source, bytes]:
-    """The source as evidence holds it, and the true bytes."""
+    """Return the source as evidence holds it, and the true bytes."""
     data, spans = text.encode(), []
     shown = bytearray(data)
     for secret in secrets:

@@ -5,10 +5,12 @@
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.admission_message import (
-    Refusal,
-    refusal,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    admission_message,
 )
+
+Refusal = admission_message.Refusal
+refusal = admission_message.refusal
 
 DEVICES = "requested number of devices unavailable for nvidia.com/gpu. Requested: 2, Available: 0"
 GPU = Refusal("devices", "nvidia.com/gpu", 2, 0)

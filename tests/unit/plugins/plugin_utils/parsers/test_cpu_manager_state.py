@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     cpu_manager_state as manager_state,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.cpu_manager_state import (
-    cpu_state,
-)
+
+cpu_state = manager_state.cpu_state
 
 POD, OTHER = "777870b5-c64f-42f5-9296-688b9dc212ba", "fb15e10a-b6a5-4aaa-8fcd-76c1aa64e6fd"
 # Written by kubelets.
@@ -115,7 +114,10 @@ def test_what_no_kubelet_can_read(text, word):
 
 
 # Written by a kubelet of 1.36.3 with the gate PodLevelResourceManagers.
-LEVELLED = '{"policyName":"static","defaultCpuSet":"0","entries":{"308cc738-7eb8-4499-9a59-e5d6c607fb9c":{"work":"1"}},"checksum":3409385981}'
+LEVELLED = (
+    '{"policyName":"static","defaultCpuSet":"0","entries":'
+    '{"308cc738-7eb8-4499-9a59-e5d6c607fb9c":{"work":"1"}},"checksum":3409385981}'
+)
 
 
 @pytest.mark.parametrize(

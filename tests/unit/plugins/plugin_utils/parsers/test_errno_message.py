@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an errno is about: its path or its operation decides, and a text with neither names no
-cause.
-"""
+"""Cause of an errno: its path or its operation decides; a text with neither names no cause."""
 
 from __future__ import annotations
 

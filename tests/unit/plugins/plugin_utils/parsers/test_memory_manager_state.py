@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.memory_manager_state import (
-    memory_state,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    memory_manager_state,
 )
+
+memory_state = memory_manager_state.memory_state
 
 POD = "b8f64a4c-1111-2222-3333-444455556666"
 # The first by a kubelet of 1.36.3, the second from the kubelet's own tests, the third hashed by the
@@ -32,7 +34,8 @@ REAL = [
     '"allocatable":67645734912,"reserved":1073741824,"free":66571993088},"hugepages-1Gi":{"total":0,"systemReserved":0,"allocatable":0,"reserved":0,'
     '"free":0},"hugepages-2Mi":null},"cells":[2,10]},"2":{"numberOfAssignments":0,"memoryMap":null,"cells":null},"3":null},"entries":{"'
     + POD
-    + '":{"b":[{"numaAffinity":[2,10],"type":"memory","size":18446744073709551615},{"numaAffinity":null,"type":"hugepages-2Mi","size":1}],"a":null,"c":[]},'
+    + '":{"b":[{"numaAffinity":[2,10],"type":"memory","size":18446744073709551615},'
+    '{"numaAffinity":null,"type":"hugepages-2Mi","size":1}],"a":null,"c":[]},'
     '"0a":{}},"checksum":2307851713}',
 ]
 

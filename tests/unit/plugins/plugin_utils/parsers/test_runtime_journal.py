@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM508: what a container runtime said before it ended, and a database of containerd's that a
-power cut damaged.
-"""
+"""KM508: last log lines of a container runtime, and a database that a power cut damaged."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ GLOBAL = "/etc/systemd/networkd.conf"
 
 
 def boots(text, late):
-    """{key: (value, path, line, who)}"""
+    """Return {key: (value, path, line, who)}."""
     found = sysctl_late.at_boot(late, sysctl_files.at_boot([record(CONF, text)], KEYS), KEYS)
     return {key: (one.value, one.path, one.line, one.who) for key, one in found.items()}
 

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a kubelet ends: its last words in every generation, words that only look like them, and
-what its unit says.
-"""
+"""Exit cause of a kubelet: its last log lines in every generation, lines like them, its unit."""
 
 from __future__ import annotations
 
@@ -16,10 +14,6 @@ from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     exit_cause as kubelet_death,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet.exit_cause import (
-    Death,
-    death,
 )
 from tests.unit.support.fake_kubelet_messages import (
     AGAIN,
@@ -35,6 +29,9 @@ from tests.unit.support.fake_kubelet_messages import (
     systemd,
 )
 
+Death = kubelet_death.Death
+death = kubelet_death.death
+
 PROFILE = settings(
     deadline=None,
     database=None,
@@ -45,7 +42,7 @@ PROFILE = settings(
 
 
 def of(line, status, **facts):
-    """The death by this last line, of a process that ended with this status."""
+    """Return the exit cause by this last line, of a process that ended with this status."""
     return death(
         [*AGAIN, HARMLESS, line, *ended(status)], {**FAILED, "exec_main_status": status, **facts}
     )
@@ -74,7 +71,7 @@ def test_every_text_has_a_case_that_it_decides(cause, pattern, monkeypatch):
 
 
 # -- words that stand in harmless lines too
-# -----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,7 +137,7 @@ def test_a_harmless_line_is_no_last_word(line):
 
 
 # -- who names pods
-# ---------------------------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------
 
 FAKES = [
     "running with swap on is not supported",
@@ -274,7 +271,7 @@ def test_a_line_without_the_journals_prefix_says_nothing():
 
 
 # -- what the unit says
-# -----------------------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -392,7 +389,7 @@ def test_out_of_memory():
 
 
 # -- which start
-# ------------------------------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------
 
 
 def test_the_newest_start_decides():
@@ -557,7 +554,7 @@ def test_a_value_of_several_lines():
 
 
 # -- whatever a node sends
-# --------------------------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------
 
 ANY = (
     st.none()

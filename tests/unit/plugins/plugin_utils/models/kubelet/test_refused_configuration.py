@@ -199,7 +199,8 @@ def test_what_kubelets_refuse(told, config, argv, releases, key, why):
     for release in of(*releases.split()):
         world = told(config, argv, release)
         (one,) = found(world).refused
-        assert one.key == key and why in one.why, release
+        assert one.key == key, release
+        assert why in one.why, release
         finding = judged(world)[1]["KM506"]
         assert (finding.severity, finding.component, finding.risk) == (
             "warning",

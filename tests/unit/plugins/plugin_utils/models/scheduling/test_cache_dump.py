@@ -16,9 +16,8 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
     cache_dump,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling.cache_dump import (
-    Node,
-)
+
+Node = cache_dump.Node
 
 FIXTURES = Path(__file__).parents[5] / "fixtures" / "scheduler"
 KNOWN = ["m1", "w1", "zoned"]
@@ -51,7 +50,7 @@ def of_1_14(*names):
 
 
 def of_json(as_list):
-    """--logging-format=json: one line each; its value a text, and since lately a list of objects."""
+    """--logging-format=json: one line each; its value is a text, lately a list of objects."""
     nodes = [
         {
             "name": name,
@@ -101,7 +100,9 @@ def of_json(as_list):
 )
 def test_recorded_dumps(version, deleted, pods, queue):
     found = cache_dump.parse(recorded(version))
-    assert found.nodes == tuple(Node(name, deleted, count) for name, count in zip(KNOWN, pods))
+    assert found.nodes == tuple(
+        Node(name, deleted, count) for name, count in zip(KNOWN, pods, strict=True)
+    )
     assert (found.queue, found.found, found.whole, found.names) == (
         queue,
         True,

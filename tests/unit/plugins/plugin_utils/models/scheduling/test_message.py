@@ -13,14 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.filter.scheduling_reasons import FilterModule
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling.message import (
-    KINDS,
-    MAX_REASONS,
-    MAX_TEXT,
-    Message,
-    parse,
-    plain,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
+    message,
 )
+
+KINDS = message.KINDS
+MAX_REASONS = message.MAX_REASONS
+MAX_TEXT = message.MAX_TEXT
+Message = message.Message
+parse = message.parse
+plain = message.plain
 
 PROFILE = settings(deadline=None, database=None, derandomize=True, max_examples=100)
 HEAD = "0/4 nodes are available: "
@@ -248,9 +250,7 @@ def test_what_is_no_message(text):
     ],
 )
 def test_a_huge_message_is_bounded(part):
-    """Nothing is claimed to be missing from what was not read, and no pattern takes long over
-    it.
-    """
+    """Nothing is claimed to be missing from what was not read, and no pattern takes long."""
     begin = time.process_time()
     found = parse(HEAD + part * (10 * MAX_TEXT // len(part)) + ".")
     assert len(found.reasons) <= MAX_REASONS

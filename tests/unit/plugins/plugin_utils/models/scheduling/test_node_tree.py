@@ -17,13 +17,15 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubemend.remediation.plugins.filter.node_tree import FilterModule
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling.node_tree import (
-    ALGORITHMS,
-    HistoryError,
-    algorithm,
-    defect,
-    replay,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import (
+    node_tree,
 )
+
+ALGORITHMS = node_tree.ALGORITHMS
+HistoryError = node_tree.HistoryError
+algorithm = node_tree.algorithm
+defect = node_tree.defect
+replay = node_tree.replay
 
 HISTORIES = 20000
 MASTERS = [{"add": f"ss-stg-ma-0{number}", "zone": "200002"} for number in (1, 2, 3)]
@@ -74,9 +76,7 @@ def test_histories_that_lose_nothing(which, history):
 
 
 def test_a_node_that_changed_its_zone_makes_no_new_list():
-    """Upstream removes and adds it in the tree, and the list stays as it is until nodes come or
-    go.
-    """
+    """Upstream removes and adds it in the tree; the list stays until nodes come or go."""
     history = [*MASTERS, ROUND, {"move": "ss-stg-ma-01", "zone": "200004"}, ROUND]
     assert replay(history, "1.18").snapshot == replay([*MASTERS, ROUND], "1.18").snapshot
     # the new zone's turn, then all are exhausted and it begins anew: by hand
@@ -111,8 +111,9 @@ def test_rounds_of_old_schedulers_that_looked_at_some_nodes():
 
 
 class Sweeps:
-    """Another formulation: no next(), but what is left of the running sweep, and then whole
-    sweeps, each as columns of the zones.
+    """Another formulation: no next(), but the rest of the running sweep, and then whole sweeps.
+
+    Each sweep is given as columns of the zones.
     """
 
     def __init__(self):
@@ -134,9 +135,7 @@ class Sweeps:
         return [one for column in zip_longest(*rows) for one in column if one]
 
     def take(self, count):
-        """The next names: the rest of the sweep in the zones' order from where it stopped, then
-        sweeps from the beginning.
-        """
+        """Return the next names: the rest of the sweep in the zones' order, then new sweeps."""
         zones = list(self.zones)
         at = self.start if self.start < len(zones) else 0
         rest, found = self.columns(zones[at:] + zones[:at], self.taken), []
@@ -164,9 +163,7 @@ class Sweeps:
 
 
 def history_of(rng):
-    """A random history: nodes of a few zones that come, go, move, come back, and rounds in
-    between.
-    """
+    """Return a random history: nodes of a few zones that come, go, move, and rounds between."""
     zones, there, gone, events = [f"z{number}" for number in range(rng.randint(1, 4))], [], [], []
     for number in range(rng.randint(1, 14)):
         kind = rng.choices(("add", "remove", "move", "round"), (5, 1.5, 0.7, 3))[0]
@@ -313,15 +310,16 @@ def test_the_filter():
     history = [*MASTERS, ROUND, WORKER, ROUND]
     assert node(history, "v1.18.4")["lost"] == node(history, "1.18")["lost"] == ["ss-stg-ma-03"]
     assert node(history, "v1.36.3")["lost"] == []
-    with pytest.raises(AnsibleFilterError, match="is not known which .*'v1.18.4-tke.5'"):
+    with pytest.raises(AnsibleFilterError, match=r"is not known which .*'v1\.18\.4-tke\.5'"):
         node(history, "v1.18.4-tke.5")
     with pytest.raises(AnsibleFilterError, match="event 0: a is not there"):
         node([{"remove": "a"}], "fixed")
 
 
 def test_5000_nodes_in_100_zones_are_replayed_in_less_than_a_second():
-    """Every node joins in another order than by zone, a hundredth leaves, a tenth joins in new
-    zones: of the processor's time, whoever else has it.
+    """Every node joins in another order than by zone, a hundredth leaves, a tenth joins later.
+
+    The time is the processor's, which other processes do not change.
     """
     names = list(range(5000))
     random.Random(5000).shuffle(names)

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of the order in which a scheduler learned of its nodes, and what its list lacks
-then.
-"""
+"""Order in which a scheduler learned of its nodes, and what its list lacks then."""
 
 from __future__ import annotations
 
@@ -92,9 +90,7 @@ def test_nobody_joined_or_too_much_to_try():
 
 
 def test_what_depends_on_the_order_of_zones_is_not_known():
-    """Of two zones of one size, a node of either pushes out the last of the zone that comes
-    behind, or nobody.
-    """
+    """Of two zones of one size, a node of either pushes out the last of the later zone, or none."""
     assert tree_history.from_joins(
         {"a": "1", "b": "1", "c": "2", "d": "2"}, [("e", "1")]
     ) == tree_history.Joined({})
@@ -130,7 +126,7 @@ def test_what_is_said_holds_for_every_history():
         claims += 1
         listed, each = rng.sample(sorted(first), len(first)), [rng.random() < 0.5 for _one in later]
         events = [{"add": name, "zone": first[name]} for name in listed] + [{"round": 1}]
-        for (name, zone), rounds in zip(later, each):
+        for (name, zone), rounds in zip(later, each, strict=False):
             events += [
                 {"add": name, "zone": zone},
                 *([{"round": rng.randint(1, 3)}] if rounds else []),

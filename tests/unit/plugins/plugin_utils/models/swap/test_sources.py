@@ -109,7 +109,7 @@ def files(*changed: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def node(*units: dict[str, Any], fstab: str = "", swaps: str = "", **more: Any) -> dict[str, Any]:
-    """A machine of which everything is known, and that has no swap unless it is given."""
+    """Return a machine of which everything is known, and that has no swap unless it is given."""
     return {
         "swaps": HEAD + swaps,
         "fstab": record("/etc/fstab", fstab),
@@ -530,9 +530,7 @@ def test_swap_that_somebody_switched_on():
 
 
 def test_what_a_device_follows():
-    """Without the links of /dev/disk, systemd's own word joins a device with the line that names
-    its UUID.
-    """
+    """Without the links of /dev/disk, systemd joins a device with the line of its UUID."""
     mirror = {
         "Id": "dev-sda2.swap",
         "What": "/dev/sda2",

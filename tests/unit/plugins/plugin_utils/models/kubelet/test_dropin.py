@@ -1,0 +1,47 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Temporary arguments of a kubelet, and the arguments behind a variable of its ExecStart."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import dropin
+
+ENVIRONMENT = {"path": dropin.ENVIRONMENT, "text": '# adds: --a=1 --b\nX="--a=1 --b"\n'}
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        None,
+        "text",
+        {},
+        {"environment_files": None},
+        {"environment_files": [{"path": "/etc/default/kubelet", "text": "# adds: --c"}]},
+        {"environment_files": [{"path": dropin.ENVIRONMENT, "text": None}]},
+    ],
+)
+def test_without_a_reset_no_argument_is_temporary(unit):
+    assert dropin.lent({"unit": unit}) == ()
+
+
+def test_arguments_of_an_unfinished_reset_are_temporary():
+    assert dropin.lent({"unit": {"environment_files": [ENVIRONMENT]}}) == ("--a=1", "--b")
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "arguments"),
+    [
+        ([], [], []),
+        (["kubelet", "--v=1"], [["X", ""]], ["kubelet", "--v=1"]),
+        (["kubelet", "$X", "--v=1"], [["X", "--a"]], ["--v=1"]),
+        (["kubelet", "$X", "$Y", "$X", "$Y"], [["Y", "--b --c"], ["X", ""]], ["--b", "--c"]),
+        (["kubelet", "$X", "$Y"], [["Y", None], ["X", ""]], []),
+        (["kubelet", "$X", "$Z"], [["X", ""]], ["$Z"]),
+    ],
+)
+def test_arguments_behind_the_last_place_of_a_variable(words, variables, arguments):
+    unit = {"start_words": words, "split_variables": variables}
+    assert dropin.behind(unit, "X") == arguments

@@ -1,0 +1,52 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A drop-in adds arguments to a kubelet only where its unit leaves room for them."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.editing.draft import EditRefused
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.remedies import (
+    kubelet_dropin,
+)
+
+DROPIN, ENVIRONMENT = "/run/x.conf", "/run/x.env"
+
+
+def argument_files(unit, *words):
+    return kubelet_dropin.argument_files(unit, words, "# head\n", DROPIN, ENVIRONMENT)
+
+
+def unit(value, *behind):
+    return {"start_words": ["kubelet", "$X", *behind], "split_variables": [["X", value]]}
+
+
+def test_the_variable_gets_the_arguments_and_the_drop_in_names_its_file():
+    files, difference = argument_files(unit('--a="1"'), "--v=2")
+    texts = {file["path"]: base64.b64decode(file["data"]).decode() for file in files}
+    assert texts == {
+        ENVIRONMENT: '# head\nX="--a=\\"1\\" --v=2"\n',
+        DROPIN: f"# head\n[Service]\nEnvironmentFile=-{ENVIRONMENT}\n",
+    }
+    assert [(file["kind"], file["mode"]) for file in files] == [
+        ("create", "0600"),
+        ("create", "0644"),
+    ]
+    assert f"+++ {DROPIN} (after)" in difference.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("kubelet_unit", "reason"),
+    [
+        ({}, "no variable for more arguments"),
+        (unit("", "--v=4"), "sets --v behind the variable X"),
+        (unit(None), "holds a secret"),
+    ],
+)
+def test_a_unit_without_room_is_refused(kubelet_unit, reason):
+    with pytest.raises(EditRefused, match=reason):
+        argument_files(kubelet_unit, "--v=2")
