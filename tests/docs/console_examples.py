@@ -45,7 +45,7 @@ def differs(shown: list[str], printed: str) -> str:
             (
                 one
                 for one in places
-                if all(_fits(want, have) for want, have in zip(chunk, lines[one:]))
+                if all(_fits(want, have) for want, have in zip(chunk, lines[one:], strict=False))
             ),
             None,
         )
