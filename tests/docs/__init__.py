@@ -28,8 +28,9 @@ RISKS = {
 
 
 def load():
-    """The catalogue, the symptoms and the codes that a plan has steps for, under the
-    collection's name whatever the checkout's path is.
+    """Return the catalogue, the symptoms and the codes that a plan has steps for.
+
+    They are imported under the collection's name, whatever the checkout's path is.
     """
     sys.path.insert(0, str(venvs.collections()))
     from ansible_collections.kubemend.remediation.plugins.plugin_utils import faults
@@ -42,9 +43,7 @@ def load():
 
 
 def between(path: Path, name: str, text: str, whole: str = "") -> str:
-    """The file, or the whole of it as it is to be so far, with this text between the marks of
-    that name.
-    """
+    """Return a file (or its text so far in whole) with a text between the marks of a name."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     whole = whole or path.read_text(encoding="utf-8")
     if begin not in whole or end not in whole:
@@ -114,11 +113,12 @@ def _present(path: Path) -> str | None:
 
 def _unknown_pages(wanted: dict[Path, str]) -> list[str]:
     """Return a line for each page of a fault or a symptom that does not exist."""
+    docs = ROOT / "docs"
+    pages = [*sorted((docs / "faults").glob("*.md")), *sorted((docs / "symptoms").glob("*.md"))]
     return [
-        f"{path.relative_to(ROOT)} is of nothing in the catalogue: remove it"
-        for directory in ("faults", "symptoms")
-        for path in sorted((ROOT / "docs" / directory).glob("*.md"))
-        if path not in wanted
+        f"{page.relative_to(ROOT)} is of nothing in the catalogue: remove it"
+        for page in pages
+        if page not in wanted
     ]
 
 

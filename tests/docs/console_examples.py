@@ -18,9 +18,7 @@ BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def commands(page: Path) -> list[tuple[str, list[str]]]:
-    """(command, the lines below it) of each block of a page that is marked as a console's, in
-    their order.
-    """
+    """Return each command of a page's console blocks with the lines below it, in their order."""
     found: list[tuple[str, list[str]]] = []
     for block in BLOCK.findall(page.read_text(encoding="utf-8")):
         for line in block.splitlines():
@@ -32,10 +30,7 @@ def commands(page: Path) -> list[tuple[str, list[str]]]:
 
 
 def differs(shown: list[str], printed: str) -> str:
-    """The first of the shown lines that was not printed where it should be.
-
-    Empty where all were.
-    """
+    """Return the first shown line that was not printed where it should be, or ""."""
     lines, at, loose = [line.rstrip() for line in printed.splitlines()], 0, False
     for chunk in _chunks(shown):
         if chunk is None:
@@ -50,7 +45,7 @@ def differs(shown: list[str], printed: str) -> str:
             (
                 one
                 for one in places
-                if all(_fits(want, have) for want, have in zip(chunk, lines[one:]))
+                if all(_fits(want, have) for want, have in zip(chunk, lines[one:], strict=False))
             ),
             None,
         )
@@ -61,7 +56,7 @@ def differs(shown: list[str], printed: str) -> str:
 
 
 def _chunks(shown: list[str]):
-    """Lists of lines that follow each other; None for any number of lines."""
+    """Yield lists of lines that follow each other; None for any number of lines."""
     chunk: list[str] = []
     for line in shown:
         if line.strip() == ANY:

@@ -21,14 +21,15 @@ HEAD = f"""\
 Symptoms and faults
 ===================
 
-This collection finds out why a Kubernetes cluster misbehaves at the level of its nodes and control plane, shows the evidence, and repairs what
-was proven, up to the risk that you consent to.
+This collection finds out why a Kubernetes cluster misbehaves at the level of its nodes and control
+plane, shows the evidence, and repairs what was proven, up to the risk that you consent to.
 
 .. code-block:: shell
 
     ansible-playbook -i INVENTORY kubemend.remediation.audit
 
-The folder ``docs`` of the collection has a page for each symptom and each fault, a quick start, and what rights it needs.
+The folder ``docs`` of the collection has a page for each symptom and each fault, a quick start, and
+what rights it needs.
 """
 
 

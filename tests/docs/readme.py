@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tests.docs import ROOT, between, faults
 
-# What is repaired on any host, because no installer writes it anew: kernel settings and modules,
+# What is repaired on any host, because no installer writes it again: kernel settings and modules,
 # limits, swap.
 ANYWHERE = "kernel settings and modules, limits, swap"
 # What is different where another tool owns the files; the place to change is the code's own

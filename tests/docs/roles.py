@@ -21,22 +21,27 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 
 def _variables(role: Path) -> str:
-    """The variables of a role, as its argument_specs have them."""
+    """Return the table of a role's variables, as its argument_specs have them."""
     options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
         "argument_specs"
     ]["main"]["options"]
     rows = []
     for name, option in sorted(options.items()):
-        default, said = option.get("default"), option["description"]
-        shown = (
-            "—"
-            if default is None
-            else f"`{json.dumps(default)}`"
-            if not isinstance(default, str)
-            else f"`{default}`"
-        )
-        told = re.sub(
-            r"[A-Z]+[(]([^)]*)[)]", r"`\1`", " ".join(said if isinstance(said, list) else [said])
-        )
-        rows.append(f"| `{name}` | {shown} | {told} |")
+        meaning = _meaning(option["description"])
+        rows.append(f"| `{name}` | {_default(option.get('default'))} | {meaning} |")
     return "\n".join(["| variable | default | meaning |", "|---|---|---|", *rows])
+
+
+def _default(value: object) -> str:
+    if value is None:
+        return "—"
+    if isinstance(value, str):
+        return f"`{value}`"
+    return f"`{json.dumps(value)}`"
+
+
+def _meaning(description: str | list[str]) -> str:
+    """Return a description with its markup as code."""
+    if isinstance(description, list):
+        description = " ".join(description)
+    return re.sub(r"[A-Z]+[(]([^)]*)[)]", r"`\1`", description)

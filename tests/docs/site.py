@@ -1,8 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The docs site: python -m tests.docs.site builds it in tests/output/site/html, out of the pages in
-docs/ and of what antsibull-docs makes of plugins.
+"""Build the docs site in tests/output/site/html: python -m tests.docs.site.
+
+Its sources are the pages in docs/ and what antsibull-docs makes of plugins.
 
 It has no address yet, and asks the network for nothing: a link out of it is a link, an inventory of
 another site is not read.
@@ -33,7 +34,11 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["examples/**/*.md"]
 myst_heading_anchors = 4
 html_theme = "alabaster"
-html_theme_options = {"sidebar_includehidden": False, "page_width": "1200px", "sidebar_width": "260px"}
+html_theme_options = {
+    "sidebar_includehidden": False,
+    "page_width": "1200px",
+    "sidebar_width": "260px",
+}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
@@ -151,9 +156,7 @@ def run(*command: str | Path) -> str:
 
 
 def assemble() -> None:
-    """The source of the site: our pages where they are in the checkout, so that their links
-    hold, and those of antsibull-docs beside them.
-    """
+    """Write the site's sources: the pages at their paths, so that links hold, and the plugins'."""
     if SITE.exists():
         shutil.rmtree(SITE)
     SOURCE.mkdir(parents=True)
@@ -200,9 +203,7 @@ def assemble() -> None:
 
 
 def linked(text: str, page: Path, shown: set[Path]) -> str:
-    """Links to files that are no pages of the site become the name of the file in the
-    collection.
-    """
+    """Return a page in which links to files that are no pages of the site are plain names."""
 
     def one(match: re.Match) -> str:
         name, target = match[1], match[2]
@@ -220,7 +221,7 @@ def linked(text: str, page: Path, shown: set[Path]) -> str:
 
 
 def build() -> str:
-    """What the tools said; Failed with it where there was a warning."""
+    """Build the site and return the tools' output; raise Failed with it on a warning."""
     assemble()
     return run(
         "sphinx-build",

@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/symptoms/<name>.md: what you see, what it can be, what the playbook does, what it never
-does, how to undo.
-"""
+"""Generate docs/symptoms/NAME.md: its causes, what its playbook does and never does, and undo."""
 
 from __future__ import annotations
 
@@ -53,7 +51,7 @@ SEEN = {
             " fsnotify watcher: too many open files` of a program."
         ),
         "A service ends with `205/LIMITS`.",
-        "Nobody can log in since limits were raised.",
+        "No user can log in since limits were raised.",
     ),
     "node_unreachable": (
         "`kubectl get nodes` says `NotReady`, or `Ready,SchedulingDisabled`.",
@@ -146,7 +144,6 @@ def _does(symptom, catalogue, repaired) -> list[str]:
     needs = sorted({name for fault in _faults(symptom, catalogue) for name in fault.needs})
     asked = sorted({name for fault in _faults(symptom, catalogue) for name in fault.cluster_needs})
     steps = [fault for fault in _faults(symptom, catalogue) if fault.code in repaired]
-    highest = max((faults.step_risk(fault) for fault in steps), default=0)
     parts = [
         "```",
         f"ansible-playbook -i INVENTORY kubemend.remediation.{symptom.name}",
@@ -158,28 +155,28 @@ def _does(symptom, catalogue, repaired) -> list[str]:
             " consents to the steps of the plan up to that risk."
         ),
         "",
-        (
+    ]
+    if needs:
+        parts.append(
             f"- Every host is asked once, as in an audit. Its causes are told by {_names(needs)}"
             " ([what each reads](../rights.md))."
-            if needs
-            else ""
-        ),
-        (
-            f"- The API is asked as in an audit. Its causes are told by {_names(asked)}."
-            if asked
-            else ""
-        ),
-        (
-            f"- The highest risk that a step of it can have is {highest} ([what is"
-            " done](../../README.md#what-it-changes-on-a-node))."
-            if steps
-            else "- No cause of it has a step: it only tells."
-        ),
-    ]
-    return [
-        *(line for number, line in enumerate(parts) if line or number in (3, 5)),
-        *(["", MORE[symptom.name]] if symptom.name in MORE else []),
-    ]
+        )
+    if asked:
+        parts.append(f"- The API is asked as in an audit. Its causes are told by {_names(asked)}.")
+    parts.append(_highest_risk(steps))
+    if symptom.name in MORE:
+        parts += ["", MORE[symptom.name]]
+    return parts
+
+
+def _highest_risk(steps) -> str:
+    if not steps:
+        return "- No cause of it has a step: it only tells."
+    highest = max(faults.step_risk(fault) for fault in steps)
+    return (
+        f"- The highest risk that a step of it can have is {highest} ([what is"
+        " done](../../README.md#what-it-changes-on-a-node))."
+    )
 
 
 def _names(names) -> str:
@@ -244,13 +241,9 @@ def _undo(symptom, catalogue, repaired) -> list[str]:
 
 def _undo_note(fault) -> str:
     """Return what a fault's page states about a revert, as an item of a list, or ""."""
-    texts = (faults.written(fault.code, title) for title in ("What kubemend can do", "Undo"))
-    sentences = [
-        sentence
-        for text in texts
-        for sentence in _sentences(text)
-        if re.search(r"\b[Rr]evert", sentence)
-    ]
+    texts = [faults.written(fault.code, title) for title in ("What kubemend can do", "Undo")]
+    sentences = [sentence for text in texts for sentence in _sentences(text)]
+    sentences = [sentence for sentence in sentences if re.search(r"\b[Rr]evert", sentence)]
     if not sentences:
         return ""
     return f"- [{fault.code}](../faults/{fault.code}.md): {' '.join(sentences)}"

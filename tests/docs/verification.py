@@ -1,9 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/verification.md: which incidents were made on real clusters, by the evidence that was
-recorded there and is judged again in every test run.
-"""
+"""Generate docs/verification.md: the incidents that were made and recorded on real clusters."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ OTHERS = {
         " as kubespray lays them out"
     ),
     "pods-pending": "pods wait for what no node offers",
-    "runtime-hung": "the container runtime of a worker answers nobody",
+    "runtime-hung": "the container runtime of a worker does not answer",
 }
 # What no node of the lab can have, and what stands for it instead.
 UNMADE = (
@@ -91,7 +89,9 @@ def page() -> str:
     for version, name, folder in _recorded():
         cases.setdefault(name, []).append((version, folder))
     for name in sorted(cases):
-        title = known[name].title if name in known else OTHERS[name]
+        title = OTHERS.get(name)
+        if name in known:
+            title = known[name].title
         for version, folder in cases[name]:
             made.add(name)
             rows.append(f"| {name} | {title} | {version} | {_date(folder)} | {_present(folder)} |")
@@ -109,7 +109,7 @@ def page() -> str:
                 "Each incident was made in a kubeadm cluster of that release, its symptom was seen,"
                 " and what an audit collected then is kept in `tests/fixtures/recorded`. Every run"
                 " of the tests judges that evidence again, and expects exactly the verdicts that"
-                " are kept beside it; it also makes some of the incidents anew, which the commit"
+                " are kept next to it; it also makes some of the incidents again, which the commit"
                 " draws, in clusters of the newest and the oldest release. A full run makes them"
                 " all."
             ),
@@ -137,19 +137,24 @@ def page() -> str:
 
 
 def _recorded() -> Iterator[tuple[str, str, Path]]:
-    """(release, incident, folder), the oldest release first."""
-    for folder in sorted(
-        RECORDED.iterdir(),
-        key=lambda path: [
-            int(word) if word.isdigit() else 0 for word in re.split(r"[v.-]", path.name)[1:4]
-        ],
-    ):
+    """Yield release, incident and directory, the oldest release first."""
+    for folder in sorted(RECORDED.iterdir(), key=_release):
         version, _dash, name = folder.name.partition("-")
         yield version, name, folder
 
 
+def _release(path: Path) -> list[int]:
+    return [_number(word) for word in re.split(r"[v.-]", path.name)[1:4]]
+
+
+def _number(word: str) -> int:
+    if word.isdigit():
+        return int(word)
+    return 0
+
+
 def _date(folder: Path) -> str:
-    """The day of its evidence."""
+    """Return the day of a recording's evidence."""
     days = {
         json.loads(path.read_text(encoding="utf-8")).get("collected_at")
         for path in (folder / "evidence").glob("*.json")

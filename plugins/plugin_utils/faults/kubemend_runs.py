@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM9xx, faults of the run itself."""
+"""Check what kubemend's own runs left, and hosts that are no nodes: KM903 and KM905."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ..models import node_hosts
 from ..models.cluster import Cluster, Host
 from ..models.result import Missing, Proof
-from .base import Hit, Outcome, cluster_check, node_check
+from .base import Hit, Outcome, cluster_check, node_check, present, unknown
 from .control_plane import manifests
 from .resource_managers import state_files as pinning_state
 
@@ -29,10 +29,13 @@ from .resource_managers import state_files as pinning_state
     cluster=manifests.cordon_left,
 )
 def _left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM903: of whatever kind."""
+    """KM903: report log verbosities and kubelet arguments that a run left."""
     lent = pinning_state.lent(host, document)
     for outcome in manifests.left_behind(host, document):
-        yield outcome._replace(hits=(*outcome.hits, lent), applies=True) if lent else outcome
+        if lent:
+            yield outcome._replace(hits=(*outcome.hits, lent), applies=True)
+        else:
+            yield outcome
 
 
 @cluster_check(
@@ -43,28 +46,27 @@ def _left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     needs=("kubelet", "installer"),
 )
 def not_a_node(cluster: Cluster) -> Iterator[Outcome]:
-    """KM905: a machine that no API names as a Node, and that has nothing of Kubernetes."""
+    """KM905: report a machine that no API names as a Node, and that has nothing of Kubernetes."""
     strange = {host.host for host in node_hosts.not_nodes(cluster)}
     named = {host.host for host in cluster.node_hosts.values() if host is not None}
     for host in cluster.hosts:
         if host.host in strange:
-            yield Outcome((_stranger(host),), host=host.host)
-            continue
-        known = host.host in named or node_hosts.is_node(host) is not None
-        owed = (
-            ()
-            if known
-            else host.missing("installer", absent_is_answer=False)
-            or (Missing(host.host, "installer", "not_asked"),)
-        )
-        yield Outcome((), owed, host=host.host)
+            yield present(_stranger(host), host=host.host)
+        elif host.host in named or node_hosts.is_node(host) is not None:
+            yield Outcome(host=host.host)
+        else:
+            missing = host.missing("installer", absent_is_answer=False)
+            not_asked = Missing(host.host, "installer", "not_asked")
+            yield unknown(*(missing or (not_asked,)), host=host.host)
 
 
 def _stranger(host: Host) -> Hit:
-    asked = ", although the inventory has it in a group of the cluster" if host.groups else ""
+    group = ""
+    if host.groups:
+        group = ", although the inventory has it in a group of the cluster"
     return Hit(
         f"{host.host} does not look like a Kubernetes node: no kubelet process, unit, package or"
-        f" /var/lib/kubelet{asked}",
+        f" /var/lib/kubelet{group}",
         (Proof("file", host.host, path="/var/lib/kubelet", text="does not exist"),),
         "name the hosts of the cluster with -i, kubemend_hosts or the inventory's groups; nothing"
         " else was judged of this machine",

@@ -43,7 +43,8 @@ def judged(
 
     running: its instances with their hosts.
     """
-    missing, hits = list(cluster.missing("locks")), []
+    missing = list(cluster.missing("locks"))
+    hits: list[Hit] = []
     unlocked = any(process.elect is False for _host, process in running)
     lock = _lock(cluster, _names(running, role.component))
     place = cluster.api_host or "cluster API"

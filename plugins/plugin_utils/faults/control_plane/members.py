@@ -14,7 +14,7 @@ from ...models.cluster import Cluster, Host, timestamp
 from ...models.result import Missing, Proof
 from ...parsers import pflag as flags
 from ...parsers import pod_manifest as manifest
-from ..base import Hit, Outcome, causes, cluster_check
+from ..base import Hit, Outcome, causes, cluster_check, not_applicable
 from .leader_election import silent_members
 
 KUBEADM_CONFIG = "ConfigMap kube-system/kubeadm-config"
@@ -33,50 +33,45 @@ TOGETHER_SECONDS = 5
     cluster_needs=("kubeadm_config", "nodes"),
 )
 def kubeadm_config(cluster: Cluster) -> Iterator[Outcome]:
-    """KM110: extraArgs that switch election off again at the next `kubeadm upgrade`."""
-    absent = (
-        cluster.key is None or (cluster.api.get("kubeadm_config") or {}).get("status") == "absent"
-    )
-    alone = len(cluster.members) + len(cluster.strangers) == 1
-    if absent or alone:
-        yield Outcome(
-            applies=False,
-            note="no kubeadm-config" if absent else "a single master needs no election",
-        )
+    """KM110: report extraArgs that disable election at the next `kubeadm upgrade`."""
+    status = (cluster.api.get("kubeadm_config") or {}).get("status")
+    if cluster.key is None or status == "absent":
+        yield not_applicable("no kubeadm-config")
+        return
+    if len(cluster.members) + len(cluster.strangers) == 1:
+        yield not_applicable("a single master needs no election")
         return
     record = cluster.answer("kubeadm_config") or {}
     hits, missing = [], list(cluster.missing("kubeadm_config"))
     try:
         for component, value, line in _switched_off(record):
-            hits.append(
-                Hit(
-                    f"kubeadm-config sets leader-elect to {value!r}: the next kubeadm upgrade"
-                    " writes it again",
-                    (
-                        Proof(
-                            "api",
-                            object=KUBEADM_CONFIG,
-                            path="ClusterConfiguration",
-                            line=line,
-                            text=f"leader-elect: {value}",
-                        ),
-                    ),
-                    f"in {KUBEADM_CONFIG}, ClusterConfiguration line {line}, set leader-elect to"
-                    ' "true" or remove it',
-                    component=component,
-                )
-            )
+            hits.append(_kubeadm_hit(component, value, line))
     except manifest.ManifestError:
         missing.append(Missing(cluster.api_host or "cluster API", "kubeadm_config", "error"))
     yield Outcome(tuple(hits), tuple(missing), note=_silence(cluster))
 
 
+def _kubeadm_hit(component: str, value: str, line: int) -> Hit:
+    proof = Proof(
+        "api",
+        object=KUBEADM_CONFIG,
+        path="ClusterConfiguration",
+        line=line,
+        text=f"leader-elect: {value}",
+    )
+    return Hit(
+        f"kubeadm-config sets leader-elect to {value!r}: the next kubeadm upgrade writes it again",
+        (proof,),
+        f"in {KUBEADM_CONFIG}, ClusterConfiguration line {line}, set leader-elect to"
+        ' "true" or remove it',
+        component=component,
+    )
+
+
 def switched_off(record: Mapping[str, Any]) -> dict[str, str]:
-    """Section of the ClusterConfiguration -> component, of those whose leader-elect is not true
-    there.
-    """
+    """Return the sections of the ClusterConfiguration that disable election, by component."""
     names = {"kube-controller-manager": "controllerManager", "kube-scheduler": "scheduler"}
-    off = {component for component, dummy, dummy in _switched_off(record)}
+    off = {component for component, _value, _line in _switched_off(record)}
     return {section: component for component, section in names.items() if component in off}
 
 
@@ -88,9 +83,9 @@ def _switched_off(record: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
 
 
 def _leader_elect_args(text: str) -> Iterator[tuple[str, str, int]]:
-    """(component, value, line) of leader-elect in extraArgs.
+    """Yield component, value and line of each leader-elect in extraArgs.
 
-    A map up to v1beta3, a list of name and value since.
+    extraArgs are a map up to v1beta3, and a list of name and value since.
     """
     names: dict[tuple[Any, ...], str] = {}
     for path, value, line in manifest.scalars(text):
@@ -110,7 +105,7 @@ def _leader_elect_args(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _silence(cluster: Cluster) -> str:
-    """Why the API told nothing, in the words of the host that asked it last."""
+    """Return why the API did not answer, as the host that asked it last reports it, or ""."""
     if cluster.key is None or cluster.api_status in ("ok", "not_asked"):
         return ""
     return f"the API did not answer: {cluster.api_reason or cluster.api_status}"
@@ -126,24 +121,18 @@ def _silence(cluster: Cluster) -> str:
     cluster_needs=("locks", "endpoints"),
 )
 def split_storage(cluster: Cluster) -> Iterator[Outcome]:
-    """KM111: API servers that do not show the same lock objects, because they write to different
-    stores.
-    """
+    """KM111: report API servers with different lock objects: they write to different stores."""
     if cluster.key is None:
         yield Outcome(applies=False)
         return
-    servers = [
-        item
-        for item in (cluster.answer("locks") or {}).get("servers") or ()
-        if not item.get("error")
-    ]
-    asked = (cluster.answer("locks") or {}).get("servers") or ()
-    hits = list(_different_objects(servers)) + list(_different_etcd(cluster))
+    servers = (cluster.answer("locks") or {}).get("servers") or ()
+    answering = [server for server in servers if not server.get("error")]
+    hits = [*_different_objects(answering), *_different_etcd(cluster)]
     missing = list(cluster.missing("locks"))
     missing += [
-        Missing(item.get("address") or "API server", "locks", "error")
-        for item in asked
-        if item.get("error")
+        Missing(server.get("address") or "API server", "locks", "error")
+        for server in servers
+        if server.get("error")
     ]
     missing += silent_members(cluster, "etcd")
     yield Outcome(tuple(hits[:1]), tuple(dict.fromkeys(missing)))
@@ -202,10 +191,7 @@ def _different_etcd(cluster: Cluster) -> Iterator[Hit]:
     cluster_needs=("nodes", "endpoints", "locks"),
 )
 def strangers(cluster: Cluster) -> Iterator[Outcome]:
-    """KM112: a member of the control plane that the audit does not know.
-
-    Its election is nobody's knowledge.
-    """
+    """KM112: report a control-plane member outside the inventory, whose election is unknown."""
     hits = tuple(
         Hit(
             f"{stranger.name} belongs to the control plane and is no host of the inventory",
@@ -217,12 +203,8 @@ def strangers(cluster: Cluster) -> Iterator[Outcome]:
         for stranger in cluster.strangers
     )
     missing = cluster.missing("nodes") + cluster.missing("endpoints")
-    if len(hits) <= len(cluster.unplaced):
-        missing += (
-            tuple(Missing(host.host, "host", host.status) for host in cluster.unplaced)
-            if hits
-            else ()
-        )
+    if hits and len(hits) <= len(cluster.unplaced):
+        missing += tuple(Missing(host.host, "host", host.status) for host in cluster.unplaced)
         hits = ()
     yield Outcome(hits, missing, cluster.key is not None, note=_silence(cluster))
 
@@ -235,7 +217,7 @@ def strangers(cluster: Cluster) -> Iterator[Outcome]:
     cluster_needs=("nodes",),
 )
 def unaudited(cluster: Cluster) -> Iterator[Outcome]:
-    """KM904: a worker's Node that no host of the run is."""
+    """KM904: report a worker's Node that no host of the run is."""
     names = [
         name for name in node_hosts.unhosted(cluster) if name not in cluster.control_plane_nodes
     ]
@@ -251,8 +233,8 @@ def unaudited(cluster: Cluster) -> Iterator[Outcome]:
     )
     missing = cluster.missing("nodes")
     silent = node_hosts.undecided(cluster)
-    if len(hits) <= len(silent):
-        missing += tuple(_owed(host) for host in silent) if hits else ()
+    if hits and len(hits) <= len(silent):
+        missing += tuple(_owed(host) for host in silent)
         hits = ()
     yield Outcome(hits, missing, cluster.key is not None, note=_silence(cluster))
 
@@ -271,103 +253,106 @@ def _owed(host: Host) -> Missing:
     | causes("KM101", "KM102", "KM106", component="kube-controller-manager"),
 )
 def surplus_pods(cluster: Cluster) -> Iterator[Outcome]:
-    """KM113: Jobs that got more pods at one time than they asked for.
+    """KM113: report Jobs that got more pods at one time than they asked for.
 
-    The symptom of a second controller manager.
+    It is the symptom of a second controller manager.
     """
-    hits = []
+    bursts = []
     for job in (cluster.answer("jobs") or {}).get("items") or ():
         pods = _surplus(job)
-        if not pods:
-            continue
-        named = ", ".join(f"{name} {when:%H:%M:%S}" for when, name in pods)
+        if pods:
+            names = ", ".join(f"{name} {created:%H:%M:%S}" for created, name in pods)
+            job_name = f"Job {job.get('namespace')}/{job.get('name')}"
+            bursts.append((pods[-1][0], job_name, len(pods), names))
+    bursts.sort(reverse=True)
+    hits = []
+    if bursts:
+        proofs = tuple(
+            Proof("api", object=name, text=f"{count} pods created together: {names}")
+            for _created, name, count, names in bursts[:5]
+        )
+        jobs = "1 Job"
+        if len(bursts) > 1:
+            jobs = f"{len(bursts)} Jobs"
         hits.append(
-            (pods[-1][0], f"Job {job.get('namespace')}/{job.get('name')}", len(pods), named)
-        )
-    hits.sort(reverse=True)
-    found = ()
-    if hits:
-        shown = tuple(
-            Proof("api", object=name, text=f"{count} pods created together: {named}")
-            for _when, name, count, named in hits[:5]
-        )
-        jobs = f"{len(hits)} Job{'s' if len(hits) > 1 else ''}"
-        found = (
             Hit(
                 f"{jobs} got more pods at one time than asked for",
-                shown,
+                proofs,
                 "repair what creates them twice; the surplus pods are deleted by the Job controller"
                 " itself",
-            ),
+            )
         )
-    missing = cluster.missing("jobs")
-    missing = missing or cluster.cut("jobs")
-    yield Outcome(found, missing, cluster.key is not None, note=_silence(cluster))
+    missing = cluster.missing("jobs") or cluster.cut("jobs")
+    yield Outcome(tuple(hits), missing, cluster.key is not None, note=_silence(cluster))
 
 
 def _surplus(job: Mapping[str, Any]) -> list[tuple[datetime, str]]:
-    """The pods of one burst that exceeds the Job's parallelism, oldest first.
+    """Return the pods of one burst that exceeds the Job's parallelism, oldest first.
 
-    Empty where a replacement explains it.
+    It is empty if replacements explain them.
     """
-    wanted = job.get("parallelism")
-    wanted = 1 if wanted is None else int(wanted)
-    if not isinstance(job.get("completions"), int) and job.get("parallelism") is None:
+    parallelism = job.get("parallelism")
+    if not isinstance(job.get("completions"), int) and parallelism is None:
         return []
+    wanted = 1
+    if parallelism is not None:
+        wanted = int(parallelism)
     created, ended = _lifetimes(job)
     for index, (begin, _name) in enumerate(created):
-        burst = [
-            item
-            for item in created[index:]
-            if (item[0] - begin).total_seconds() <= TOGETHER_SECONDS
-        ]
-        excused = sum(
-            1
-            for _when, name in burst[:-1]
-            if name in ended and ended[name] is not None and ended[name] <= burst[-1][0]
-        )
+        burst = [pod for pod in created[index:] if _is_together(begin, pod[0])]
+        excused = sum(_has_ended(ended, name, burst[-1][0]) for _created, name in burst[:-1])
         if len(burst) - excused > wanted:
             return burst
     return []
 
 
+def _is_together(begin: datetime, created: datetime) -> bool:
+    return (created - begin).total_seconds() <= TOGETHER_SECONDS
+
+
+def _has_ended(ended: Mapping[str, datetime | None], name: str, before: datetime) -> bool:
+    end = ended.get(name)
+    return end is not None and end <= before
+
+
 def _lifetimes(
     job: Mapping[str, Any],
 ) -> tuple[list[tuple[datetime, str]], dict[str, datetime | None]]:
-    """(creations sorted by time, the time each pod ended or began to go) from pods that exist and
-    the Job's events.
+    """Return creations sorted by time, and when each pod ended or began to go.
 
-    A pod deleted by the Job controller itself (SuccessfulDelete) is no excuse for another: that is
-    how a surplus ends. Where it deleted none, a pod that is no more was taken away by somebody else
-    (a user, a drain, the loss of its node) and replaced.
+    They come from the pods that exist and the Job's events. A pod deleted by the Job controller
+    itself (SuccessfulDelete) is no excuse for another: that is how a surplus ends. If it deleted
+    none, a deleted pod was removed otherwise (a user, a drain, the loss of its node) and replaced.
     """
-    born: dict[str, datetime] = {}
+    events = job.get("events") or ()
+    surplus = {event.get("pod") for event in events if event.get("reason") == "SuccessfulDelete"}
+    created: dict[str, datetime] = {}
     ended: dict[str, datetime | None] = {}
-    surplus = {
-        event.get("pod")
-        for event in job.get("events") or ()
-        if event.get("reason") == "SuccessfulDelete"
-    }
-    for event in job.get("events") or ():
-        when, name = timestamp(event.get("first")), event.get("pod")
-        if event.get("reason") == "SuccessfulCreate" and when and name:
-            born.setdefault(name, when)
+    for event in events:
+        first, name = timestamp(event.get("first")), event.get("pod")
+        if event.get("reason") == "SuccessfulCreate" and first and name:
+            created.setdefault(name, first)
     for pod in job.get("pods") or ():
-        when = timestamp(pod.get("created"))
-        if when and pod.get("name"):
-            born[pod["name"]] = when
-            if pod["name"] not in surplus:
-                ends = [timestamp(pod.get(key)) for key in ("deletion_requested", "finished_at")]
-                ended[pod["name"]] = min((end for end in ends if end), default=None)
-    listed = {pod.get("name") for pod in job.get("pods") or ()}
+        time, name = timestamp(pod.get("created")), pod.get("name")
+        if time and name:
+            created[name] = time
+            if name not in surplus:
+                ended[name] = _end(pod)
     if not surplus:
-        ended.update(
-            (name, when + timedelta(seconds=1)) for name, when in born.items() if name not in listed
-        )
-    # The API tells seconds: of pods that were made in the same one, those that have ended came
-    # first.
-    order = sorted(
-        born,
-        key=lambda name: (born[name], ended.get(name) is None, ended.get(name) or born[name], name),
-    )
-    return [(born[name], name) for name in order], ended
+        listed = {pod.get("name") for pod in job.get("pods") or ()}
+        for name, time in created.items():
+            if name not in listed:
+                ended[name] = time + timedelta(seconds=1)
+
+    # The API reports seconds: of pods that were created in the same one, those that have ended
+    # came first.
+    def order(name: str) -> tuple[datetime, bool, datetime, str]:
+        end = ended.get(name)
+        return created[name], end is None, end or created[name], name
+
+    return [(created[name], name) for name in sorted(created, key=order)], ended
+
+
+def _end(pod: Mapping[str, Any]) -> datetime | None:
+    ends = [timestamp(pod.get(key)) for key in ("deletion_requested", "finished_at")]
+    return min((end for end in ends if end), default=None)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM115, a cluster that accepts no writes, so that everything in its API stands still."""
+"""KM115: check that the cluster accepts writes; without them its API holds only the past."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...models import writes
 from ...models.cluster import Cluster
 from ...models.result import Proof
-from ..base import Hit, Outcome, causes, cluster_check
+from ..base import Hit, Outcome, causes, cluster_check, not_applicable, present, unknown
 
 REMEDIES = {
     writes.NOSPACE: (
@@ -51,26 +51,21 @@ REMEDIES = {
     explained_by=causes("KM107", "KM114", component="etcd"),
 )
 def refused(cluster: Cluster) -> Iterator[Outcome]:
-    """KM115: etcd says that it takes no writes, or every lease of nodes and components has ended
-    although those who renew it run.
-    """
+    """KM115: report that etcd accepts no writes, or that all leases ended although kubelets run."""
     if cluster.key is None:
-        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        yield not_applicable("no Kubernetes found on these hosts")
         return
-    found = writes.state(cluster)
-    if found.refused is not True:
-        yield Outcome((), found.missing, note=found.note)
+    state = writes.state(cluster)
+    if state.refused is not True:
+        yield unknown(*state.missing, note=state.note)
         return
-    since = (
-        f" since {found.since:%Y-%m-%dT%H:%M:%SZ}, when the last lease was renewed"
-        if found.since is not None
-        else ""
-    )
-    told = (
-        found.told
+    since = ""
+    if state.since is not None:
+        since = f" since {state.since:%Y-%m-%dT%H:%M:%SZ}, when the last lease was renewed"
+    reason = (
+        state.told
         or "every lease of nodes and components has ended, although kubelets that renew one run"
     )
-    proofs = found.proofs or (Proof("api", cluster.api_host, text=told),)
-    yield Outcome(
-        (Hit(f"the cluster accepts no writes{since}: {told}", proofs, REMEDIES[found.cause]),)
-    )
+    proofs = state.proofs or (Proof("api", cluster.api_host, text=reason),)
+    summary = f"the cluster accepts no writes{since}: {reason}"
+    yield present(Hit(summary, proofs, REMEDIES[state.cause]))

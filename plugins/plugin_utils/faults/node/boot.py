@@ -162,7 +162,8 @@ def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if isinstance(modes, Mapping):
         running, config = SWITCHED.get(str(modes.get("enforce"))), modes.get("config")
     decided = node.container or _selinux_words(node)
-    if missing or running is None or decided or not _differs(running, config):
+    changes = running is not None and not decided and _differs(running, config)
+    if missing or running is None or not changes:
         yield Outcome((), missing, host=host.host, applies=bool(missing or running))
         return
     yield present(_selinux_hit(host, running, config), host=host.host)
@@ -170,11 +171,10 @@ def selinux(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 def _selinux_words(node: NodeBoot) -> list[Any]:
     """Return the words of the kernel's command line that decide the mode."""
-    return [
-        pair
-        for pair in node.seen.get("cmdline") or ()
-        if isinstance(pair, (list, tuple)) and pair and pair[0] in ("selinux", "enforcing")
+    pairs = [
+        pair for pair in node.seen.get("cmdline") or () if isinstance(pair, (list, tuple)) and pair
     ]
+    return [pair for pair in pairs if pair[0] in ("selinux", "enforcing")]
 
 
 def _differs(running: str, config: object) -> bool:

@@ -1,10 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KM524, a kubelet that lives with a runtime of another cgroup driver.
-
-Every new pod of the node fails.
-"""
+"""KM524: check that kubelet and runtime have the same cgroup driver, else every new pod fails."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ from ...models.kubelet import config as kubelet_config
 from ...models.kubelet import status as kubelet_why
 from ...models.result import Missing, Proof
 from ...parsers import systemd_unit as kubelet_unit
-from ..base import Hit, Outcome, node_check
+from ..base import Hit, Outcome, node_check, present, unknown
 
 RECENT = 600.0  # seconds: the kubelet tries each pod again at least every few minutes
 SHOWN = 3
 SYSTEMD, CGROUPFS = "systemd", "cgroupfs"
-# What the runtime says where the kubelet's driver is another, and which one it has itself: runc,
-# and CRI-O before it asks runc.
+# The messages of a runtime whose cgroup driver is not the kubelet's, and which one it has: runc's,
+# and CRI-O's before it calls runc.
 REFUSALS = (
     (re.compile(r"expected cgroupspath to be of format"), SYSTEMD),
     (re.compile(r"did not receive slice as parent"), SYSTEMD),
@@ -39,59 +36,49 @@ REFUSALS = (
     applies="nodes whose kubelet and runtime write to journald",
     needs=("system", "kubelet", "kubelet_log"),
     tier="deep",
+    component="kubelet",
 )
 def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM524: the runtime refuses the cgroups that the kubelet names."""
-    told = control_plane.data(document, "kubelet_log").get("lines")
-    lines = [line for line in (told if isinstance(told, list) else ()) if isinstance(line, str)]
-    found = [
-        (line, driver) for line in lines for words, driver in REFUSALS if words.search(line.lower())
-    ]
-    missing = host.missing("kubelet_log")
-    if not found:
-        yield Outcome((), missing, host=host.host, component="kubelet")
+    """KM524: report a runtime that refuses the cgroups that the kubelet names."""
+    refusals = _refusals(document)
+    if not refusals:
+        yield unknown(*host.missing("kubelet_log"))
         return
-    clock, at = (
-        control_plane.data(document, "system").get("clock"),
-        kubelet_why.moment(found[-1][0]),
-    )
-    if not isinstance(clock, (int, float)) or isinstance(clock, bool) or at is None:
-        yield Outcome(
-            (),
-            (Missing(host.host, "system", "error"),),
-            host=host.host,
-            component="kubelet",
-            note="it cannot be told whether it is still so",
-        )
-    elif not -RECENT <= clock - at <= RECENT:
-        yield Outcome(
-            (),
-            missing,
-            host=host.host,
-            component="kubelet",
-            note=f"it was so at {found[-1][0].partition(' ')[0][:40]}",
-        )
-    elif _is_down(document):
-        yield Outcome(
-            (),
-            missing,
-            host=host.host,
-            component="kubelet",
-            note=(
-                "its kubelet does not run: what it was refused before says nothing of its next"
-                " start"
-            ),
-        )
-    elif host.kubelet_started is not None and host.kubelet_started.timestamp() > at:
-        yield Outcome(
-            (),
-            missing,
-            host=host.host,
-            component="kubelet",
-            note="its kubelet was started again since, and nothing was refused to it",
-        )
+    clock = control_plane.data(document, "system").get("clock")
+    logged = kubelet_why.moment(refusals[-1][0])
+    if not isinstance(clock, (int, float)) or isinstance(clock, bool) or logged is None:
+        note = "it cannot be told whether it is still so"
+        yield unknown(Missing(host.host, "system", "error"), note=note)
+        return
+    note = _over(host, document, clock - logged, logged, refusals[-1][0])
+    if note:
+        yield unknown(*host.missing("kubelet_log"), note=note)
     else:
-        yield Outcome((_hit(host, document, found),), host=host.host, component="kubelet")
+        yield present(_hit(host, document, refusals))
+
+
+def _refusals(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the log lines that refuse cgroups, with the driver of the runtime."""
+    lines = control_plane.data(document, "kubelet_log").get("lines")
+    if not isinstance(lines, list):
+        return []
+    texts = [line for line in lines if isinstance(line, str)]
+    return [(line, driver) for line in texts for driver in _drivers(line)]
+
+
+def _drivers(line: str) -> list[str]:
+    return [driver for pattern, driver in REFUSALS if pattern.search(line.lower())]
+
+
+def _over(host: Host, document: Mapping[str, Any], age: float, logged: float, line: str) -> str:
+    """Return why a refusal does not count any more, or ""."""
+    if not -RECENT <= age <= RECENT:
+        return f"it was so at {line.partition(' ')[0][:40]}"
+    if _is_down(document):
+        return "its kubelet does not run: what it was refused before says nothing of its next start"
+    if host.kubelet_started is not None and host.kubelet_started.timestamp() > logged:
+        return "its kubelet was started again since, and nothing was refused to it"
+    return ""
 
 
 def _is_down(document: Mapping[str, Any]) -> bool:
@@ -105,21 +92,20 @@ def _is_down(document: Mapping[str, Any]) -> bool:
     )
 
 
-def _hit(host: Host, document: Mapping[str, Any], found: list[tuple[str, str]]) -> Hit:
-    name, driver = host.node or host.host, found[-1][1]
-    other = CGROUPFS if driver == SYSTEMD else SYSTEMD
+def _hit(host: Host, document: Mapping[str, Any], refusals: list[tuple[str, str]]) -> Hit:
+    driver, other = refusals[-1][1], SYSTEMD
+    if driver == SYSTEMD:
+        other = CGROUPFS
     config = kubelet_config.read(control_plane.data(document, "kubelet"))
     setting = config.setting("cgroupDriver", "cgroup-driver")
-    where = (
-        f" (the kubelet's stands in {setting.path})"
-        if setting and setting.path and setting.value == other
-        else ""
-    )
+    place = ""
+    if setting and setting.path and setting.value == other:
+        place = f" (the kubelet's stands in {setting.path})"
     return Hit(
-        f"no new pod starts on {name}: its runtime has the cgroup driver {driver}, and its kubelet"
-        f" {other}",
-        tuple(Proof("log", host.host, text=line) for line, _driver in found[-SHOWN:]),
-        f"give both the same driver, systemd where systemd runs the machine{where}: SystemdCgroup"
+        f"no new pod starts on {host.node or host.host}: its runtime has the cgroup driver"
+        f" {driver}, and its kubelet {other}",
+        tuple(Proof("log", host.host, text=line) for line, _driver in refusals[-SHOWN:]),
+        f"give both the same driver, systemd where systemd runs the machine{place}: SystemdCgroup"
         " in containerd's configuration, cgroup_manager in CRI-O's, cgroupDriver in the kubelet's."
         " Drain the node before whichever of the two is changed: the pods' cgroups move",
         host=host.host,

@@ -280,12 +280,10 @@ def _gone(host: Host, flag_names: dict[str, tuple[str, ...]]) -> list[_Flag]:
     """Return the addresses in these flags that the machine does not have."""
     if host.control_plane is None:
         return []
-    return [
-        flag
-        for use in host.control_plane.files
-        for flag in _flags(use, flag_names.get(use.component, ()))
-        if host.identity.here(flag.address) is False
-    ]
+    addresses: list[_Flag] = []
+    for use in host.control_plane.files:
+        addresses += _flags(use, flag_names.get(use.component, ()))
+    return [flag for flag in addresses if host.identity.here(flag.address) is False]
 
 
 def _flags(use: FileUse, names: Iterable[str]) -> Iterator[_Flag]:

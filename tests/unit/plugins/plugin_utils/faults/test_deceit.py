@@ -108,7 +108,7 @@ def changes(sound: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], str]
 
 
 def with_lines(sound: list[dict[str, Any]], lines: list[str]) -> list[dict[str, Any]]:
-    """The same nodes, whose logs say this and nothing else."""
+    """Return the same nodes, whose logs contain only this."""
     spoiled = copy.deepcopy(sound)
     for document in spoiled:
         for name in LOGS & set(document["collectors"]):

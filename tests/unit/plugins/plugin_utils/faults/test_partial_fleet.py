@@ -33,7 +33,7 @@ GROUPS = {True: ["kube_control_plane"], False: ["kube_node"]}
 
 
 def renamed(document: dict, number: int) -> dict:
-    """The document of worker `number`: w1's, by another name and of another machine."""
+    """Return the document of worker `number`: w1's, by another name and of another machine."""
     text = re.sub(r"\bw1\b", f"w{number}", json.dumps(document))
     machine = document["collectors"]["system"]["data"]["machine_id"]
     return json.loads(
@@ -42,7 +42,7 @@ def renamed(document: dict, number: int) -> dict:
 
 
 def with_nodes(document: dict, number: int) -> dict:
-    """The cluster's evidence, with a Node for each worker."""
+    """Return the cluster's evidence, with a Node for each worker."""
     found = copy.deepcopy(document)
     nodes = found["collectors"]["nodes"]["data"]["items"]
     (worker,) = [one for one in nodes if one["name"] == "w1"]

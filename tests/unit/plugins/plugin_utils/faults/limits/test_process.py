@@ -493,7 +493,7 @@ def spoiled(whole, path, wrong):
 
 
 def is_judged(node):
-    """A shape that nobody foresaw would cost the host all its verdicts; here none may."""
+    """Judge every wrong shape: an unforeseen one would cost the host all its verdicts."""
     result = node.result()
     (row,) = result.hosts
     assert row.status == "ok", row.reason

@@ -77,7 +77,7 @@ class Node:
 
     def mounted(self, *rows):
         self.boot["mounts"] += [
-            dict(zip(("point", "source", "type", "options"), row)) for row in rows
+            dict(zip(("point", "source", "type", "options"), row, strict=False)) for row in rows
         ]
         return self
 

@@ -119,7 +119,7 @@ def test_what_became_of_the_node(world, ready, line, severity, words):
     node(world)["ready"] = ready
     if line:
         said(world, line)
-    dummy, found, _dummy = judged(world, "KM509")
+    _verdict, found, _note = judged(world, "KM509")
     assert (found.severity, found.component, found.node, found.risk) == (
         severity,
         "kubelet",
@@ -148,7 +148,7 @@ def test_an_override_is_named_with_its_line(world):
         {"path": "/etc/default/kubelet", "text": text},
         {"path": "x", "text": None},
     ]
-    dummy, found, _dummy = judged(world, "KM509")
+    _verdict, found, _note = judged(world, "KM509")
     assert "by --hostname-override=w9 and" in found.summary
     assert "set it to w1" in found.remedy
     assert [(proof.path, proof.line) for proof in found.evidence if proof.path] == [
@@ -184,7 +184,7 @@ def test_a_kubelet_that_does_not_run_would_not_come_back(world):
     world.data("w1", "kubelet").update(argv=["/usr/bin/kubelet"], process=None)
     for ready in ("True", "Unknown"):
         node(world)["ready"] = ready
-        dummy, found, _dummy = judged(world, "KM509")
+        _verdict, found, _note = judged(world, "KM509")
         assert found.severity == "critical"
         assert found.summary.endswith("it does not run, and with its next start the API refuses it")
 
@@ -300,7 +300,7 @@ def test_what_a_cloud_provider_tells_may_be_nowhere(world, provider, verdict):
 def test_a_kubelet_that_is_not_pinned_puts_it_right_itself(world, ready, words):
     node(world).update(addresses=[{"type": "InternalIP", "address": "10.0.0.7"}], ready=ready)
     addresses(world, "10.0.0.100")
-    dummy, found, _dummy = judged(world, "KM518")
+    _verdict, found, _note = judged(world, "KM518")
     assert words in found.remedy
     assert (
         found.summary
@@ -411,7 +411,7 @@ def test_a_whole_master_that_moved(world):
     )
     argv(world, "--node-ip=10.0.0.1", host="m1")
     addresses(world, "192.0.2.9", host="m1")
-    dummy, found, _dummy = judged(world, "KM518", "m1")
+    _verdict, found, _note = judged(world, "KM518", "m1")
     assert found.severity == "critical"
     assert "etcd is to listen on 10.0.0.1, and cannot start" in found.summary
     assert "kube-apiserver is to listen on 10.0.0.1, and cannot start" in found.summary

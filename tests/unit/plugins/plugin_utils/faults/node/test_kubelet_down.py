@@ -263,7 +263,7 @@ def test_words_that_are_not_certain_prove_no_cause(world):
 
 
 def at(lines, seconds):
-    """The same lines, that many seconds earlier, of another process."""
+    """Return the same lines, that many seconds earlier, of another process."""
     return [
         line.replace(
             "18:31:29+0000", f"18:{31 - (seconds + 30) // 60:02d}:{(29 - seconds) % 60:02d}+0000"

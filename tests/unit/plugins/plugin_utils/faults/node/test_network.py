@@ -136,7 +136,7 @@ def test_other_hosts_tell_which_plugin_it_is(world):
     ready(world, "False", CONTAINERD)
     networks(world)
     networks(world, "m2", "10-flannel.conflist")
-    dummy, (found,) = judged(world, "KM519")
+    _verdict, (found,) = judged(world, "KM519")
     assert "the pod of kube-flannel-ds (Flannel)" in found.remedy
     assert "ever installed" not in found.remedy
     networks(world, "m2", "10-own.conflist")

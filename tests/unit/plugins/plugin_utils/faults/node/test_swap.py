@@ -90,7 +90,7 @@ def test_swap_that_is_on_and_refused(world, answers, severity, said):
 
 
 def test_a_bare_flag_is_shown_as_it_stands(world):
-    dummy, (found,), _dummy = judged(
+    _verdict, (found,), _note = judged(
         world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), flags=("--fail-swap-on", "--v=2")
     )
     assert "--fail-swap-on" in [proof.text for proof in found.evidence]
@@ -208,7 +208,7 @@ def test_swap_that_pods_are_meant_to_use_is_not_what_is_wrong(world):
         "status": "ok",
         "data": {"kubelet_version": "Kubernetes v1.36.3"},
     }
-    dummy, (found,), _dummy = judged(
+    _verdict, (found,), _note = judged(
         world, node(swaps=SDA2), "memorySwap:\n  swapBehavior: LimitedSwap\n", answers=False
     )
     assert "meant for pods" in found.summary
@@ -272,7 +272,7 @@ def test_what_a_node_says_is_printed_on_one_line(world):
     seen = node(
         swaps="/x\\012\x1b[31mCRITICAL file 1 0 -1\n", fstab="/y\x1b[31m none swap sw 0 0\n"
     )
-    dummy, (found,), _dummy = judged(world, seen)
+    _verdict, (found,), _note = judged(world, seen)
     texts = [
         found.summary,
         found.remedy,
