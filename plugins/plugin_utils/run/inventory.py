@@ -130,13 +130,13 @@ class Hosts:
             raise AssertionError("a run asks at least one host")
         return first
 
-    def _settings_of(self, host: str, where: str) -> Settings:
+    def _settings_of(self, host: str, place: str) -> Settings:
         raw = self._given[host]
         wrong = unknown_names(raw)
         if wrong:
             raise SettingsError(complain_about(wrong[0], f" (host {host})"))
         values = {key: self._value(host, key) for key in raw if key not in self._above}
-        return check({**values, **self._above}, codes=engine.CATALOGUE, where=where)
+        return check({**values, **self._above}, codes=engine.CATALOGUE, where=place)
 
     def _require_same(self, first: Settings, host: str, settings: Settings) -> None:
         """Raise SettingsError where a variable of the whole run differs between hosts."""
@@ -310,9 +310,9 @@ def unheard(hostvars: Any, host: str) -> str:
     return never_began(_message(hostvars, host))
 
 
-def never_began(said: str) -> str:
+def never_began(message: str) -> str:
     """Return Ansible's message as one sentence, without the lines of the file that it points at."""
-    cause = _BEHIND.split(_BEFORE.sub("", said.strip(), count=1), maxsplit=1)[0]
+    cause = _BEHIND.split(_BEFORE.sub("", message.strip(), count=1), maxsplit=1)[0]
     # ansible-core 2.16 says the last of it four times
     cause = one_line(". ".join(dict.fromkeys(cause.split(". "))))
     if cause:

@@ -217,12 +217,12 @@ def _remains(
     return verdict.verdict == "present"
 
 
-def withheld(plan: Iterable[Step], what: str = "was not") -> tuple[int, str, str] | None:
+def withheld(plan: Iterable[Step], negation: str = "was not") -> tuple[int, str, str] | None:
     """Return the outcome of a step with consent that is not done for another reason, or None.
 
     Its fault stays.
     """
     for step in plan:
         if not step.allowed and not only_risk(step):
-            return 2, "refused", f"step {step.id} on {step.host} {what} done: {step.blocked_by}"
+            return 2, "refused", f"step {step.id} on {step.host} {negation} done: {step.blocked_by}"
     return None

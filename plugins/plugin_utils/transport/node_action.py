@@ -317,10 +317,10 @@ class NodeAction(ActionBase):
 
 def _no_python(host: str, version: Any) -> str:
     """Return the reason of a host whose Python is too old (version), or missing."""
-    found = "none was found"
+    python = "none was found"
     if version:
-        found = f"only {version}"
-    return NO_PYTHON.format(host=host, found=one_line(found, 40))
+        python = f"only {version}"
+    return NO_PYTHON.format(host=host, found=one_line(python, 40))
 
 
 def _message(stderr: Any) -> str:

@@ -246,7 +246,7 @@ def _rejection_proofs(node: Node) -> list[Proof]:
     ]
     resources = {pod.refusal.resource for pod in node.rejected if pod.refusal.kind in DEVICE_KINDS}
     holdings = [holding for holding in node.holdings() if holding.resource in resources]
-    proofs += [_held(node, holding) for holding in holdings[: 2 * SHOWN]]
+    proofs += [_holding_proof(node, holding) for holding in holdings[: 2 * SHOWN]]
     for resource in sorted(name for name in resources if name in node.resources):
         capacity, allocatable = node.resources[resource]
         proofs.append(_capacity_proof(node, resource, capacity, allocatable))
@@ -281,7 +281,7 @@ def _number(count: int, resource: str) -> str:
     return str(count)
 
 
-def _held(node: Node, holding: Holding) -> Proof:
+def _holding_proof(node: Node, holding: Holding) -> Proof:
     owner, origin = f"pod {holding.pod_uid}", ""
     if holding.pod:
         owner, origin = holding.pod.name, f" ({holding.pod.way()})"
@@ -502,7 +502,7 @@ def _not_given_back_hit(node: Node, pod: Pod, lacking: int, stuck: list[Holding]
         node,
         f"{lacking} {pod.refusal.resource} of {node.name} were still held by pods that are ending"
         f" or have ended when {pod.name} came",
-        [_held(node, holding) for holding in stuck],
+        [_holding_proof(node, holding) for holding in stuck],
         "wait until they are gone, or find what keeps them (a volume that does not unmount,"
         " a process that does not end: the kubelet's log names the pod); restarting the"
         " kubelet is no cure and endangers the other device pods",
@@ -794,7 +794,7 @@ def changed_ids(node: Node) -> Iterator[Hit]:
                 f"running pods on {node.name} hold {resource} under names that its plugin does not"
                 " use any more",
                 [
-                    *(_held(node, holding) for holding in lost[:SHOWN]),
+                    *(_holding_proof(node, holding) for holding in lost[:SHOWN]),
                     *_known(node, resource),
                 ],
                 "drain the node's device pods before a change of MIG or time-slicing settings;"

@@ -391,7 +391,7 @@ def _counted(entry: Mapping[str, Any], nodes: excluded_nodes.Nodes) -> list[Excl
     return [reason for reason in reasons if not reason.meant]
 
 
-def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], Iterator[Outcome]]:
+def said(kinds: frozenset[str], reason: str, advice: str) -> Callable[[Cluster], Iterator[Outcome]]:
     """Return the check of a reason that the scheduler itself gives (KM210 to KM225)."""
 
     def check(cluster: Cluster) -> Iterator[Outcome]:
@@ -412,7 +412,7 @@ def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], I
             elif lacks is not None:
                 for group, own in zip(groups, _by_lack(reasons), strict=True):
                     group.take(entry, own, counted, nodes)
-        yield Outcome(_waiting_hits(cluster, groups, what, advice), tuple(missing))
+        yield Outcome(_waiting_hits(cluster, groups, reason, advice), tuple(missing))
 
     return check
 
@@ -445,16 +445,16 @@ def _by_lack(reasons: list[Excluded]) -> tuple[list[Excluded], list[Excluded], l
 
 
 def _waiting_hits(
-    cluster: Cluster, groups: tuple[_Waiters, ...], what: str, advice: str
+    cluster: Cluster, groups: tuple[_Waiters, ...], reason: str, advice: str
 ) -> tuple[Hit, ...]:
     remaining, small, none = groups
     hits = []
     if none.waiting:
-        hits.append(_said(cluster, none, _no_node(none, _NONE[0]), _NONE[1]))
+        hits.append(_waiting_hit(cluster, none, _no_node(none, _NONE[0]), _NONE[1]))
     if small.waiting:
-        hits.append(_said(cluster, small, _no_node(small, _SMALL[0]), _SMALL[1]))
+        hits.append(_waiting_hit(cluster, small, _no_node(small, _SMALL[0]), _SMALL[1]))
     if remaining.waiting:
-        hits.append(_said(cluster, remaining, what, advice))
+        hits.append(_waiting_hit(cluster, remaining, reason, advice))
     return tuple(hits)
 
 
@@ -508,15 +508,15 @@ def _other_reasons(reasons: list[Excluded], counted: list[Excluded]) -> list[Exc
     return [reason for reason in others if not reason.unsaid]
 
 
-def _no_node(group: _Waiters, what: str) -> str:
+def _no_node(group: _Waiters, lack: str) -> str:
     """Return the summary of a lack, which may concern only the nodes that the pods ask for."""
     for _entry, reasons in group.waiting:
         if any(reason.lack and reason.lack.elsewhere for reason in reasons):
-            return f"no node that they ask for {what}"
-    return f"no node {what}"
+            return f"no node that they ask for {lack}"
+    return f"no node {lack}"
 
 
-def _said(cluster: Cluster, group: _Waiters, what: str, advice: str) -> Hit:
+def _waiting_hit(cluster: Cluster, group: _Waiters, reason: str, advice: str) -> Hit:
     """Return one finding for a cluster, which names the owners of the pods.
 
     It is only a hint as long as each pod has other reasons too.
@@ -526,7 +526,7 @@ def _said(cluster: Cluster, group: _Waiters, what: str, advice: str) -> Hit:
         severity, remedy = "info", advice + excluded_nodes.besides(group.others)
     owners = and_others(list(dict.fromkeys(_owner(entry) for entry, _reasons in group.waiting)))
     return Hit(
-        f"{_pods_wait(group)} because {what}{_requested(group)}: {owners}",
+        f"{_pods_wait(group)} because {reason}{_requested(group)}: {owners}",
         tuple(_waiting_proofs(cluster, group)),
         remedy,
         severity=severity,

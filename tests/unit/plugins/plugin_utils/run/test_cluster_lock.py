@@ -177,7 +177,7 @@ def test_whether_a_controller_is_gone() -> None:
         {**owner, "boot_id": "before", "machine_id": MACHINE, "host": "its-clone"},
         {**me, "machine_id": MACHINE},
     )
-    # this machine was started anew
+    # this machine was rebooted
     assert locking.gone(
         {**owner, "boot_id": "before", "machine_id": MACHINE}, {**me, "machine_id": MACHINE}
     )
@@ -361,7 +361,7 @@ def test_who_is_changed_names_the_cluster_that_must_be_held(tmp_path: Path) -> N
 
 
 def test_a_node_that_is_only_changed_is_no_part_of_the_majority() -> None:
-    """Three masters are another run's, four workers ours: that is nobody's cluster."""
+    """Three masters are another run's, four workers this one's: no run has the cluster."""
     workers = [Held(f"w{number}", "a", "ok", True, RUN, member=False) for number in range(4)]
     assert locking.decide([*map(_theirs, ("m1", "m2", "m3")), *workers], RUN)[0] is False
     assert locking.decide(

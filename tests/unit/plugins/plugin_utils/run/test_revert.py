@@ -367,7 +367,7 @@ def test_it_fits_into_80_columns_but_for_what_is_copied() -> None:
     listings = [
         said(
             "m1",
-            run(OLD, file("conflict", reason=why), file(path=f"{MANIFEST}-of-somebody"), error=why),
+            run(OLD, file("conflict", reason=why), file(path=f"{MANIFEST}-foreign"), error=why),
         ),
         said("m2", status="error", reason=why),
     ]

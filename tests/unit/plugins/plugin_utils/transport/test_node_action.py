@@ -382,14 +382,14 @@ def test_whatever_goes_wrong_with_an_answer_is_an_error_of_its_host(
 
     def breaks(document: dict[str, Any], *args: Any) -> Any:
         if document["collectors"]:
-            raise Unforeseen("by\x1b nobody")
+            raise Unforeseen("by\x1b chance")
         return whole(document, *args)
 
     monkeypatch.setattr(evidence, name, breaks)
     _as_error(
         tmp_path,
         Answered(tmp_path, {"system": {"status": "ok", "data": {}}}).run(),
-        "Unforeseen: by nobody",
+        "Unforeseen: by chance",
     )
 
 

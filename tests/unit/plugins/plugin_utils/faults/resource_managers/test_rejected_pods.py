@@ -260,7 +260,7 @@ def test_huge_pages_are_counted_and_told(gpus):
 
 @pytest.mark.parametrize(("mark", "codes"), [(None, {"KM320", "KM321"}), ("u-static", {"KM320"})])
 def test_a_static_pod_that_was_rejected_was_not_put_there_by_its_template(gpus, mark, codes):
-    """Its mirror has a nodeName as if somebody had set it, and no template to take it out of.
+    """Its mirror has a nodeName as if its author had set it, and no template to take it out of.
 
     Those that were scheduled filled the node.
     """
@@ -425,7 +425,7 @@ def test_a_pod_that_is_no_more_may_have_held_its_devices_rightly(gpus):
 
 
 def test_a_pod_that_is_no_more_but_has_processes_says_so(gpus):
-    """Somebody deleted it with --force.
+    """It was deleted with --force.
 
     The kubelet may give its devices away, and they are in use.
     """
@@ -524,7 +524,7 @@ def test_a_plugin_that_does_not_stay_up(gpus):
     ],
 )
 def test_a_socket_older_than_the_kubelets_own(gpus, made, own, codes):
-    """Somebody listens there, and the kubelet that runs has never heard of it."""
+    """A program listens there, and the kubelet that runs has never heard of it."""
     world = gpus(devices=(2, 0))
     seen = world.data("w1", "devices")
     seen["sockets"][0]["made"], seen["kubelet_socket"]["made"] = made, own

@@ -365,7 +365,7 @@ def test_a_scheduler_without_the_defect_has_lost_nobody(incident, told, verdict)
 
 @pytest.mark.parametrize("told", [("v1.18.4-tke.3",), ("v1.18.4", "v1.18.8", "v1.18.4")])
 def test_where_only_the_version_is_in_doubt_the_node_is_named(incident, told):
-    """Whoever runs a vendor's build may know what it has."""
+    """The operator of a vendor's build may know what it contains."""
     versions(incident, *told)
     waiting(incident)
     (verdict,) = incident.judge(faults=frozenset({"KM202"})).verdicts

@@ -217,16 +217,12 @@ def test_a_kubelet_that_does_not_take_it_up(world, name, ready, more, verdict):
     verdicts, findings = judged(world, "KM220")
     assert verdicts == {"KM220": verdict}
     for found in findings:
-        said = (
-            "is no node of this cluster"
-            if name == "gone"
-            else (
-                "is Ready, but does not"
-                if ready == "True"
-                else "is not ready (Ready is Unknown since"
-            )
-        )
-        assert said in found.summary
+        clause = "is not ready (Ready is Unknown since"
+        if name == "gone":
+            clause = "is no node of this cluster"
+        elif ready == "True":
+            clause = "is Ready, but does not"
+        assert clause in found.summary
         assert found.node == name
         assert (found.host == "w1") is (name == "w1")
 

@@ -98,7 +98,9 @@ def node(world, name):
 
 
 def offers(world, name, count, free=None):
-    node(world, name)["devices"] = {GPU: [count, count if free is None else free]}
+    if free is None:
+        free = count
+    node(world, name)["devices"] = {GPU: [count, free]}
 
 
 def taint(world, name, key=OWN):
@@ -147,7 +149,7 @@ def spared(found):
     ]
 
 
-# without what the pod asks for, as of an older release of ours
+# without what the pod asks for, as of an older release of kubemend
 @pytest.mark.parametrize("asks", [1, None])
 @pytest.mark.parametrize(
     "message",
@@ -333,7 +335,7 @@ def test_a_cordon_of_a_node_that_has_none_is_no_reason(world):
 
 
 def test_of_a_real_cluster_each_node_is_left_out_once():
-    """m1 is somebody's own, m2 is cordoned, m3 not ready, all three are masters.
+    """m1 is dedicated, m2 is cordoned, m3 not ready, all three are masters.
 
     Lab-full may have no pod.
     """
@@ -437,7 +439,7 @@ def test_a_hint_names_what_else_there_is(world):
 
 
 def test_a_dedicated_node_beside_others_is_the_hint(world):
-    """Whoever set it apart meant these pods too.
+    """The operator who dedicated it meant these pods too.
 
     More room elsewhere is the way, a toleration another one.
     """

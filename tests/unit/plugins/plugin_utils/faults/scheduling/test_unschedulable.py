@@ -123,7 +123,7 @@ def test_a_lock_that_stands_still(world, changes, verdict):
     ],
 )
 def test_a_lock_that_was_given_up(world, renewed, leased, verdict):
-    """As newer schedulers do when they end: it names nobody, and its duration is a second."""
+    """As newer schedulers do when they end: it names no holder, and its duration is a second."""
     lock(world, renew_time=renewed, holder="", lease_duration_s=1)
     for name, at in leased.items():
         node(world, name)["lease"] = at
@@ -220,7 +220,7 @@ def test_a_scheduler_of_another_name_on_the_control_plane(world):
 def test_the_usual_scheduler_is_not_missed_where_it_may_run_unseen(world):
     unseen(world, "default-scheduler")
     stopped(world, "m1", "m2", "m3")
-    # nobody runs it at all: KM203, or a program that is more than it
+    # it runs nowhere: KM203, or a program that is more than it
     assert judged(world, "KM204")[0] == {"KM204": "unknown"}
     for name in ("m1", "m3"):
         world.run(name, SCHEDULER, "--leader-elect=true", "--scheduler-name=batch", elect=True)
@@ -269,7 +269,7 @@ def test_what_is_one_reason_of_several_is_a_hint(world):
     assert found.severity == "info"
     assert "(cpu)" in found.summary
     world.data("api", "pending")["items"].clear()
-    # a node that somebody set apart for others is none that this pod lacks
+    # a node that is dedicated to others is none that this pod lacks
     node(world, "m2")["taints"] = [{"key": "caf", "value": "log", "effect": "NoExecute"}]
     waiting(
         world, "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) had untolerated taint(s)."
@@ -328,7 +328,7 @@ def test_a_selector_is_the_reason_where_there_is_no_other(world, message, found)
     [(JUST_NOW, "clear"), (None, "unknown"), ("soon", "unknown"), (LONG_AGO, "present")],
 )
 def test_a_moment_is_no_fault(world, since, verdict):
-    """Whoever adds nodes for pods that wait needs minutes."""
+    """An autoscaler that adds nodes needs minutes."""
     waiting(world, "0/4 nodes are available: 4 Insufficient cpu.", since=since)
     assert judged(world, "KM210")[0] == {"KM210": verdict}
 
@@ -442,7 +442,7 @@ def test_an_unready_node_with_a_taint_of_somebodys_own_is_kept_by_that(world):
             ["m1", "m2", "m3"],
             ["Nodes w1"],
         ),
-        # nobody knows the labels
+        # the labels are not known
         ("1 Insufficient cpu, 3 node(s) didn't match Pod's node affinity/selector", None, []),
         # one is missing
         ("1 Insufficient cpu, 2 node(s) had untolerated taint(s)", [], []),
@@ -550,7 +550,7 @@ def test_of_a_resource_that_other_nodes_lack_as_well_the_pods_own_node_is_named(
         " memory.",
         off=["m1", "m2", "m3"],
     )
-    assert excluded(judged(world, "KM210")[1][0]) == []  # which of both is of w1 nobody can tell
+    assert excluded(judged(world, "KM210")[1][0]) == []  # which of both is of w1 is not known
 
 
 def test_nodes_that_are_many_are_judged_once_for_all_faults(world, monkeypatch):
