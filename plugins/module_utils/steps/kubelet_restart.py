@@ -12,8 +12,8 @@ import time
 
 from ..collectors import registry as spec
 from ..collectors.node import devices, instances, kubelet
+from ..shared import consent, units
 from ..shared import restart_impact as pending
-from ..shared import units
 from ..state import step_record as proof
 from ..system import command, files, procfs
 from ..system import yaml_scalars as kubeconfig
@@ -78,14 +78,14 @@ def check(host, wanted, allow, own=()):
         instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"],
         host,
     )
-    if "kubelet_restart" not in allow:
+    if consent.KUBELET_RESTART not in allow:
         demand_no_devices(host)
     demand_start(found, host)
     waiting = pending.of_kubelet(found.evidence, own)
     # killed before systemd was told, or it could not be
     if waiting and only_ours(found.evidence["unit"], own):
         waiting = [impact for impact in waiting if impact != pending.RELOAD]
-    if waiting and "pending_changes" not in allow:
+    if waiting and consent.PENDING_CHANGES not in allow:
         raise guard.Refused(pending.sentence(host, "the kubelet", waiting))
     return found
 

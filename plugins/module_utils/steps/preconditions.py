@@ -12,8 +12,10 @@ import re
 
 from ..collectors import registry as spec
 from ..collectors.node import instances, kubelet
+from ..shared import consent
 from ..shared import restart_impact as pending
 from ..shared.errors import PreconditionFailed
+from ..shared.step_kinds import EDIT_CONFIG, MOVE_OUT, RESTART
 from ..system import client_certificates as credentials
 from ..system import component_endpoints as component_http
 from ..system import files, procfs, tls
@@ -183,7 +185,7 @@ def _only_manifest(step, folder, component, host):
     is moved out aside.
     """
     change = step.get("change") or {}
-    moved = change.get("path") if change.get("kind") == "move_out" else None
+    moved = change.get("path") if change.get("kind") == MOVE_OUT else None
     mine = (step.get("guard") or {}).get("manifest")
     if not folder:
         raise Refused(
@@ -294,13 +296,13 @@ def own_servers(everyone):
 
 def _pending(step, former, host):
     expect, change, guard = step["expect"], step.get("change") or {}, step.get("guard") or {}
-    if "pending_changes" in (guard.get("allow") or []):
+    if consent.PENDING_CHANGES in (guard.get("allow") or []):
         return
     own = list(guard.get("loads") or [])
     # the change of that file is what the restart is for
-    if step.get("remedy") == "restart" and not own:
+    if step.get("remedy") == RESTART and not own:
         own = [procfs.flag(former.argv, "config")]
-    own.append(change.get("path") if step.get("remedy") != "edit_config" else None)
+    own.append(change.get("path") if step.get("remedy") != EDIT_CONFIG else None)
     process = {
         "component": expect["component"],
         "started_at": former.started_at,

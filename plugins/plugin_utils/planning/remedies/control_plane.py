@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ....module_utils.shared import restart_impact as pending
+from ....module_utils.shared import step_kinds
+from ....module_utils.shared.consent import PENDING_CHANGES
+from ....module_utils.shared.step_kinds import EDIT_CONFIG, EDIT_MANIFEST, MOVE_OUT, RESTART
 from ...editing import argument as edit
 from ...editing import scalar as edit_scalar
 from ...editing.draft import EditRefused, Source
@@ -124,7 +127,7 @@ def edit_manifest(scene: Scene) -> Step | None:
             "this instance runs from no manifest of the static pod folder: change it where it is"
             " defined"
         )
-        return new_step(scene, "edit_manifest", finding.component or "", what)
+        return new_step(scene, EDIT_MANIFEST, finding.component or "", what)
     return set_flag(scene, path, "leader-elect", "true", elect=True)
 
 
@@ -137,11 +140,11 @@ def set_flag(scene: Scene, path: str, flag: str, value: str, elect: bool = False
     try:
         made = edit.set_argument(Source.of(record), scene.finding.component or "", flag, value)
     except EditRefused as refused:
-        return new_step(scene, "edit_manifest", path, str(refused))
+        return new_step(scene, EDIT_MANIFEST, path, str(refused))
     expect = {**_expectation(scene, "kubelet", {flag: value}, elect), "words": _words(scene, path)}
     return new_step(
         scene,
-        "edit_manifest",
+        EDIT_MANIFEST,
         path,
         all_of(_not_now(scene), _stray(scene, path), _pending(scene, expect, [path])),
         diff=made.diff,
@@ -161,7 +164,7 @@ def edit_config(scene: Scene) -> Step | None:
     if not path:
         return new_step(
             scene,
-            "edit_config",
+            EDIT_CONFIG,
             str(record.get("path") or "its --config file"),
             "the file could not be found on the host: it lives in the container or in a volume that"
             " is not a host path",
@@ -170,11 +173,11 @@ def edit_config(scene: Scene) -> Step | None:
     try:
         made = edit_scalar.set_scalar(Source.of(record), ["leaderElection", "leaderElect"], True)
     except EditRefused as refused:
-        return new_step(scene, "edit_config", path, str(refused))
+        return new_step(scene, EDIT_CONFIG, path, str(refused))
     expect = _expectation(scene, "signal")
     return new_step(
         scene,
-        "edit_config",
+        EDIT_CONFIG,
         path,
         all_of(_not_now(scene), _pending(scene, expect, [])),
         diff=made.diff,
@@ -197,7 +200,7 @@ def restart(scene: Scene, config: bool = True) -> Step:
     if not any(_flags(use.words) == running for use in _uses(scene)):
         return new_step(
             scene,
-            "restart",
+            RESTART,
             target,
             _not_now(scene)
             or "the kubelet holds an older manifest than the file: a restart of the component would"
@@ -210,7 +213,7 @@ def restart(scene: Scene, config: bool = True) -> Step:
         loads.append(path)
     return new_step(
         scene,
-        "restart",
+        RESTART,
         target,
         all_of(_not_now(scene), _pending(scene, expect, loads)),
         expect=expect,
@@ -235,17 +238,17 @@ def move_out(scene: Scene) -> Step | None:
     if refusal is None:
         refusal = _undecided(scene, uses, right[0], stray[0])
     if refusal:
-        return new_step(scene, "move_out", ", ".join(stray), refusal)
+        return new_step(scene, MOVE_OUT, ", ".join(stray), refusal)
     record = _manifest(scene.document, stray[0])
     diff = "".join(f"-{line}\n" for line in (record.get("text") or "").splitlines())
     return new_step(
         scene,
-        "move_out",
+        MOVE_OUT,
         stray[0],
         _not_now(scene),
         diff=f"--- {stray[0]}\n+++ kept in the journal\n{diff}",
         change={
-            "kind": "move_out",
+            "kind": MOVE_OUT,
             "path": stray[0],
             "sha256": record.get("sha256"),
             "splices": [],
@@ -329,7 +332,7 @@ def _pending(scene: Scene, expect: Mapping[str, Any], own: list[str]) -> str | N
     The files that we know of.
     """
     raw = _instance(scene)
-    if not raw or "pending_changes" in scene.consent.allow:
+    if not raw or PENDING_CHANGES in scene.consent.allow:
         return None
     config = raw.get("config") or {}
     given = raw.get("given")
@@ -437,11 +440,13 @@ def kubeadm_config(scene: Scene) -> Step | None:
                 edit_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true")
             )
     except (EditRefused, manifest.ManifestError) as refused:
-        return new_step(scene, "kubeadm_config", target, str(refused), risk=1, component=None)
+        return new_step(
+            scene, step_kinds.KUBEADM_CONFIG, target, str(refused), risk=1, component=None
+        )
     splices = sorted(splice for made in edits for splice in made.change()["splices"])
     return new_step(
         scene,
-        "kubeadm_config",
+        step_kinds.KUBEADM_CONFIG,
         target,
         None,
         risk=1,
@@ -450,7 +455,7 @@ def kubeadm_config(scene: Scene) -> Step | None:
         limit=60,
         diff="".join(made.diff for made in edits),
         change={
-            "kind": "kubeadm_config",
+            "kind": step_kinds.KUBEADM_CONFIG,
             "path": target,
             "real": KUBEADM_CONFIG,
             "sha256": record.get("sha256"),
