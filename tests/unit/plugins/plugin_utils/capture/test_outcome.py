@@ -329,7 +329,7 @@ def test_no_shape_of_an_answer_does_any_harm(folder, first, second):
 )
 def test_no_file_of_an_answer_does_any_harm(folder, text):
     (folder / "capture" / "m1.restored.json").write_bytes(text.encode("latin-1"))
-    for dummy, raised, restored, reason in became(folder):
+    for _dummy, raised, restored, reason in became(folder):
         assert raised is True
         assert (restored is False and "cannot be read" in reason) or "answer" in text
 
