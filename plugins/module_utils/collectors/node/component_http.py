@@ -5,7 +5,9 @@
 
 import time
 
-from ...system import files, http_client, json_line, procfs
+from ...system import files, procfs
+from ...system import http_client as web
+from ...system import json_line as jsonline
 from ..base import Absent, in_this_network
 
 # secure port; insecure port and its flags, gone since 1.24
@@ -84,7 +86,7 @@ def _find_door(found, process, context, tls):
         client = None
         if secure:
             client = tls()
-        healthz = http_client.get(address, port, "/healthz?verbose", seconds, client)
+        healthz = web.get(address, port, "/healthz?verbose", seconds, client)
         found.update(address=address, port=port, healthz=healthz)
         if healthz["error"] is None:
             break
@@ -113,10 +115,10 @@ def _fail(found, reason):
 def _inside(found, path, certificate, key, tls, seconds):
     """Configz and metrics by one credential; False when it is refused or cannot be used."""
     try:
-        connection = http_client.Connection(
+        connection = web.Connection(
             found["address"], found["port"], seconds, tls(certificate, key) if tls else None
         )
-    except http_client.HttpError as error:
+    except web.HttpError as error:
         for part in ("configz", "metrics"):
             found[part]["error"] = str(error)
         return False
@@ -129,7 +131,7 @@ def _inside(found, path, certificate, key, tls, seconds):
             return False
         inside, found["credential"] = True, path
         found["metrics"] = metrics(*connection.request("/metrics", keep=METRICS))
-    except http_client.HttpError as error:
+    except web.HttpError as error:
         found["metrics" if inside else "configz"]["error"] = str(error)
     finally:
         connection.close()
@@ -147,7 +149,7 @@ def doors(component, argv):
     found = []
     port = procfs.flag(argv, "secure-port") or str(secure)
     if port.isdigit() and port != "0":
-        address = http_client.reachable(procfs.flag(argv, "bind-address"))
+        address = web.reachable(procfs.flag(argv, "bind-address"))
         found.append((address, int(port), True))
         if address == "::1":
             found.append(("127.0.0.1", int(port), True))
@@ -155,7 +157,7 @@ def doors(component, argv):
     if port != "0" and (port or procfs.flag(argv, "address")):
         found.append(
             (
-                http_client.reachable(procfs.flag(argv, "address")),
+                web.reachable(procfs.flag(argv, "address")),
                 int(port) if (port or "").isdigit() else insecure,
                 False,
             )
@@ -167,7 +169,7 @@ def doors(component, argv):
 
 def _of_server(argv):
     port = procfs.flag(argv, "secure-port") or "6443"
-    addresses = [http_client.reachable(procfs.flag(argv, "bind-address"))]
+    addresses = [web.reachable(procfs.flag(argv, "bind-address"))]
     addresses += [
         one
         for one in (procfs.flag(argv, "advertise-address"), "127.0.0.1")
@@ -188,7 +190,7 @@ def configz(status, body):
     if status != 200:
         return {"status": status, "leader_election": None, "error": "HTTP %d" % status}
     try:
-        whole = json_line.loads(body.decode("utf-8", "replace"))
+        whole = jsonline.loads(body.decode("utf-8", "replace"))
     except ValueError:
         return {"status": status, "leader_election": None, "error": "the answer is no JSON"}
     part = _member(whole, "componentconfig") or _member(

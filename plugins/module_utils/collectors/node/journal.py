@@ -35,11 +35,13 @@ def collect(context):
     if not os.path.isdir(ROOT):
         raise base.Absent(f"{ROOT} does not exist: no run has changed this node")
     # what these import costs more than all of the above, and most nodes were never changed
-    from ...state import journal, step_record, storage
-    from ...steps import interrupted_changes
+    from ...state import journal
+    from ...state import step_record as proof
+    from ...state import storage as durable
+    from ...steps import interrupted_changes as recover
 
-    busy = storage.busy(ROOT)
-    pending = [_pending(item) for item in interrupted_changes.pending(ROOT)]
+    busy = durable.busy(ROOT)
+    pending = [_pending(item) for item in recover.pending(ROOT)]
     runs = journal.list_runs(ROOT, MAX_RUNS + 1)
     context.source = ROOT
     context.truncated = len(runs) > MAX_RUNS
@@ -50,7 +52,7 @@ def collect(context):
     folders = {os.path.dirname(path) for path in paths if path.startswith("/")}
     down = [
         {name: one.get(name) for name in ("run_id", "step", "component", "path", "reason")}
-        for component, one in sorted(step_record.failures(ROOT).items())
+        for component, one in sorted(proof.failures(ROOT).items())
         if not procfs.any_of((component,), context.processes)
     ]
     return dict(
@@ -58,20 +60,21 @@ def collect(context):
         pending=pending,
         down=down,
         runs=runs[-MAX_RUNS:],
-        busy=busy or storage.busy(ROOT),
-        levels=(_levels(storage.clock()) if _ever_raised(runs) else []) + _by_restart(),
+        busy=busy or durable.busy(ROOT),
+        levels=(_levels(durable.clock()) if _ever_raised(runs) else []) + _by_restart(),
         temp_files=sorted(path for folder in folders for path in _temp_files(folder)),
     )
 
 
 def at_work():
     """Return {lock, unproven} of collect: which runs may be at work on this node."""
-    from ...state import step_record, storage
+    from ...state import step_record as proof
+    from ...state import storage as durable
 
     names = ("run_id", "step", "component", "path", "running")
     return {
-        "lock": _lock(storage.ChangeError),
-        "unproven": [{name: one.get(name) for name in names} for one in step_record.unproven(ROOT)],
+        "lock": _lock(durable.ChangeError),
+        "unproven": [{name: one.get(name) for name in names} for one in proof.unproven(ROOT)],
     }
 
 
@@ -86,11 +89,11 @@ def _ever_raised(runs):
 
 def _levels(clock):
     """overdue: its time was over a minute ago, or the node was started again since."""
-    from ...capture import klog_level
-    from ...state import verbosity_expiry
+    from ...capture import klog_level as level
+    from ...state import verbosity_expiry as level_time
 
     found = []
-    for item in klog_level.raised(ROOT):
+    for item in level.raised(ROOT):
         intent = item["intent"]
         boot_id, uptime = intent["clock"]
         if boot_id == clock[0]:
@@ -102,7 +105,7 @@ def _levels(clock):
                 [(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
                 run_id=item["run_id"],
                 entry=item["entry"],
-                until=verbosity_expiry.until(item["run_id"], ROOT),
+                until=level_time.until(item["run_id"], ROOT),
                 overdue=left < -PATIENCE,
                 restart=False,
                 by_hand=None,
@@ -123,13 +126,14 @@ def _by_restart():
     )
     if not run_ids:
         return []
-    from ...capture import klog_level
-    from ...state import raised_levels, verbosity_expiry
+    from ...capture import klog_level as level
+    from ...state import raised_levels as level_raised
+    from ...state import verbosity_expiry as level_time
 
     found = []
     for run_id in run_ids:
-        raised = [(one, None) for one in raised_levels.left(run_id, ROOT)]
-        raised += [(one, why) for one, (up, why) in raised_levels.edited(run_id, ROOT) if up]
+        raised = [(one, None) for one in level_raised.left(run_id, ROOT)]
+        raised += [(one, why) for one, (up, why) in level_raised.edited(run_id, ROOT) if up]
         for one, by_hand in raised:
             former = (one.get("former") or {}).get("argv") or []
             found.append(
@@ -137,13 +141,13 @@ def _by_restart():
                     "path": "log level of {}".format(one.get("component")),
                     "real": "level:{}".format(one.get("component")),
                     "run_id": run_id,
-                    "level": raised_levels.raised_to(one),
-                    "former": str(klog_level.of_argv(former)),
+                    "level": level_raised.raised_to(one),
+                    "former": str(level.of_argv(former)),
                     "at": one.get("at"),
                     "entry": "proof-{}".format(one.get("step")),
                     "restart": True,
-                    "until": verbosity_expiry.until(run_id, ROOT),
-                    "overdue": verbosity_expiry.overdue(run_id, ROOT, PATIENCE),
+                    "until": level_time.until(run_id, ROOT),
+                    "overdue": level_time.overdue(run_id, ROOT, PATIENCE),
                     "by_hand": by_hand,
                 }
             )

@@ -14,7 +14,8 @@ import contextlib
 import os
 import stat
 
-from ...system import command, cri, files, procfs, systemd
+from ...system import command, cri, files, procfs
+from ...system import systemd as unit
 from ...system.command import CommandError
 from ...system.runtime_endpoint import endpoint
 from ..base import Absent, Failed
@@ -52,7 +53,7 @@ UNITS = {
 EITHER = ("cri-docker.service", "cri-dockerd.service")
 SOCKETS = ("docker.socket", "cri-docker.socket", "cri-dockerd.socket")
 OWN = tuple(sorted({name for names in UNITS.values() for name in names}))
-PROPERTIES = (*systemd.PROPERTIES, "WantedBy", "RequiredBy", "UpheldBy")
+PROPERTIES = (*unit.PROPERTIES, "WantedBy", "RequiredBy", "UpheldBy")
 BOOTS = (
     "multi-user.target",
     "default.target",
@@ -101,7 +102,7 @@ def collect(context):
     named = endpoint(known)
     family = (known.get("unit") or {}).get("name") or ""
     blocks = _blocks(named)
-    present = [name for name in OWN if systemd.unit(blocks.get(name, NONE))]
+    present = [name for name in OWN if unit.unit(blocks.get(name, NONE))]
     kind, path = kind_of(named, family, told_docker(known), present)
     found = {
         "endpoint": None,
@@ -137,7 +138,7 @@ def _blocks(named):
         return {}
     names, properties, _dummy = question()
     try:
-        return systemd.show(names, properties)
+        return unit.show(names, properties)
     except CommandError as error:
         raise Failed(str(error)) from error
 
@@ -217,7 +218,7 @@ def names_of(kind, blocks):
     ranks = {
         name: (found["active_state"] == "active", 1) if found else (False, 0)
         for name in EITHER
-        for found in [systemd.unit(blocks.get(name, NONE))]
+        for found in [unit.unit(blocks.get(name, NONE))]
     }
     best = max(EITHER, key=lambda name: ranks[name])  # the first of equals
     return [name for name in UNITS.get(kind, ()) if name not in EITHER or name == best]
@@ -228,13 +229,13 @@ def _unit(name, blocks):
     block = blocks.get(name) or {}
     found = None
     if block:
-        found = systemd.unit(block)
+        found = unit.unit(block)
     if found is None:
         return {"name": name, "absent": True}
     found["absent"] = False
     with contextlib.suppress(CommandError):
         # show tells of before an enable or disable without a reload
-        found["unit_file_state"] = systemd.enabled(name)
+        found["unit_file_state"] = unit.enabled(name)
     wanted = []
     for key in ("WantedBy", "RequiredBy", "UpheldBy"):
         wanted += " ".join(block.get(key, [])).split()
@@ -254,7 +255,7 @@ def _trigger(socket, blocks):
     """Return the state of the socket that starts a unit, or None."""
     if socket not in SOCKETS or socket not in blocks:
         return None
-    trigger = systemd.unit(blocks[socket])
+    trigger = unit.unit(blocks[socket])
     if trigger is None:
         return None
     return {key: trigger[key] for key in ("name", "active_state", "unit_file_state")}
@@ -357,7 +358,7 @@ def brings(target, name, folders=LOADED):
             for one in dropins
             if one.endswith(".conf")
         ]:
-            for _dummy, line in systemd.joined(text):
+            for _dummy, line in unit.joined(text):
                 key, value = line.partition("=")[::2]
                 if (
                     key.strip() in ("Wants", "Requires", "Upholds", "BindsTo")
@@ -408,14 +409,14 @@ def _ask(found, blocks):
     if found["kind"] == CONTAINERD and cri.UNIMPLEMENTED in found["calls"].values():
         found["config"] = plugins(config_of(blocks))
         named = procfs.flag(
-            systemd.command_line(blocks.get("containerd.service") or {}), "root"
+            unit.command_line(blocks.get("containerd.service") or {}), "root"
         ) or root_of(found["config"]["path"])
         found["metadata"] = metadata(named or CONTAINERD_ROOT)
 
 
 def config_of(blocks):
     """Return where containerd's configuration lies."""
-    argv = systemd.command_line(blocks.get("containerd.service") or {})
+    argv = unit.command_line(blocks.get("containerd.service") or {})
     return procfs.flag(argv, "config") or procfs.flag(argv, "c") or CONTAINERD_CONFIG
 
 
