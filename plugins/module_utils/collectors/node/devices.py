@@ -168,7 +168,8 @@ def _parsed(data, context):
     if len(entries) > MAX_ENTRIES:
         context.truncated = True
     text = (
-        f"(checkpoint.checkpointData){{PodDeviceEntries:([]checkpoint.PodDevicesEntry){_list(texts)}"
+        "(checkpoint.checkpointData){PodDeviceEntries:([]checkpoint.PodDevicesEntry)"
+        f"{_list(texts)}"
         f" RegisteredDevices:(map[string][]string){_map(registered)}}}"
     )
     has_numa = any(isinstance(entry.get("DeviceIDs"), dict) for entry in raw or [])
