@@ -98,7 +98,9 @@ def _ahead(clock: Mapping[str, Any]) -> float | None:
         said = parsedate_to_datetime(str(clock.get("date") or ""))
     except (TypeError, ValueError, IndexError, OverflowError):
         return None
-    if asked is None or read is None or asked > read or said.tzinfo is None:
+    if asked is None or read is None or said.tzinfo is None:
+        return None
+    if asked > read:
         return None
     least, most = (said - read).total_seconds(), (said - asked).total_seconds() + SLACK
     if least > 0:
@@ -164,7 +166,9 @@ def difference(cluster: Cluster, writer: Host | None) -> Bounds | None:
     None where that is not known.
     """
     reader = next((host for host in cluster.hosts if host.host == cluster.api_host), None)
-    if writer is None or reader is None or writer.clock is None or reader.clock is None:
+    if writer is None or reader is None:
+        return None
+    if writer.clock is None or reader.clock is None:
         return None
     if writer is reader:
         return 0.0, 0.0

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...module_utils.shared import kernel_modules, sysctl
+from ..evidence import contract
 from ..evidence import memoize as remember
+from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers import modules_load_fstab as boot_files
 from ..parsers import swap_files
@@ -160,19 +163,17 @@ class NodeBoot:
 @remember.last
 def read(document: Mapping[str, Any]) -> NodeBoot:
     """Return the evidence of a host; never raises."""
-    kubelet, addresses = (
-        control_plane.data(document, "kubelet"),
-        control_plane.data(document, "system").get("addresses"),
-    )
-    healthz = _mapping(kubelet.get("healthz"))
-    asked = control_plane.status(document, "limits") == "ok"
+    healthz = contract.answer(document, Kubelet).healthz
+    limits = None
+    if control_plane.status(document, "limits") == "ok":
+        limits = node_limits.read(document)
     return NodeBoot(
         control_plane.data(document, "boot"),
-        node_limits.read(document) if asked else None,
+        limits,
         control_plane.data(document, "swap").get("fstab"),
-        addresses if isinstance(addresses, (list, tuple)) else (),
+        contract.answer(document, System).addresses,
         owner.owner_of(document),
-        healthz.get("status") == 200,
+        healthz is not None and healthz.status == 200,
     )
 
 

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..evidence import contract
+from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers import pflag as flags
 from ..parsers import unit_journal as kubelet_starts
@@ -89,39 +91,42 @@ class Identity:
         return False
 
 
+def _name(argv: tuple[str, ...], override: str | None, hostname: str | None) -> str | None:
+    """Return the name under which a kubelet registers its Node, or None."""
+    given = hostname or ""
+    if override and override.strip():
+        given = override
+    name = given.strip().lower()
+    if not argv or not _NAME.fullmatch(name):
+        return None
+    return name
+
+
+def _machine_addresses(document: Mapping[str, Any], system: System) -> frozenset[str] | None:
+    """Return the host's own addresses; None where they were not read."""
+    if "addresses" not in control_plane.data(document, "system"):
+        return None
+    return frozenset(str(ip(address) or address) for address in system.addresses)
+
+
 def extract(document: Mapping[str, Any]) -> Identity:
     """Return what evaluating a cluster keeps of one host."""
-    kubelet, system = (
-        control_plane.data(document, "kubelet"),
-        control_plane.data(document, "system"),
-    )
+    kubelet = control_plane.data(document, "kubelet")
+    system = contract.answer(document, System)
     lent = kubelet_dropin.lent(kubelet)
     argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
-    hostname, override = system.get("hostname"), flags.string_flag(argv, "hostname-override")
-    if override and override.strip():
-        told = override
-    else:
-        told = hostname
-    if isinstance(told, str) and argv:
-        name = told.strip().lower()
-    else:
-        name = ""
-    addresses = system.get("addresses")
+    hostname, override = system.hostname, flags.string_flag(argv, "hostname-override")
     process = kubelet.get("process")
     return Identity(
-        name if _NAME.fullmatch(name) else None,
+        _name(argv, override, hostname),
         one_line(hostname or "", 253),
         override,
         _certificate(document, kubelet),
         flags.string_flag(argv, "cloud-provider") or "",
         kubelet_config.inside(argv),
         _node_ips(argv),
-        (
-            frozenset(str(ip(one) or one) for one in addresses)
-            if isinstance(addresses, (list, tuple))
-            else None
-        ),
-        bool((document.get("collectors", {}).get("system") or {}).get("truncated")),
+        _machine_addresses(document, system),
+        bool(contract.record(document, "system").get("truncated")),
         isinstance(process, Mapping),
         tuple(_places(document["host"], kubelet)),
         _refused(document, process),

@@ -154,20 +154,12 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
     ]
     if higher:
         path, line, text, most = max(higher, key=lambda one: one[3])
-        is_later = (posixpath.basename(found.path), found.line) > (posixpath.basename(path), line)
         yield Lasting(
             key,
             running,
             max(most, running),
-            f"{path}:{line} says {most}, and {place(found)}, which "
-            + (
-                f"{found.who} sets after sysctl.d"
-                if found.who
-                else "is read later"
-                if is_later
-                else "names it without a pattern"
-            )
-            + f", says {value}; the kernel has {running} now",
+            f"{path}:{line} says {most}, and {place(found)}, which"
+            f" {_precedence(found, path, line)}, says {value}; the kernel has {running} now",
             ((path, line, f"{key} = {text}"), won),
             own=True,
         )
@@ -192,11 +184,21 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
         )
 
 
+def _precedence(found: Setting, path: str, line: int) -> str:
+    """Return why a setting overrides this line."""
+    if found.who:
+        return f"{found.who} sets after sysctl.d"
+    if (posixpath.basename(found.path), found.line) > (posixpath.basename(path), line):
+        return "is read later"
+    return "names it without a pattern"
+
+
 def place(found: Setting) -> str:
-    """Where a setting stands, as an operator edits it."""
-    return f"{found.path}:{found.line}" + (
-        f" ({found.real})" if found.real and found.real != found.path else ""
-    )
+    """Return where a setting is, as an operator edits it."""
+    text = f"{found.path}:{found.line}"
+    if found.real and found.real != found.path:
+        text += f" ({found.real})"
+    return text
 
 
 def asked_for(limits: Limits, key: str) -> Iterable[int]:

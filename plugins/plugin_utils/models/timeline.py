@@ -183,12 +183,8 @@ def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_R
     )
     why = _joined("", pod.get("reason"), pod.get("message"))
     if refused:
-        when = (
-            pod.get("rejected_at")
-            or pod.get("started")
-            or pod.get("finished_at")
-            or pod.get("created")
-        )
+        times = (pod.get(key) for key in ("rejected_at", "started", "finished_at", "created"))
+        when = next(filter(None, times), None)
         yield from _at(EVENT, when, API, name, f"rejected by the kubelet of {node}: {why}")
     else:
         yield from _at(ACCEPTED, pod.get("started"), API, name, f"the kubelet of {node} took it up")
@@ -223,15 +219,14 @@ def _of_pod(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> Iterator[_R
 
 def _created(pod: Mapping[str, Any], owner: str, hosts: list[str]) -> str:
     by = _manager(pod)
+    where = ""
     if hosts:
         where = f" of {' and '.join(hosts)}"
-    else:
-        where = ""
-    text = (
-        "created"
-        + (f" by {by or 'kube-controller-manager'}{where}" if by or where else "")
-        + (f" for {owner}" if owner else "")
-    )
+    text = "created"
+    if by or where:
+        text += f" by {by or 'kube-controller-manager'}{where}"
+    if owner:
+        text += f" for {owner}"
     node, devices = (
         _text(pod.get("node")),
         {name: value for name, value in _map(pod.get("requests")).items() if "/" in str(name)},

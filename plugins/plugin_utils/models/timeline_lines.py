@@ -161,11 +161,12 @@ def _count(match: re.Match[str], line: Line) -> str:
         act = "creates"
     else:
         act = "deletes"
-    return (
-        f"too {match['which']} pods of the Job"
-        + (f" ({need} needed)" if need else "")
-        + (f": {act} {done}" if done else "")
-    )
+    text = f"too {match['which']} pods of the Job"
+    if need:
+        text += f" ({need} needed)"
+    if done:
+        text += f": {act} {done}"
+    return text
 
 
 def _event(match: re.Match[str], line: Line) -> str:
@@ -363,12 +364,9 @@ def _about(
 def _time(value: Any, line: Line) -> float | None:
     """Epoch seconds that a clock can show, of the capture or else of the line itself."""
     for found in (value, line.time):
-        if (
-            isinstance(found, (int, float))
-            and not isinstance(found, bool)
-            and 0 <= found <= LATEST
-            and math.isfinite(found)
-        ):
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            continue
+        if 0 <= found <= LATEST and math.isfinite(found):
             return float(found)
     return None
 

@@ -482,14 +482,10 @@ def _without_etcd(cluster: Cluster, host: Host) -> bool:
     if host.status != "ok":
         return False
     plane = host.control_plane
-    looked = plane is not None and host.statuses.get("instances") in ("ok", "absent")
-    if (
-        plane is not None
-        and looked
-        and _stacked(cluster, host)
-        and not any(process.component == "etcd" for process in plane.processes)
-    ):
-        return True
+    if plane is not None and host.statuses.get("instances") in ("ok", "absent"):
+        runs = any(process.component == "etcd" for process in plane.processes)
+        if not runs and _stacked(cluster, host):
+            return True
     error = _said(host).get("error")
     if isinstance(error, str) and error and host.statuses.get("etcd") == "error":
         parts = error.split("; ")
